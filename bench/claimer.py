@@ -1,0 +1,76 @@
+"""A member that claims and settles through the facets, in both shapes, as fast as it can."""
+
+import os
+
+from bench.load import QUEUE, RESULT
+from penstock.engine.protocol import Engine
+from penstock.model.ids import new_id
+from penstock.model.job import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
+from penstock.model.member import MemberInfo
+from penstock.model.time import HOUR
+
+
+class Claimer:
+    """One member with one claimant, on one queue."""
+
+    def __init__(self, engine: Engine, queue: str = QUEUE) -> None:
+        self._engine = engine
+        self._wants = (Want(queue),)
+        self._member = new_id()
+        self._claimant = new_id()
+        self._number = 0
+
+    @classmethod
+    async def join(cls, engine: Engine, queue: str = QUEUE) -> "Claimer":
+        """A claimer whose member has beaten: only then may it claim."""
+        claimer = cls(engine, queue)
+        info = MemberInfo(id=claimer._member, name=f"bench:{os.getpid()}", pid=os.getpid(), lease=HOUR)
+        await engine.members.beat(info)
+        return claimer
+
+    async def take(self, most: int) -> list[ClaimedJob]:
+        """Claim, and keep what comes."""
+        return (await self._engine.jobs.claim(self._request(most))).jobs
+
+    async def drain(self, batch: int) -> int:
+        """Settle the last batch and claim the next in one trip, until nothing is left."""
+        settled = 0
+        held = await self.take(batch)
+        while held:
+            answer = await self._engine.jobs.settle(_done(held), claim=self._request(batch))
+            settled += _applied(answer.answers, held)
+            held = _granted(answer.claim)
+        return settled
+
+    async def drain_apart(self, batch: int) -> int:
+        """Claim and settle in trips of their own, until nothing is left."""
+        settled = 0
+        while held := await self.take(batch):
+            settled += _applied((await self._engine.jobs.settle(_done(held))).answers, held)
+        return settled
+
+    def _request(self, most: int) -> ClaimRequest:
+        self._number += 1
+        return ClaimRequest(
+            member=self._member, claimant=self._claimant, number=self._number, wants=self._wants, most=most
+        )
+
+
+_COMPLETED = Completed(result=RESULT)
+
+
+def _done(held: list[ClaimedJob]) -> list[Settlement]:
+    return [Settlement(id=job.id, fence=job.fence, outcome=_COMPLETED, ran=10) for job in held]
+
+
+def _applied(answers: list[Answer], held: list[ClaimedJob]) -> int:
+    count = answers.count(Answer.APPLIED)
+    if count != len(held):
+        raise RuntimeError(f"only {count} of {len(held)} settlements applied")
+    return count
+
+
+def _granted(claim: Claim | None) -> list[ClaimedJob]:
+    if claim is None:
+        raise RuntimeError("the engine refused the next claim")
+    return claim.jobs

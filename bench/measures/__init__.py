@@ -1,0 +1,1 @@
+"""One file per question. Each answers comparisons for a plan."""

@@ -1,0 +1,76 @@
+"""The result, for people and for machines."""
+
+import os
+import platform
+import sqlite3
+from collections.abc import Sequence
+from itertools import groupby
+from statistics import median
+from typing import Any
+
+import msgspec
+from rich.table import Table
+
+from bench.plan import Plan
+from bench.rounds import Comparison, Question
+
+
+def table(comparisons: Sequence[Comparison], plan: Plan) -> Table:
+    """Medians of the rounds; the ratio is the median of the rounds' own ratios."""
+    title = f"jobs/s, durability {plan.durability}, medians of {plan.rounds} interleaved rounds"
+    grid = Table(title=title)
+    for head in ("case", "jobs/s", "against", "ratio", "spread", "wanted", "shares"):
+        grid.add_column(head, justify="left" if head == "case" else "right", no_wrap=True)
+    for measure, group in groupby(comparisons, key=lambda found: found.question.measure):
+        grid.add_section()
+        for found in group:
+            asked = found.question
+            reference = f"{asked.against} {median(found.reference):,.0f}"
+            verdict = (_ratio(found), _spread(found), _wanted(asked), _shares(found))
+            grid.add_row(f"{measure}: {asked.case}", f"{median(found.rates):,.0f}", reference, *verdict)
+    return grid
+
+
+def document(comparisons: Sequence[Comparison], plan: Plan) -> dict[str, Any]:
+    """Everything measured, with what is needed to judge it."""
+    return {
+        "durability": plan.durability,
+        "jobs": plan.jobs,
+        "rounds": plan.rounds,
+        "scale": plan.scale,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "cores": os.cpu_count(),
+        "comparisons": [
+            {
+                **msgspec.to_builtins(found.question),
+                "rates": found.rates,
+                "reference": found.reference,
+                "ratio": round(found.ratio, 4),
+                "busier": found.busier,
+                "met": found.met,
+            }
+            for found in comparisons
+        ],
+    }
+
+
+def _ratio(found: Comparison) -> str:
+    style = {True: "green", False: "red", None: "default"}[found.met]
+    return f"[{style}]{found.ratio:.2f}[/]"
+
+
+def _spread(found: Comparison) -> str:
+    ratios = [ours / theirs for ours, theirs in zip(found.rates, found.reference, strict=True)]
+    return f"{min(ratios):.2f}-{max(ratios):.2f}"
+
+
+def _wanted(asked: Question) -> str:
+    return f">= {asked.wanted:.2f}" if asked.wanted is not None else ""
+
+
+def _shares(found: Comparison) -> str:
+    if not found.busier:
+        return ""
+    busier = median(found.busier)
+    return f"{100 * busier:.0f}:{100 - 100 * busier:.0f}"

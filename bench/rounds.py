@@ -1,0 +1,81 @@
+"""Turn and turn about: A B A B A B.
+
+A ratio is the median of the ratios of neighbouring turns, because the machine's mood changes over
+seconds and minutes, and neighbours share it.
+"""
+
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from statistics import median
+
+import msgspec
+
+Subject = Callable[[], Awaitable[float]]
+"""Prepares its turn, times it, answers jobs per second."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is compared, and what we hope for."""
+
+    measure: str
+    case: str
+    against: str
+    """What the reference is."""
+    wanted: float | None = None
+    """The least ratio that we are content with."""
+    busier_wanted: float | None = None
+    """Two processes: the largest share that one of them should get."""
+
+
+class Comparison(msgspec.Struct, kw_only=True):
+    """Two subjects that took turns."""
+
+    question: Question
+    rates: list[float]
+    """Jobs per second, by round."""
+    reference: list[float]
+    busier: list[float] = []
+    """Two processes: the share of the one that got more, by round."""
+
+    @property
+    def ratio(self) -> float:
+        return median(ours / theirs for ours, theirs in zip(self.rates, self.reference, strict=True))
+
+    @property
+    def met(self) -> bool | None:
+        """Whether it is as wanted; None where nothing is wanted."""
+        verdicts = []
+        if self.question.wanted is not None:
+            verdicts.append(self.ratio >= self.question.wanted)
+        if self.question.busier_wanted is not None:
+            verdicts.append(median(self.busier) <= self.question.busier_wanted)
+        return all(verdicts) if verdicts else None
+
+
+async def compare(
+    question: Question, ours: Subject, reference: Subject, rounds: int, advance: Callable[[], None]
+) -> Comparison:
+    """Let the two take turns."""
+    found = Comparison(question=question, rates=[], reference=[])
+    for _ in range(rounds):
+        found.rates.append(await ours())
+        advance()
+        found.reference.append(await reference())
+        advance()
+    return found
+
+
+class Watch:
+    """Times a block: `with Watch() as watch: ...`, then `watch.rate(jobs)`."""
+
+    def __enter__(self) -> "Watch":
+        gc.collect()  # so that nobody pays for a former turn's rubbish
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._took = time.perf_counter() - self._began
+
+    def rate(self, jobs: int) -> float:
+        return jobs / self._took

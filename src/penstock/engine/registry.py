@@ -1,0 +1,39 @@
+"""From a URL to an open engine. Engines are imported only when their scheme is asked for."""
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from urllib.parse import urlsplit
+
+from penstock.engine.protocol import Engine, OpenEngine
+from penstock.model.errors import BadUrl
+from penstock.model.names import check_namespace
+
+DEFAULT_NAMESPACE = "penstock"
+ENTRY_POINTS = "penstock.engines"
+"""Third parties register `scheme = "package.module"` under this group."""
+
+_BUILT_IN = {"sqlite": "penstock.engines.sqlite"}
+
+
+async def connect(url: str, *, namespace: str = DEFAULT_NAMESPACE, migrate: bool = True) -> Engine:
+    """Open the engine that a URL names. See `OpenEngine` for what it checks."""
+    check_namespace(namespace)
+    return await _opener(url)(url, namespace=namespace, migrate=migrate)
+
+
+def schemes() -> list[str]:
+    """Every scheme that can be opened here."""
+    return sorted({*_BUILT_IN, *entry_points(group=ENTRY_POINTS).names})
+
+
+def _opener(url: str) -> OpenEngine:
+    scheme = urlsplit(url).scheme if isinstance(url, str) else ""
+    module = _BUILT_IN.get(scheme)
+    if module is None:
+        for point in entry_points(group=ENTRY_POINTS, name=scheme):
+            module = point.module
+    if module is None:
+        known = ", ".join(f"{name}://" for name in schemes())
+        raise BadUrl(f"{scheme or url!r} is not an engine's URL scheme; known here: {known}")
+    opener: OpenEngine = import_module(module).open_engine
+    return opener

@@ -1,0 +1,102 @@
+"""The engine object: its facets, and opening and closing."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from penstock.engines.sqlite.inspect import SqliteInspect
+from penstock.engines.sqlite.jobs import SqliteJobs
+from penstock.engines.sqlite.locks import SqliteLocks
+from penstock.engines.sqlite.members import SqliteMembers
+from penstock.engines.sqlite.place import Place, place_of
+from penstock.engines.sqlite.queues import SqliteQueues, SqliteTasks
+from penstock.engines.sqlite.schedules import SqliteSchedules
+from penstock.engines.sqlite.signals import LocalPost, SocketPost, SqliteSignals, post_for
+from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.transactions import SqliteTransactions
+from penstock.model.time import Instant
+
+
+class SqliteEngine:
+    """See `penstock.engine.protocol.Engine`."""
+
+    def __init__(self, store: Store, post: LocalPost | SocketPost, let_go: Callable[[], None]) -> None:
+        self._store = store
+        self._let_go = let_go
+        self._closed = False
+        self.jobs = SqliteJobs(store)
+        self.inspect = SqliteInspect(store)
+        self.queues = SqliteQueues(store)
+        self.tasks = SqliteTasks(store)
+        self.schedules = SqliteSchedules(store)
+        self.locks = SqliteLocks(store)
+        self.members = SqliteMembers(store)
+        self.signals = SqliteSignals(store, post)
+        self.transactions = None if self.single_process else SqliteTransactions()
+
+    @property
+    def name(self) -> str:
+        return str(self._store.place)
+
+    @property
+    def single_process(self) -> bool:
+        return self._store.place.path is None
+
+    async def now(self) -> Instant:
+        self._store.check()
+        return time.time_ns() // 1_000
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.signals.close()
+            await asyncio.to_thread(self._let_go)
+
+
+class _Shared:
+    """Named in-memory databases of this process: the last engine that closes lets the data go."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, tuple[Store, LocalPost | SocketPost, int]] = {}
+
+    def take(self, place: Place, namespace: str) -> tuple[Store, LocalPost | SocketPost]:
+        store, post, users = self._stores.get(place.name, (None, None, 0))
+        if store is None or post is None:
+            store, post = _open(place, namespace, migrate=True)
+        self._stores[place.name] = store, post, users + 1
+        return store, post
+
+    def give_back(self, name: str) -> None:
+        store, post, users = self._stores.pop(name)
+        if users > 1:
+            self._stores[name] = store, post, users - 1
+        else:
+            store.close()
+            post.close()
+
+
+_shared = _Shared()
+
+
+def _open(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalPost | SocketPost]:
+    post = post_for(place)
+    try:
+        return Store(place, namespace=namespace, migrate=migrate, publish=post.send), post
+    except BaseException:
+        post.close()
+        raise
+
+
+async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> SqliteEngine:
+    """See `penstock.engine.protocol.OpenEngine`."""
+    place = place_of(url)
+    if place.name:
+        store, post = _shared.take(place, namespace)
+        return SqliteEngine(store, post, lambda: _shared.give_back(place.name))
+    store, post = await asyncio.to_thread(_open, place, namespace, migrate=migrate)
+
+    def let_go() -> None:
+        store.close()
+        post.close()
+
+    return SqliteEngine(store, post, let_go)

@@ -1,0 +1,152 @@
+"""The `jobs` facet: checks at the edge, then one operation of the writer each."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from penstock.engine.protocol import (
+    BATCH_LIMIT,
+    PROMOTE_LIMIT,
+    Promoted,
+    Pruned,
+    Reclaimed,
+    Settled,
+)
+from penstock.engines.sqlite import claim as claiming
+from penstock.engines.sqlite import commands, enqueue, promote, prune, ripple, rows, settle
+from penstock.engines.sqlite import losses as lost_runs
+from penstock.engines.sqlite.step import Step, check_batch
+from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.turns import Turns
+from penstock.model.errors import Refused
+from penstock.model.ids import JobId, check_id
+from penstock.model.job import (
+    LIVE,
+    Answer,
+    CancelAnswer,
+    Claim,
+    ClaimRequest,
+    DropAnswer,
+    Job,
+    Loss,
+    NewJob,
+    Note,
+    Release,
+    ReplayAnswer,
+    Settlement,
+)
+from penstock.model.time import Instant, Span
+
+T = TypeVar("T")
+
+
+class SqliteJobs:
+    """See `penstock.engine.protocol.Jobs`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turns = Turns()
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        enqueue.check(jobs)
+        return await self._write(lambda step: enqueue.enqueue(step, jobs), now)
+
+    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+        claiming.check(request)
+        return await self._write(lambda step: claiming.claim(step, request, self._turns), now)
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        settle.check(settlements)
+        if claim is not None:
+            claiming.check(claim)
+
+        def work(step: Step) -> Settled:
+            settled = Settled(settle.settle(step, settlements))
+            if claim is not None:
+                try:
+                    settled.claim = claiming.claim(step, claim, self._turns)
+                except Refused as refused:  # raised before the claim wrote anything
+                    settled.refused = refused
+            return settled
+
+        return await self._write(work, now)
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        return await self._write(lambda step: commands.write(step, notes), now)
+
+    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
+        return await self._write(lambda step: settle.release(step, releases), now)
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        _check_ids(ids)
+        return await self._write(lambda step: commands.cancel(step, ids, by), now)
+
+    async def replay(
+        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+    ) -> list[ReplayAnswer]:
+        _check_ids(ids)
+        return await self._write(lambda step: commands.replay(step, ids, token, by), now)
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[DropAnswer]:
+        _check_ids(ids)
+        return await self._write(lambda step: commands.drop(step, ids, by), now)
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        _check_ids(ids)
+        return await self._write(lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now)
+
+    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
+        return await self._write(lambda step: promote.promote(step, limit), now)
+
+    async def retire(
+        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+    ) -> int:
+        return await self._write(lambda step: lost_runs.retire(step, claimant, losses), now)
+
+    async def reclaim(
+        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+    ) -> Reclaimed:
+        return await self._write(lambda step: lost_runs.reclaim(step, member, limit), now)
+
+    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
+        return await self._write(lambda step: prune.prune(step, limit), now)
+
+    async def _write(self, work: Callable[[Step], T], now: Instant | None) -> T:
+        """Run an operation, and tell the children of whatever parents it ended."""
+
+        def whole(step: Step) -> T:
+            answer = work(step)
+            ripple.tell_if_needed(step, PROMOTE_LIMIT)
+            return answer
+
+        return await self._store.write(whole, now)
+
+
+def _check_ids(ids: Sequence[JobId]) -> None:
+    check_batch(len(ids), BATCH_LIMIT)
+    for job_id in ids:
+        check_id(job_id)
+
+
+def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
+    row = rows.find(step.db, job_id)
+    if row is None:
+        return None
+    if row[rows.FORM] == commands.TOMBSTONE:
+        return rows.tombstone_of(row)
+    job = rows.job_of(row)
+    if job.state in LIVE:
+        step.db.execute(commands.SQL.add_watch, (row[0], waiter, step.now + ttl))
+    return job
+

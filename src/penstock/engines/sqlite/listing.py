@@ -1,0 +1,132 @@
+"""Pages of jobs, by the indexes that claims and retention already need.
+
+A listing is a walk over (state, queue) in a fixed order, and within each by the key of an index. The
+cursor holds the place in the walk and the key of the last job looked at, so a page costs the same
+however deep it lies. Task, key, tag and text are tried on each job on the way, within a budget.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from sqlite3 import Connection
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.engines.sqlite.rows import LISTED, job_of
+from penstock.engines.sqlite.step import CODE
+from penstock.model.errors import BadInput
+from penstock.model.job import Job, JobState
+from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
+
+
+class _Walk(NamedTuple):
+    """How jobs of one state in one queue are walked."""
+
+    where: str
+    key: tuple[str, ...]
+    descending: bool = False
+
+
+_ENDED = "state >= 4 AND form < 2 AND queue = ? AND state = "
+_WALKS = {
+    JobState.BLOCKED: _Walk("state = 0 AND queue = ?", ("job.pk",)),
+    JobState.SCHEDULED: _Walk("state = 1 AND queue = ?", ("due_at", "seq")),
+    JobState.READY: _Walk("state = 2 AND queue = ?", ("priority", "suspect", "lane", "seq")),
+    JobState.RUNNING: _Walk("state = 3 AND queue = ?", ("job.pk",)),
+    **{
+        state: _Walk(f"{_ENDED}{CODE[state]}", ("ended_at", "job.pk"), descending=True)
+        for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
+    },
+}
+
+
+class _Cursor(msgspec.Struct, array_like=True):
+    """Where a page ended."""
+
+    state: JobState
+    queue: str
+    key: list[int | str]
+
+
+def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Page:
+    """The next jobs of a listing."""
+    at = None if cursor is None else _decode(cursor)
+    jobs: list[Job] = []
+    scanned = 0
+    for place, row, headers_and_body in _walk(db, only, at):
+        if len(jobs) >= limit or scanned >= SCAN_LIMIT:
+            return Page(jobs=jobs, cursor=_encode(last), scanned=scanned)
+        scanned += 1
+        last = place
+        job = job_of(row)
+        if _matches(only, job, headers_and_body):
+            jobs.append(job)
+    return Page(jobs=jobs, cursor=None, scanned=scanned)
+
+
+def _walk(
+    db: Connection, only: JobFilter, at: _Cursor | None
+) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
+    queues = db.execute("SELECT pk, name FROM queue ORDER BY name").fetchall()
+    states = states_of(only)
+    for state in states:
+        if at is not None and states.index(state) < states.index(at.state):
+            continue
+        for pk, name in queues:
+            if only.queue not in (None, name):
+                continue
+            same = at is not None and at.state == state
+            if same and at is not None and name < at.queue:
+                continue
+            after = at.key if same and at is not None and at.queue == name else None
+            yield from _in_queue(db, state, pk, name, after, body=only.text is not None)
+
+
+def _in_queue(
+    db: Connection, state: JobState, queue: int, name: str, after: list[int | str] | None, *, body: bool
+) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
+    walk = _WALKS[state]
+    key = ", ".join(walk.key)
+    select = LISTED.replace(", NULL, NULL FROM", f", NULL, NULL, {'body' if body else 'NULL'}, {key} FROM")
+    where, parameters = walk.where, [queue, *(after or ())]
+    if after is not None:
+        where += f" AND ({key}) {'<' if walk.descending else '>'} ({', '.join('?' * len(after))})"
+    direction = " DESC" if walk.descending else ""
+    order = ", ".join(column + direction for column in walk.key)
+    columns = len(walk.key)
+    # `queue` in the conditions is the job's column; the queue table is joined for its name only
+    where = where.replace("queue = ?", "job.queue = ?")
+    for row in db.execute(f"{select} WHERE {where} ORDER BY {order}", parameters):
+        yield _Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""
+
+
+def _matches(only: JobFilter, job: Job, body: bytes) -> bool:
+    if only.task is not None and job.task != only.task:
+        return False
+    if only.key is not None and job.key != only.key:
+        return False
+    if only.tag is not None and only.tag not in _tags(job.headers):
+        return False
+    if only.text is not None:
+        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
+    return True
+
+
+def _tags(headers: bytes | None) -> list[object]:
+    if headers is None:
+        return []
+    decoded = msgspec.json.decode(headers)
+    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
+    return tags if isinstance(tags, list) else []
+
+
+def _encode(cursor: _Cursor) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
+
+
+def _decode(text: str) -> _Cursor:
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Cursor)
+    except (msgspec.DecodeError, binascii.Error, ValueError):
+        raise BadInput(f"{text!r} is not a cursor that a listing gave; begin again without one") from None

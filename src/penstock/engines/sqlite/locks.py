@@ -1,0 +1,62 @@
+"""The `locks` facet: named leases."""
+
+import time
+
+from penstock.engine.statements import load_statements
+from penstock.engines.sqlite.step import Step
+from penstock.engines.sqlite.store import Store
+from penstock.model.errors import BadInput
+from penstock.model.time import Instant, Span
+from penstock.model.view import Lease
+
+SQL = load_statements(__package__, "locks")
+
+
+class SqliteLocks:
+    """See `penstock.engine.protocol.Locks`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def acquire(
+        self, name: str, *, holder: str, ttl: Span, now: Instant | None = None
+    ) -> Lease | None:
+        _check(name, ttl)
+        return await self._store.write(lambda step: _acquire(step, name, holder, ttl), now)
+
+    async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
+        _check(name, ttl)
+        return await self._store.write(
+            lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1, now
+        )
+
+    async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        return await self._store.write(
+            lambda step: step.db.execute(SQL.release, (name, fence, step.now)).rowcount == 1, now
+        )
+
+    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+        at = time.time_ns() // 1_000 if now is None else now
+        found = await self._store.read(lambda db: db.execute(SQL.list, (at,)).fetchall())
+        return [_lease(*row) for row in found]
+
+
+def _acquire(step: Step, name: str, holder: str, ttl: Span) -> Lease | None:
+    row = step.db.execute(SQL.find, (name, step.now)).fetchone()
+    if row is not None and row[0] != holder:
+        return None
+    fence = step.draw_fences(1) if row is None else row[1]
+    lease = _lease(name, holder, fence, step.now + ttl)
+    step.db.execute(SQL.put, (name, holder, fence, lease.expires_at))
+    return lease
+
+
+def _lease(name: str, holder: str, fence: int, expires_at: Instant) -> Lease:
+    return Lease(name=name, holder=holder, fence=fence, expires_at=expires_at)
+
+
+def _check(name: str, ttl: Span) -> None:
+    if not name or len(name) > 200:
+        raise BadInput("a lock's name has 1 to 200 characters")
+    if ttl <= 0:
+        raise BadInput("a lock's ttl must be longer than 0 s")

@@ -1,0 +1,133 @@
+"""How single jobs move, other than by the hot paths of enqueue, claim and completion.
+
+Each function takes the facts of a job as they are now, makes one step of the lifecycle, and sees to
+everything that hangs on it: lane, counts, permits, children, waiters.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from penstock.engine.statements import load_statements
+from penstock.engines.sqlite import children, gates, lanes
+from penstock.engines.sqlite.facts import Facts
+from penstock.engines.sqlite.step import (
+    CANCELLED,
+    COMPLETED,
+    DEAD,
+    READY,
+    RUNNING,
+    SCHEDULED,
+    Step,
+)
+from penstock.model.job import FIRST_KEPT, LAST_KEPT, Failed, Failure, clip_failure
+from penstock.model.queue import Keep, QueueOptions
+from penstock.model.time import Instant
+
+SQL = load_statements(__package__, "moves")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
+    """It stands in its lane again: in its old place, or at the end."""
+    queue = step.catalogue.by_pk[job.queue]
+    lane = lanes.lane_of(queue, job.priority, job.suspect, job.task, job.key)
+    seq = job.seq if keep_seq else step.draw_seq(1)
+    lanes.announce(step, (lane,))
+    step.db.execute(SQL.to_ready, (lane[3], seq, job.suspect, step.now, job.pk))
+    step.move(job.queue, job.state, READY)
+    step.signal_ready(job.queue)
+    left_running(step, job)
+
+
+def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
+    """It waits for a due time."""
+    step.db.execute(SQL.to_scheduled, (due_at, job.pk))
+    step.move(job.queue, job.state, SCHEDULED)
+    step.signal_ready(job.queue)  # so that timers are set
+    left_running(step, job)
+
+
+def to_final(step: Step, job: Facts, state: int) -> None:
+    """It ended, otherwise than by completing."""
+    step.db.execute(SQL.to_final, (state, step.now, job.pk))
+    step.move(job.queue, job.state, state)
+    left_running(step, job)
+    after_end(step, job, state)
+
+
+def left_running(step: Step, job: Facts) -> None:
+    """Its permits are free."""
+    if job.state == RUNNING and job.gated:
+        gates.reopen(step, {(job.queue, job.task, job.key)})
+
+
+def after_end(step: Step, job: Facts, state: int) -> None:
+    """Tell waiters and children; leave only a tombstone where nothing is kept."""
+    step.ended(job.pk, job.id)
+    if job.has_children:
+        children.parent_ended(step, job.pk, state)
+    if keep_of(step.catalogue.by_pk[job.queue].options, state).nothing:
+        bury(step, [job.pk])
+        step.move(job.queue, state, None)
+
+
+def keep_of(options: QueueOptions, state: int) -> Keep:
+    """The retention of a final state."""
+    if state == COMPLETED:
+        return options.keep_completed
+    return options.keep_dead if state == DEAD else options.keep_cancelled
+
+
+def bury(step: Step, pks: Iterable[int]) -> None:
+    """Leave tombstones: id, state and settled fence stay for an hour."""
+    for pk in pks:
+        step.db.execute(SQL.bury, (pk,))
+        forget_parts(step, pk)
+
+
+def forget_parts(step: Step, pk: int) -> None:
+    """Delete what is kept beside a job's row."""
+    for statement in (SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints):
+        step.db.execute(statement, (pk,))
+
+
+def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) -> None:
+    """Add to a job's history, and drop what falls out between its first and its last failures."""
+    number = job.failures + 1
+    record = msgspec.structs.replace(
+        clip_failure(failure),
+        attempt=attempt,
+        number=number,
+        member=job.member or "",
+        claimed_at=job.claimed_at,
+        started_at=failure.started_at if failure.started_at is not None else job.started_at,
+        ended_at=step.now,
+    )
+    step.db.execute(SQL.add_failure, (job.pk, number, _encode(record)))
+    step.db.execute(SQL.count_failure, (job.pk,))
+    if number > FIRST_KEPT + LAST_KEPT:
+        step.db.execute(SQL.drop_failure, (job.pk, number - LAST_KEPT))
+
+
+def record_failure(step: Step, job: Facts, outcome: Failed) -> None:
+    """Add a failed attempt to its job's history."""
+    failure = outcome.failure
+    if not job.cancel_asked:
+        failure = msgspec.structs.replace(failure, retry_in=outcome.retry_in)
+    append_failure(step, job, failure, attempt=job.attempts + 1)
+
+
+def expire(step: Step, job: Facts) -> None:
+    """It was not started in time."""
+    failure = Failure(kind="expired", message="not started before it expired")
+    append_failure(step, job, failure, attempt=job.attempts)
+    children.stop_waiting(step, job)
+    to_final(step, job, DEAD)
+
+
+def cancel(step: Step, job: Facts) -> None:
+    """It had not started, and never will."""
+    children.stop_waiting(step, job)
+    to_final(step, job, CANCELLED)

@@ -1,0 +1,56 @@
+"""Time passes: due jobs become ready, exactly once; overdue ones expire."""
+
+from penstock.engine.protocol import Promoted
+from penstock.engine.statements import load_statements
+from penstock.engines.sqlite import facts, lanes, moves, ripple
+from penstock.engines.sqlite.catalogue import Queue
+from penstock.engines.sqlite.step import READY, SCHEDULED, Step
+from penstock.model.time import Instant
+
+SQL = load_statements(__package__, "promote")
+
+
+def due(step: Step, queue: Queue, limit: int) -> int:
+    """Move due jobs of one queue to ready, in the order of due time; returns how many moved."""
+    jobs = step.db.execute(SQL.due, (queue.pk, step.now, limit)).fetchall()
+    if not jobs:
+        return 0
+    seq = step.draw_seq(len(jobs))
+    targets, updates = {}, []
+    for pk, priority, suspect, task, key in jobs:
+        lane = lanes.lane_of(queue, priority, suspect, task, key)
+        targets[lane] = None
+        updates.append((lane[3], seq, step.now, pk))
+        seq += 1
+    lanes.announce(step, targets)
+    step.db.executemany(SQL.make_ready, updates)
+    step.move(queue.pk, SCHEDULED, READY, len(jobs))
+    step.signal_ready(queue.pk)
+    return len(jobs)
+
+
+def next_due(step: Step, queue: int) -> Instant | None:
+    """When the next scheduled job of a queue is due."""
+    (due_at,) = step.db.execute(SQL.next_due, (queue,)).fetchone()
+    return None if due_at is None else int(due_at)
+
+
+def promote(step: Step, limit: int) -> Promoted:
+    """All queues: due jobs, expired jobs, and children that were left over."""
+    moved = told = ripple.tell(step, limit)
+    left, full = limit, told >= limit
+    expired = facts.where(
+        step, "expires_at IS NOT NULL AND state <= 2 AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        (step.now, limit),
+    )  # fmt: skip
+    for job in expired:
+        moves.expire(step, job)
+    moved += len(expired)
+    for queue in step.catalogue.by_pk.values():
+        left -= due(step, queue, left)
+    moved += limit - left
+    if full or left <= 0 or len(expired) >= limit:
+        return Promoted(moved, 0)
+    moments = [next_due(step, queue) for queue in step.catalogue.by_pk]
+    times = [moment for moment in moments if moment is not None]
+    return Promoted(moved, max(0, min(times) - step.now) if times else None)

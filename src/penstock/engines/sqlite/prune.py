@@ -1,0 +1,57 @@
+"""Retention, in bounded steps."""
+
+from penstock.engine.protocol import BATCH_LIMIT, Pruned
+from penstock.engine.statements import load_statements
+from penstock.engines.sqlite import facts
+from penstock.engines.sqlite.catalogue import Queue
+from penstock.engines.sqlite.commands import delete
+from penstock.engines.sqlite.facts import Facts
+from penstock.engines.sqlite.moves import keep_of
+from penstock.engines.sqlite.step import CANCELLED, COMPLETED, Step, check_batch
+from penstock.model.queue import TOMBSTONE_AGE
+from penstock.model.time import DAY, HOUR, span_of
+
+SQL = load_statements(__package__, "prune")
+
+MINUTES_KEPT = 32 * DAY
+RETIRED_KEPT = HOUR
+
+
+def prune(step: Step, limit: int) -> Pruned:
+    """Delete up to `limit` jobs beyond their retention, and what has outlived its use."""
+    check_batch(limit, BATCH_LIMIT)
+    left = limit
+    for queue in step.catalogue.by_pk.values():
+        for state in range(COMPLETED, CANCELLED + 1):
+            if left > 0:
+                left -= _delete(step, _beyond(step, queue, state, left))
+    if left > 0:
+        condition = "form = 2 AND ended_at <= ? ORDER BY ended_at LIMIT ?"
+        left -= _delete(step, facts.where(step, condition, (step.now - TOMBSTONE_AGE, left)))
+    step.db.execute(SQL.forget_watches, (step.now,))
+    step.db.execute(SQL.forget_starts, (step.now,))
+    step.db.execute(SQL.forget_claimants, (step.now - RETIRED_KEPT,))
+    step.db.execute(SQL.forget_minutes, (step.now - MINUTES_KEPT,))
+    return Pruned(limit - left, left <= 0)
+
+
+def _beyond(step: Step, queue: Queue, state: int, limit: int) -> list[Facts]:
+    """The oldest jobs of a state that are beyond the queue's retention by age or by count."""
+    keep = keep_of(queue.options, state)
+    in_state = f"state >= 4 AND form < 2 AND queue = ? AND state = {state}"
+    found: list[Facts] = []
+    if keep.age is not None:
+        condition = f"{in_state} AND ended_at < ? ORDER BY ended_at, pk LIMIT ?"
+        found = facts.where(step, condition, (queue.pk, step.now - span_of(keep.age), limit))
+    if keep.count is not None and len(found) < limit:
+        row = step.db.execute(SQL.tally, (queue.pk, state)).fetchone()
+        excess = min((row[0] if row else 0) - keep.count, limit)
+        if excess > len(found):
+            found = facts.where(step, f"{in_state} ORDER BY ended_at, pk LIMIT ?", (queue.pk, excess))
+    return found
+
+
+def _delete(step: Step, jobs: list[Facts]) -> int:
+    for job in jobs:
+        delete(step, job)
+    return len(jobs)

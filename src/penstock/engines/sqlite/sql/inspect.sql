@@ -1,0 +1,28 @@
+-- Counts, series, logs.
+
+-- name: queues
+SELECT pk, name FROM queue ORDER BY name;
+
+-- name: tallies
+SELECT queue, state, count FROM tally;
+
+-- name: window
+SELECT queue, sum(completed), sum(failed), sum(dead), sum(cancelled) FROM finished
+WHERE minute >= ? AND minute <= ? GROUP BY queue;
+
+-- name: series
+-- ?1 step, ?2 first, ?3 until, ?4 queue name or NULL for all
+SELECT minute - minute % ?1, sum(completed), sum(failed), sum(dead), sum(cancelled) FROM finished
+WHERE minute >= ?2 AND minute < ?3 AND (?4 IS NULL OR queue = (SELECT pk FROM queue WHERE name = ?4))
+GROUP BY 1;
+
+-- name: log
+SELECT fence, number, at, level, message FROM log
+WHERE job = (SELECT pk FROM job WHERE id = ? AND form < 2) ORDER BY fence, number LIMIT ? OFFSET ?;
+
+-- name: checkpoints
+SELECT name, value FROM checkpoint WHERE job = (SELECT pk FROM job WHERE id = ? AND form < 2) ORDER BY number;
+
+-- name: audit
+SELECT number, at, by, action, target, detail FROM audit
+WHERE ?1 IS NULL OR number < ?1 ORDER BY number DESC LIMIT ?2;

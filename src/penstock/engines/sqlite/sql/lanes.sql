@@ -1,0 +1,40 @@
+-- Lanes: (queue, priority, suspect, lane), where lane is the text of its group.
+
+-- name: announce
+-- A lane whose key's gate is full begins parked.
+INSERT OR IGNORE INTO lane (queue, priority, suspect, lane, task, key, parked)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6,
+       EXISTS (SELECT 1 FROM parked WHERE queue = ?1 AND kind = 'key' AND name = ?6);
+
+-- name: mark_stale
+UPDATE lane SET stale = 0 WHERE queue = ?;
+
+-- name: stale_lane
+SELECT priority, suspect, lane, stale FROM lane WHERE queue = ? AND stale IS NOT NULL LIMIT 1;
+
+-- name: stale_jobs
+SELECT pk, seq, task, key FROM job
+WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? AND seq >= ?
+ORDER BY seq LIMIT ?;
+
+-- name: move_job
+UPDATE job SET lane = ? WHERE pk = ?;
+
+-- name: stale_from
+UPDATE lane SET stale = ? WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ?;
+
+-- name: delete_lane
+DELETE FROM lane WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ?;
+
+-- name: lane_has_job
+SELECT 1 FROM job WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? LIMIT 1;
+
+-- name: next_priority
+-- The next priority that has an open lane.
+SELECT min(priority) FROM lane WHERE queue = ? AND parked = 0 AND priority > ?;
+
+-- name: open_lanes
+-- Open lanes of one priority within a range of groups, in the order of their turns.
+SELECT lane, key FROM lane
+WHERE queue = ? AND parked = 0 AND priority = ? AND suspect = ? AND task = ? AND lane >= ? AND lane <= ?
+ORDER BY lane LIMIT ?;

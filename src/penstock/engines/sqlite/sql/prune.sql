@@ -1,0 +1,17 @@
+-- Retention.
+
+-- name: tally
+SELECT count FROM tally WHERE queue = ? AND state = ?;
+
+-- name: forget_watches
+DELETE FROM watch WHERE until <= ?;
+
+-- name: forget_starts
+-- Entries of rates that no longer count.
+DELETE FROM start WHERE until <= ?;
+
+-- name: forget_claimants
+DELETE FROM claimant WHERE retired_at <= ?;
+
+-- name: forget_minutes
+DELETE FROM finished WHERE minute < ?;

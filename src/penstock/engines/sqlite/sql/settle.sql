@@ -1,0 +1,19 @@
+-- Recording outcomes. The fence was checked in the same transaction.
+
+-- name: complete
+UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0,
+    started_at = ?, ended_at = ?, result = ?
+WHERE pk = ?;
+
+-- name: complete_small
+-- The same, dropping body and result.
+UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0,
+    started_at = ?, ended_at = ?, result = NULL, body = NULL, form = 1
+WHERE pk = ?;
+
+-- name: end_attempt
+-- A failed attempt is used up, a stopped one is not.
+UPDATE job SET attempts = attempts + ?, settled_fence = fence, started_at = ? WHERE pk = ?;
+
+-- name: set_schedule
+UPDATE schedule SET next_at = ? WHERE name = ?;

@@ -1,0 +1,122 @@
+"""One operation inside a transaction, and what follows from every change it makes.
+
+Every change of a job's state passes `Step.move`, which asks the lifecycle and keeps the counts: no
+operation can forget one of them. `finish` writes the sums once per operation, so that a batch of 100
+costs the same two or three statements as a single job.
+"""
+
+import sqlite3
+import time
+from collections import defaultdict
+
+from penstock.engine.statements import load_statements
+from penstock.engines.sqlite.catalogue import Catalogue
+from penstock.model.errors import BadInput
+from penstock.model.event import Signal, ready_topic, waiter_topic
+from penstock.model.ids import JobId
+from penstock.model.job import STATES, JobState
+from penstock.model.lifecycle import check_step
+from penstock.model.time import MINUTE, Instant
+
+SQL = load_statements(__package__, "step")
+
+CODE = {state: code for code, state in enumerate(STATES)}
+BLOCKED, SCHEDULED, READY, RUNNING, COMPLETED, DEAD, CANCELLED = range(len(STATES))
+"""States as stored."""
+
+
+class Step:
+    """What an operation works with."""
+
+    __slots__ = (
+        "_ended", "_finished", "_moved", "_signals", "_tally", "catalogue", "db", "now", "ripples",
+    )  # fmt: skip
+
+    def __init__(self, db: sqlite3.Connection, catalogue: Catalogue, now: Instant | None) -> None:
+        self.db = db
+        self.catalogue = catalogue
+        self.now: Instant = time.time_ns() // 1_000 if now is None else now
+        self.ripples = False
+        """A parent ended in this step: its children are to be told."""
+        self._tally: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+        self._signals: dict[Signal, None] = {}
+        self._ended: list[tuple[int, JobId]] = []
+        self._moved: set[tuple[int | None, int | None]] = set()
+
+    def draw_seq(self, count: int) -> int:
+        """Draw `count` numbers of the order; returns the first."""
+        (last,) = self.db.execute(SQL.draw_seq, (count,)).fetchone()
+        return int(last) - count + 1
+
+    def draw_fences(self, count: int) -> int:
+        """Draw `count` fences; returns the first."""
+        (last,) = self.db.execute(SQL.draw_fences, (count,)).fetchone()
+        return int(last) - count + 1
+
+    def move(self, queue: int, before: int | None, after: int | None, count: int = 1) -> None:
+        """Jobs of a queue go from one state to another (None: not there)."""
+        if (before, after) not in self._moved:
+            check_step(_state(before), _state(after))
+            self._moved.add((before, after))
+        if before is not None:
+            self._tally[queue, before] -= count
+        if after is not None:
+            self._tally[queue, after] += count
+            if after >= COMPLETED:
+                self._finished[queue][(0, 2, 3)[after - COMPLETED]] += count
+
+    def count_failed(self, queue: int, count: int = 1) -> None:
+        """Attempts failed, whatever became of their jobs."""
+        self._finished[queue][1] += count
+
+    def ended(self, pk: int, job_id: JobId) -> None:
+        """A job came to a final state: whoever watches it is told."""
+        self._ended.append((pk, job_id))
+
+    def signal(self, topic: str, text: str = "") -> None:
+        """Publish after the commit."""
+        self._signals[Signal(topic, text)] = None
+
+    def signal_ready(self, queue: int) -> None:
+        """Something became claimable in a queue."""
+        self._signals[Signal(ready_topic(self.catalogue.by_pk[queue].name))] = None
+
+    def audit(self, by: str, action: str, target: str, detail: str = "") -> None:
+        """Remember what an operator did."""
+        if by:
+            self.db.execute(SQL.audit, (self.now, by, action, target, detail))
+
+    def finish(self) -> list[Signal]:
+        """Write the sums; returns what to publish after the commit."""
+        if self._tally:
+            changes = [(queue, state, count) for (queue, state), count in self._tally.items() if count]
+            self.db.executemany(SQL.count, changes)
+        if self._finished:
+            minute = self.now - self.now % MINUTE
+            self.db.executemany(SQL.count_finished, [(q, minute, *n) for q, n in self._finished.items()])
+        if self._ended:
+            self._tell_waiters()
+        return list(self._signals)
+
+    def _tell_waiters(self) -> None:
+        if self.db.execute(SQL.any_watch).fetchone() is None:
+            return
+        for pk, job_id in self._ended:
+            for (waiter,) in self.db.execute(SQL.take_watches, (pk,)).fetchall():
+                self.signal(waiter_topic(waiter), job_id.hex())
+
+
+def _state(code: int | None) -> JobState | None:
+    return None if code is None else STATES[code]
+
+
+def check_batch(size: int, limit: int) -> None:
+    """Refuse a call with more items than one step takes."""
+    if size > limit:
+        raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
+
+
+def marks(count: int) -> str:
+    """`?, ?, ?` for a list of parameters."""
+    return ", ".join("?" * count)

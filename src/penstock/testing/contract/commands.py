@@ -1,0 +1,147 @@
+"""What random commands are made of: small pools, so that jobs meet in queues, lanes and gates."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from penstock.model.job import LossVerdict
+from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.retry import Retry
+from penstock.model.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Span
+
+QUEUES = ("a", "b")
+UNKNOWN_QUEUE = "nowhere"
+TASKS = ("t", "u")
+KEYS = (None, "k", "l", "m")
+THEN_PRIORITY = 9
+"""Of jobs enqueued with an outcome: their order among unblocked children is not fixed."""
+
+pick = st.integers(0, 40)
+"""Points into a list from its end, so that small numbers mean what is recent."""
+flag = st.booleans()
+seldom = st.integers(0, 9).map(lambda number: number == 9)
+
+short: st.SearchStrategy[Span] = st.sampled_from(
+    [
+        1,
+        MILLISECOND,
+        10 * MILLISECOND,
+        11 * MILLISECOND,
+        SECOND // 2,
+        SECOND,
+        SECOND + MILLISECOND,
+        3 * SECOND,
+    ]
+)
+spans: st.SearchStrategy[Span] = short | st.sampled_from([11 * SECOND, MINUTE, HOUR, DAY])
+
+due: st.SearchStrategy[dict[str, Any]] = (
+    st.just({})
+    | st.just({})
+    | short.map(lambda span: {"delay": span})
+    | st.sampled_from([-SECOND, 0, SECOND, MINUTE]).map(lambda ahead: {"ahead": ahead})
+)
+"""`ahead` becomes `at`, counted from the clock of the moment."""
+parents: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.fixed_dictionaries(
+    {
+        "parents": st.lists(pick, min_size=1, max_size=3),
+        "parent_died": st.sampled_from(["cancel", "run", "wait"]),
+    }
+)
+
+
+def _merge(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for part in parts for name, value in part.items()}
+
+
+new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
+    _merge,
+    st.fixed_dictionaries(
+        {
+            "queue": st.sampled_from(QUEUES),
+            "task": st.sampled_from(TASKS),
+            "key": st.sampled_from(KEYS),
+            "priority": st.sampled_from([5, 5, 5, 2, 8]),
+        },
+        optional={
+            "expires": spans,
+            "timeout": st.just(MINUTE),
+            "retry": st.just(Retry(attempts=3)),
+            "headers": st.just(b'{"tags":["x"]}'),
+            "on_dead": st.just("bury"),
+            "attempts": st.integers(1, 3),
+        },
+    ),
+    due,
+    parents,
+)
+batches = st.lists(new_jobs, min_size=1, max_size=4)
+
+limits = st.sampled_from(
+    [
+        Limit(concurrency=1),
+        Limit(concurrency=2),
+        Limit(rate=Rate(1, per=0.01)),
+        Limit(rate=Rate(2, per=1)),
+        Limit(concurrency=2, rate=Rate(3, per=10)),
+    ]
+)
+keeps = st.sampled_from([Keep(), Keep(count=1), Keep(count=3), Keep(age=1.0), Keep(age=60.0, count=2)])
+
+
+@st.composite
+def options(draw: st.DrawFn) -> QueueOptions:
+    """Options of a queue, with few things said at a time."""
+    said: dict[str, Any] = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "own": limits,
+                "per_key": limits,
+                "per_task": st.dictionaries(st.sampled_from(TASKS), limits, max_size=2),
+                "fair_by": st.just("key"),
+                "keep_completed": keeps | st.just(Keep(count=0)),
+                "keep_dead": keeps,
+                "keep_cancelled": keeps,
+                "keep_body": flag,
+            },
+        )
+    )
+    own = said.pop("own", None)
+    if own is not None:
+        said |= {"concurrency": own.concurrency, "rate": own.rate}
+    if "fair_by" in said or "per_key" in said:
+        said["weights"] = draw(st.dictionaries(st.sampled_from(["k", "l"]), st.integers(1, 3), max_size=2))
+    return QueueOptions(**said)
+
+
+wants = st.lists(
+    st.tuples(st.sampled_from((*QUEUES, UNKNOWN_QUEUE)), st.none() | st.integers(1, 3)),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda want: want[0],
+)
+claims: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "wants": st.just([("a", None), ("b", None)]) | wants,
+        "most": st.integers(1, 6),
+        "suspects": st.integers(0, 2),
+        "ids": st.none() | st.none() | st.none() | st.lists(pick, max_size=4, unique=True),
+        "late": seldom,
+    }
+)
+"""`late`: under a number lower than the last."""
+
+outcomes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "run": pick,
+        "stale": seldom,
+        "kind": st.sampled_from(["completed", "completed", "retried", "failed", "stopped"]),
+        "retry_in": st.just(0) | short,
+        "ran": st.sampled_from([0, 1, SECOND]),
+        "then": st.none() | st.none() | st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2),
+    }
+)
+verdicts: st.SearchStrategy[list[LossVerdict | None]] = st.lists(
+    st.sampled_from([None, "suspect", "crash", "crash"]), min_size=6, max_size=6
+)

@@ -1,0 +1,280 @@
+"""Enqueue, settle, release, write, cancel, replay, drop, promote, prune."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.model.errors import UnknownParent
+from penstock.model.ids import JobId
+from penstock.model.job import (
+    FINAL,
+    Answer,
+    CancelAnswer,
+    Completed,
+    DropAnswer,
+    Failed,
+    JobState,
+    NewJob,
+    Note,
+    Progress,
+    Release,
+    ReplayAnswer,
+    Settlement,
+    Started,
+    clip_failure,
+)
+from penstock.model.lifecycle import state_after_failure
+from penstock.model.queue import TOMBSTONE_AGE, Keep
+from penstock.model.time import Instant, Span, span_of
+from penstock.testing.contract.reference.claims import promote_due
+from penstock.testing.contract.reference.records import JobRecord
+from penstock.testing.contract.reference.store import Seen, Store
+
+NOT_STARTED = (JobState.BLOCKED, JobState.SCHEDULED, JobState.READY)
+
+
+class Jobs:
+    """Everything that changes a job, except a claim."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant) -> list[bool]:
+        earlier = set(self._store.jobs)
+        for new in jobs:
+            if new.id not in earlier and not earlier.issuperset(new.after):
+                raise UnknownParent(new.id.hex())
+            earlier.add(new.id)
+        return [self._enqueue(new, now) for new in jobs]
+
+    def _enqueue(self, new: NewJob, now: Instant) -> bool:
+        if new.id in self._store.jobs:
+            return False
+        self._store.queue(new.queue, now)
+        due_at = new.at if new.at is not None else now + new.delay if new.delay else None
+        expires_at = now + new.expires if new.expires is not None else None
+        job = JobRecord(new, now, due_at, expires_at, self._store.next_place())
+        self._store.jobs[new.id] = job
+        doomed = self._look_at_parents(job)
+        self._store.begin(job, now)
+        if doomed:
+            self._store.parent_died(job, now)
+        return True
+
+    def _look_at_parents(self, job: JobRecord) -> bool:
+        """Which parents it waits for; True if one of them has died and takes it along."""
+        for parent in (self._store.jobs[id_] for id_ in job.new.after):
+            died = parent.state in (JobState.DEAD, JobState.CANCELLED)
+            if parent.state is JobState.COMPLETED or (died and job.new.parent_died == "run"):
+                continue
+            job.waits.add(parent.id)
+            if died and job.new.parent_died == "cancel":
+                return True
+        return False
+
+    def settle(self, settlements: Sequence[Settlement], *, now: Instant) -> list[Answer]:
+        return [self._settle(settlement, now) for settlement in settlements]
+
+    def _settle(self, settlement: Settlement, now: Instant) -> Answer:
+        job = self._store.running(settlement.id, settlement.fence)
+        if job is None:
+            known = self._store.jobs.get(settlement.id)
+            already = known is not None and known.settled_fence == settlement.fence
+            return Answer.ALREADY if already else Answer.STALE
+        job.settled_fence = job.fence
+        job.started_at = now - settlement.ran if job.started_at is None else job.started_at
+        match settlement.outcome:
+            case Completed(result=result):
+                self._complete(job, result, now)
+            case Failed() as failed:
+                self._fail(job, failed, now)
+            case _:
+                self._store.end(job, JobState.CANCELLED, now)
+        if settlement.then is not None:
+            for new in settlement.then.jobs:
+                self._enqueue(new, now)
+        return Answer.APPLIED
+
+    def _complete(self, job: JobRecord, result: bytes | None, now: Instant) -> None:
+        options = self._store.queues[job.queue].options
+        job.attempts += 1
+        job.result = result if options.keep_body else None
+        job.has_body = options.keep_body
+        self._store.end(job, JobState.COMPLETED, now)
+        job.tombstone = options.keep_completed.nothing
+
+    def _fail(self, job: JobRecord, failed: Failed, now: Instant) -> None:
+        job.attempts += 1
+        self._store.count(job, "failed", now)
+        filled = msgspec.structs.replace(
+            clip_failure(failed.failure),
+            attempt=job.attempts,
+            member=job.member,
+            claimed_at=job.claimed_at,
+            started_at=job.started_at,
+            ended_at=now,
+            retry_in=failed.retry_in,
+        )
+        self._store.fail(job, filled)
+        state = state_after_failure(cancel_asked=job.cancel_asked, retry=failed.retry_in is not None)
+        if failed.retry_in is not None and state is JobState.SCHEDULED:
+            self._store.move(job, state)
+            job.due_at = now + failed.retry_in
+        else:
+            self._store.end(job, state, now)
+
+    def write(self, notes: Sequence[Note], *, now: Instant) -> list[Answer]:
+        return [self._write(note, now) for note in notes]
+
+    def _write(self, note: Note, now: Instant) -> Answer:
+        job = self._store.running(note.id, note.fence)
+        if job is None:
+            return Answer.STALE
+        if isinstance(note.entry, Started) and job.started_at is None:
+            job.started_at = now
+        if isinstance(note.entry, Progress):
+            job.progress = note.entry.value
+        return Answer.APPLIED
+
+    def release(self, releases: Sequence[Release], *, now: Instant) -> list[Answer]:
+        return [self._release(release, now) for release in releases]
+
+    def _release(self, release: Release, now: Instant) -> Answer:
+        job = self._store.jobs.get(release.id)
+        if job is None or job.fence != release.fence:
+            return Answer.STALE
+        if job.state is not JobState.RUNNING:
+            return Answer.STALE if job.settled_fence == release.fence else Answer.ALREADY
+        self._store.give_back(job, now, due_at=None if release.delay is None else now + release.delay)
+        return Answer.APPLIED
+
+    def cancel(self, ids: Sequence[JobId], *, now: Instant) -> list[CancelAnswer]:
+        return [self._cancel(self._store.jobs.get(job_id), now) for job_id in ids]
+
+    def _cancel(self, job: JobRecord | None, now: Instant) -> CancelAnswer:
+        if job is None or job.tombstone:
+            return CancelAnswer.UNKNOWN
+        if job.state is JobState.RUNNING:
+            job.cancel_asked = True
+            return CancelAnswer.ASKED
+        if job.state in NOT_STARTED:
+            self._store.end(job, JobState.CANCELLED, now)
+        return CancelAnswer.CANCELLED if job.state is JobState.CANCELLED else CancelAnswer.FINISHED
+
+    def replay(self, ids: Sequence[JobId], *, token: bytes, now: Instant) -> list[ReplayAnswer]:
+        return [self._replay(self._store.known(job_id), token, now) for job_id in ids]
+
+    def _replay(self, job: JobRecord | None, token: bytes, now: Instant) -> ReplayAnswer:
+        if job is None:
+            return ReplayAnswer.UNKNOWN
+        if job.token == token:
+            return ReplayAnswer.REPLAYED
+        if job.state not in FINAL:
+            return ReplayAnswer.LIVE
+        if not job.has_body:
+            return ReplayAnswer.NO_BODY
+        job.attempts = job.crashes = job.losses = 0
+        job.cancel_asked, job.result, job.progress = False, None, None
+        job.ended_at = job.due_at = job.expires_at = None
+        job.replays += 1
+        job.token = token
+        job.waits.clear()
+        self._store.become_ready(job, now, ready_at=now)
+        return ReplayAnswer.REPLAYED
+
+    def drop(self, ids: Sequence[JobId], *, now: Instant) -> list[DropAnswer]:
+        return [self._drop(self._store.known(job_id), now) for job_id in ids]
+
+    def _drop(self, job: JobRecord | None, now: Instant) -> DropAnswer:
+        if job is None:
+            return DropAnswer.UNKNOWN
+        if job.state not in FINAL:
+            return DropAnswer.LIVE
+        self._store.forget([job], now)
+        return DropAnswer.DROPPED
+
+    def promote(self, *, limit: int, now: Instant, seen: Seen) -> tuple[int, Span | None]:
+        """How many moved, and how long until the next due time. Which ones move when there are more
+        than `limit` is seen, not predicted, except that of one queue the earliest due move first."""
+        store = self._store
+        expired = [job for job in store.in_state(*NOT_STARTED) if job.expired(now)]
+        gone = [job for job in expired if (shown := seen.get(job.id)) and shown.state is JobState.DEAD]
+        due = [job for job in store.in_state(JobState.SCHEDULED) if job.due(now) and not job.expired(now)]
+        bounded = len(due) > limit or len(expired) > limit
+        assert len(gone) == min(len(expired), limit), f"{len(gone)} of {len(expired)} expired jobs are dead"
+        moved = [
+            job
+            for queue in sorted(store.queues)
+            for job in promote_due(store, queue, now, seen, optional=bounded)
+            if job not in expired
+        ]
+        assert len(moved) == min(len(due), limit), f"{len(moved)} of {len(due)} due jobs became ready"
+        self._check_earliest_first(moved, [job for job in due if job not in moved])
+        for job in gone:
+            store.expire(job, now)
+        ahead = [job.due_at for job in store.in_state(JobState.SCHEDULED) if job.due_at is not None]
+        wait = max(0, min(ahead) - now) if ahead else None
+        return len(moved) + len(gone), 0 if len(expired) > limit else wait
+
+    @staticmethod
+    def _check_earliest_first(moved: Sequence[JobRecord], left: Sequence[JobRecord]) -> None:
+        for job in moved:
+            late = [
+                other
+                for other in left
+                if other.queue == job.queue and (other.due_at or 0) < (job.due_at or 0)
+            ]
+            assert not late, f"{job.id.hex()} became ready before {late[0].id.hex()}, which was due earlier"
+
+    def prune(self, *, limit: int, now: Instant, seen: Seen, tombstones: Seen, jobs: int, more: bool) -> None:
+        """Judge the answer (`jobs`, `more`): which jobs and tombstones went is seen."""
+        store = self._store
+        beyond = self._beyond_retention(now)
+        deleted = [job for job in store.in_state(*FINAL) if seen.get(job.id) is None]
+        self._check_oldest_first(deleted)
+        assert len(deleted) <= min(limit, beyond), f"{len(deleted)} pruned, {beyond} beyond retention"
+        store.forget(deleted, now)
+        old = [job for job in store.jobs.values() if job.tombstone and now - _ended(job) >= TOMBSTONE_AGE]
+        swept = [job for job in old if tombstones.get(job.id) is None]
+        store.forget(swept, now)
+        left = self._beyond_retention(now) + len(old) - len(swept)
+        done = len(deleted) + len(swept)
+        assert len(deleted) <= jobs <= done, f"{done} were pruned, the answer says {jobs}"
+        assert not left or done >= limit, f"{left} beyond retention were left"
+        assert more or not left, f"{left} beyond retention were left, the answer says no more"
+        assert not more or done >= limit, "the bound was not reached, the answer says more"
+
+    def _check_oldest_first(self, deleted: Sequence[JobRecord]) -> None:
+        for job in deleted:
+            kept = [other for other in self._store.in_state(*FINAL) if other not in deleted]
+            older = [
+                other
+                for other in kept
+                if (other.queue, other.state) == (job.queue, job.state) and _ended(other) < _ended(job)
+            ]
+            assert not older, f"{job.id.hex()} was pruned before {older[0].id.hex()}, which ended earlier"
+
+    def _beyond_retention(self, now: Instant) -> int:
+        """How many finished jobs their queues no longer keep."""
+        beyond = 0
+        for queue in self._store.queues.values():
+            options = queue.options
+            for state, keep in (
+                (JobState.COMPLETED, options.keep_completed),
+                (JobState.DEAD, options.keep_dead),
+                (JobState.CANCELLED, options.keep_cancelled),
+            ):
+                finished = [job for job in self._store.in_state(state) if job.queue == queue.name]
+                beyond += len(finished) - _kept(finished, keep, now)
+        return beyond
+
+
+def _kept(finished: Sequence[JobRecord], keep: Keep, now: Instant) -> int:
+    """How many of these stay: the younger than the age, and no more than the count."""
+    young = [job for job in finished if keep.age is None or now - _ended(job) < span_of(keep.age)]
+    return len(young) if keep.count is None else min(len(young), keep.count)
+
+
+def _ended(job: JobRecord) -> Instant:
+    assert job.ended_at is not None
+    return job.ended_at

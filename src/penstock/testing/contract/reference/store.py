@@ -1,0 +1,168 @@
+"""The moves that the facets have in common."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from penstock.model.ids import JobId
+from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState
+from penstock.model.lane import group_of
+from penstock.model.lifecycle import check_step, state_after_enqueue, state_after_release
+from penstock.model.time import MINUTE, Instant
+from penstock.testing.contract.reference.records import (
+    UNSAID,
+    ClaimantRecord,
+    JobRecord,
+    MemberRecord,
+    QueueRecord,
+)
+
+Seen: TypeAlias = Mapping[JobId, Job | None]
+"""What the engine shows of each job after a call; None: not there."""
+
+
+class Store:
+    """Everything that is remembered."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, JobRecord] = {}
+        """Jobs and tombstones, in the order in which they were stored."""
+        self.queues: dict[str, QueueRecord] = {}
+        self.members: dict[bytes, MemberRecord] = {}
+        self.claimants: dict[bytes, ClaimantRecord] = {}
+        self.finished: Counter[tuple[str, Instant, str]] = Counter()
+        """By queue, minute and "completed", "failed", "dead", "cancelled"."""
+        self.top_fence = 0
+        self.top_beat = 0
+        self.places = 0
+        """The last place given."""
+
+    def known(self, job_id: JobId) -> JobRecord | None:
+        """The job, unless it is gone or only a tombstone."""
+        job = self.jobs.get(job_id)
+        return None if job is None or job.tombstone else job
+
+    def in_state(self, *states: JobState) -> list[JobRecord]:
+        """The jobs in these states, in the order of their places."""
+        found = [job for job in self.jobs.values() if job.state in states and not job.tombstone]
+        return sorted(found, key=lambda job: job.place)
+
+    def running(self, job_id: JobId, fence: int) -> JobRecord | None:
+        """The job, if it runs under exactly this fence."""
+        job = self.known(job_id)
+        return job if job and job.state is JobState.RUNNING and job.fence == fence else None
+
+    def held_by(self, claimant: bytes) -> list[JobRecord]:
+        """What a claimant runs, in the order in which it was taken."""
+        held = [job for job in self.in_state(JobState.RUNNING) if job.claimant == claimant]
+        return sorted(held, key=lambda job: job.fence or 0)
+
+    def held_by_member(self, member: bytes) -> list[JobRecord]:
+        """What the claimants of a member run."""
+        claimants = [name for name, claimant in self.claimants.items() if claimant.member == member]
+        return [job for claimant in claimants for job in self.held_by(claimant)]
+
+    def queue(self, name: str, now: Instant) -> QueueRecord:
+        """The queue; it comes into being if there is none."""
+        return self.queues.setdefault(name, QueueRecord(name, now))
+
+    def group(self, job: JobRecord) -> str:
+        """The group of a job under the options of this moment."""
+        return group_of(self.queues[job.queue].options, job.new.task, job.new.key)
+
+    def next_place(self) -> int:
+        self.places += 1
+        return self.places
+
+    def adopt_order(self, mark: int, seen: Seen) -> None:
+        """Several jobs became ready in one step, since place `mark`, in an order that the contract
+        does not fix: take the engine's."""
+        fresh = [job for job in self.in_state(JobState.READY) if job.place > mark and seen.get(job.id)]
+        places = [job.place for job in fresh]
+        fresh.sort(key=lambda job: shown.seq if (shown := seen[job.id]) else 0)
+        for job, place in zip(fresh, places, strict=True):
+            job.place = place
+
+    def move(self, job: JobRecord, state: JobState) -> None:
+        """Take one step of the life of a job."""
+        check_step(job.state, state)
+        if job.state is JobState.RUNNING:
+            job.claimant = None
+        job.state = state
+
+    def become_ready(self, job: JobRecord, now: Instant, *, ready_at: Instant = UNSAID) -> None:
+        """To the end of its lane."""
+        self.move(job, JobState.READY)
+        job.place = self.next_place()
+        job.ready_at = ready_at
+
+    def begin(self, job: JobRecord, now: Instant) -> None:
+        """A new or unblocked job: to its parents, its due time or its lane."""
+        state = state_after_enqueue(waits=bool(job.waits), due=job.due(now))
+        if state is JobState.READY:
+            self.become_ready(job, now)
+        else:
+            self.move(job, state)
+
+    def end(self, job: JobRecord, state: JobState, now: Instant) -> None:
+        """To a final state; its children hear of it."""
+        self.move(job, state)
+        job.ended_at = now
+        self.count(job, state.value, now)
+        self.tell_children(job, now)
+
+    def count(self, job: JobRecord, what: str, now: Instant) -> None:
+        self.finished[job.queue, now - now % MINUTE, what] += 1
+
+    def fail(self, job: JobRecord, failure: Failure) -> None:
+        """Append to the failures. Numbers go on over replays."""
+        job.failures.append(failure)
+
+    def note_failure(self, job: JobRecord, kind: FailureKind, now: Instant) -> None:
+        """A failure that the engine words itself."""
+        self.fail(job, Failure(kind=kind, ended_at=now))
+
+    def expire(self, job: JobRecord, now: Instant) -> None:
+        """Not started in time."""
+        self.note_failure(job, "expired", now)
+        self.end(job, JobState.DEAD, now)
+
+    def give_back(self, job: JobRecord, now: Instant, *, due_at: Instant | None = None) -> None:
+        """A run ends without an outcome: to its old place, or to a later time."""
+        state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
+        if state is JobState.CANCELLED:
+            self.end(job, state, now)
+        else:
+            self.move(job, state)
+            job.due_at = job.due_at if due_at is None else due_at
+        job.ready_at = job.started_at = UNSAID
+
+    def tell_children(self, parent: JobRecord, now: Instant) -> None:
+        """A parent has ended."""
+        for child in self.waiting_for(parent.id):
+            if parent.state is JobState.COMPLETED or child.new.parent_died == "run":
+                self.parent_done(child, parent.id, now)
+            elif child.new.parent_died == "cancel":
+                self.parent_died(child, now)
+
+    def waiting_for(self, parent: JobId) -> list[JobRecord]:
+        """The blocked children of a job, in the order in which they were stored."""
+        return [job for job in self.in_state(JobState.BLOCKED) if parent in job.waits]
+
+    def parent_done(self, child: JobRecord, parent: JobId, now: Instant) -> None:
+        child.waits.discard(parent)
+        if not child.waits:
+            self.begin(child, now)
+
+    def parent_died(self, child: JobRecord, now: Instant) -> None:
+        if child.state is JobState.BLOCKED:
+            self.note_failure(child, "parent", now)
+            self.end(child, JobState.CANCELLED, now)
+
+    def forget(self, jobs: Iterable[JobRecord], now: Instant) -> None:
+        """Delete finished jobs; nobody can wait for them any more."""
+        for job in jobs:
+            assert job.state in FINAL, f"a job that is {job.state} was deleted"
+            del self.jobs[job.id]
+            for child in self.waiting_for(job.id):
+                self.parent_died(child, now)

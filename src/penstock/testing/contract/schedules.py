@@ -1,0 +1,175 @@
+"""`schedules`: kept by name, fired once per tick."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.model.errors import BadInput
+from penstock.model.job import JobState, NewJob
+from penstock.model.retry import Retry
+from penstock.model.schedule import Cron, Every, Schedule, tick_id
+from penstock.model.time import SECOND, Instant
+from penstock.testing.contract.fixtures import Clock, Connect, a_job, snapshot, states_of
+
+TEMPLATE = a_job(schedule="s")
+
+
+def a_schedule(name: str = "s", **options: Any) -> Schedule:
+    return Schedule(**{"name": name, "timing": Every(seconds=60), "job": TEMPLATE, **options})
+
+
+def job_at(tick: Instant, name: str = "s") -> NewJob:
+    return a_job(id=tick_id(name, tick), schedule=name)
+
+
+async def only(engine: Engine) -> Schedule:
+    (schedule,) = await engine.schedules.list()
+    return schedule
+
+
+async def test_everything_is_kept(engine: Engine, clock: Clock) -> None:
+    job = a_job(priority=2, body=b"\x00[1]", key="k", retry=Retry(attempts=2), timeout=SECOND, headers=b"{}")
+    schedule = Schedule(
+        name="nightly",
+        timing=Cron(fields="0 3 * * sun", tz="Europe/Berlin"),
+        job=job,
+        missed="all",
+        next_at=9,
+    )
+    await engine.schedules.put([schedule], now=clock.now)
+    stored = await only(engine)
+    assert msgspec.structs.replace(stored, version=0) == schedule
+
+
+async def test_schedules_are_listed_by_name(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(name) for name in ("b", "c", "a")], now=clock.now)
+    assert [schedule.name for schedule in await engine.schedules.list()] == ["a", "b", "c"]
+
+
+async def test_due_ones_are_listed_oldest_first(engine: Engine, clock: Clock) -> None:
+    ticks = {"a": 30, "b": 10, "c": 20, "d": 31, "paused": 1, "waiting": None}
+    await engine.schedules.put(
+        [a_schedule(name, next_at=tick) for name, tick in ticks.items()], now=clock.now
+    )
+    await engine.schedules.pause("paused", paused=True, now=clock.now)
+    assert [schedule.name for schedule in await engine.schedules.list(due=30)] == ["b", "c", "a"]
+    assert await engine.schedules.list(due=9) == []
+
+
+async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+    await engine.schedules.pause("s", paused=True, now=clock.now)
+    version = (await only(engine)).version
+    await engine.schedules.put([a_schedule(next_at=7, missed="skip")], now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.paused, stored.next_at, stored.missed) == (100, True, 200, "skip")
+    assert stored.version > version
+
+
+async def test_a_new_timing_brings_its_own_next_time(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+    await engine.schedules.put([a_schedule(next_at=7, timing=Every(seconds=61))], now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.next_at) == (100, 7)
+
+
+async def test_the_version_grows_only_with_a_change(engine: Engine, clock: Clock) -> None:
+    versions = []
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {},
+        {"next_at": 99},
+        {"missed": "all"},
+        {"missed": "all", "timing": Every(seconds=61)},
+        {"missed": "all", "timing": Every(seconds=61), "job": msgspec.structs.replace(TEMPLATE, priority=1)},
+    )
+    for change in changes:
+        await engine.schedules.put([a_schedule(**{"next_at": 5, **change})], now=clock.now)
+        versions.append((await only(engine)).version)
+    first = versions[0]
+    assert versions == [first, first, first, first + 1, first + 2, first + 3]
+
+
+async def test_firing_advances_and_inserts(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    jobs = [job_at(100), a_job(delay=SECOND)]
+    assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=jobs, now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.next_at) == (100, 200)
+    assert await states_of(engine, jobs) == [JobState.READY, JobState.SCHEDULED]
+
+
+@pytest.mark.parametrize("wrong", ["another tick", "a repeat", "paused", "unknown", "nothing due"])
+async def test_who_comes_too_late_changes_nothing(engine: Engine, clock: Clock, wrong: str) -> None:
+    await engine.schedules.put([a_schedule(next_at=None if wrong == "nothing due" else 100)], now=clock.now)
+    name, tick = "s", 100
+    match wrong:
+        case "another tick":
+            tick = 99
+        case "a repeat":
+            assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+        case "paused":
+            await engine.schedules.pause("s", paused=True, now=clock.now)
+        case "unknown":
+            name = "nothing"
+    before = await snapshot(engine, clock)
+    assert not await engine.schedules.fire(name, tick=tick, next_at=300, jobs=[job_at(100)], now=clock.now)
+    assert await snapshot(engine, clock) == before
+
+
+async def test_a_schedule_may_wait_for_the_end_of_its_run(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    assert await engine.schedules.fire("s", tick=100, next_at=None, jobs=[job_at(100)], now=clock.now)
+    assert (await only(engine)).next_at is None
+    assert await engine.schedules.list(due=clock.now) == []
+
+
+@pytest.mark.row("B2", "D4")
+async def test_two_controllers_fire_a_tick_once(connect: Connect, clock: Clock) -> None:
+    clients = [await connect() for _ in range(3)]
+    await clients[0].schedules.put([a_schedule(next_at=0)], now=clock.now)
+
+    async def fire(engine: Engine, tick: Instant) -> bool:
+        jobs = [job_at(tick)]
+        return await engine.schedules.fire("s", tick=tick, next_at=tick + 60, jobs=jobs, now=clock.now)
+
+    for tick in range(0, 300, 60):
+        fired = await asyncio.gather(*(fire(client, tick) for client in clients for _ in range(2)))
+        assert sum(fired) == 1
+    (counts,) = await clients[0].inspect.counts(now=clock.now)
+    assert counts.ready == 5
+
+
+async def test_a_bad_job_stops_the_whole_firing(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    before = await snapshot(engine, clock)
+    with pytest.raises(BadInput):
+        await engine.schedules.fire(
+            "s", tick=100, next_at=200, jobs=[job_at(100), a_job(priority=11)], now=clock.now
+        )
+    assert await snapshot(engine, clock) == before
+
+
+async def test_pause_and_resume(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    seen = []
+    for paused in (True, True, False, False):
+        assert await engine.schedules.pause("s", paused=paused, now=clock.now)
+        seen.append((await only(engine)).paused)
+    assert seen == [True, True, False, False]
+    assert (await only(engine)).next_at == 100
+    assert not await engine.schedules.pause("nothing", paused=True, now=clock.now)
+
+
+async def test_a_removed_schedule_leaves_its_jobs(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100), a_schedule("other")], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
+    assert await engine.schedules.remove("s", now=clock.now)
+    assert not await engine.schedules.remove("s", now=clock.now)
+    assert (await only(engine)).name == "other"
+    assert await states_of(engine, [job_at(100)]) == [JobState.READY]

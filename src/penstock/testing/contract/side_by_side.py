@@ -1,0 +1,135 @@
+"""An engine and the reference side by side: the same calls, and a comparison after each."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from penstock.engine.registry import connect
+from penstock.model.errors import ClaimantRetired, MemberGone, PenstockError, Refused
+from penstock.model.ids import JobId
+from penstock.model.job import Claim, ClaimRequest
+from penstock.model.member import ClaimantBeat
+from penstock.model.time import DAY, MINUTE, Instant
+from penstock.testing.contract.players import Child, Script
+from penstock.testing.contract.reference import Reference, View, differences
+
+T = TypeVar("T")
+
+
+class SideBySide(RuleBasedStateMachine):
+    """One engine, one reference, one clock."""
+
+    fresh_engine_url: ClassVar[Callable[[], str]]
+    reference_type: ClassVar[type[Reference]] = Reference
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.engine = self.run(connect(type(self).fresh_engine_url()))
+        self.reference = self.reference_type()
+        self.script = Script()
+
+    def teardown(self) -> None:
+        self.run(self.engine.close())
+        self.runner.close()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    @property
+    def now(self) -> Instant:
+        return self.script.now
+
+    # What is seen
+
+    def look(self) -> View:
+        return self.run(self._look())
+
+    async def _look(self) -> View:
+        engine, now, ids = self.engine, self.now, self.script.ids
+        jobs = dict(zip(ids, await engine.inspect.get(ids, now=now), strict=True)) if ids else {}
+        absent = [job_id for job_id, job in jobs.items() if job is None]
+        answers = await engine.jobs.watch(absent, waiter="w", ttl=MINUTE, now=now) if absent else []
+        window = DAY if len(ids) % 2 else 5 * MINUTE
+        return View(
+            now=now,
+            window=window,
+            jobs=jobs,
+            tombstones=dict(zip(absent, answers, strict=True)),
+            counts=await engine.inspect.counts(window=window, now=now),
+            queues=await engine.queues.list(),
+            members=await engine.members.list(now=now),
+        )
+
+    def compare(self, view: View | None = None) -> None:
+        found = differences(self.reference.store, view or self.look())
+        assert not found, "the engine differs from the reference:\n" + "\n".join(found)
+
+    def both(self, engine: Coroutine[Any, Any, T], reference: Callable[[], T]) -> None:
+        """The same answer, or the same error, from both."""
+        answer, error = self.attempt(engine)
+        try:
+            right: T | type[PenstockError] = reference()
+        except PenstockError as refused:
+            right = type(refused)
+        assert (type(error) if error else answer) == right, f"answered {error or answer}, should be {right}"
+        self.compare()
+
+    def attempt(self, call: Coroutine[Any, Any, T]) -> tuple[T | None, PenstockError | None]:
+        try:
+            return self.run(call), None
+        except PenstockError as error:
+            return None, error
+
+    def beat_of(self, number: int) -> None:
+        info, children = self.script.members[number], self.script.children_of(number)
+        beats = [
+            ClaimantBeat(claimant=child.id, answered_through=child.number, held=tuple(child.held))
+            for child in children
+        ]
+        reply = self.run(self.engine.members.beat(info, beats, now=self.now))
+        store = self.reference.store
+        mark = store.places
+        right = self.reference.members.beat(info, beats, now=self.now)
+        store.adopt_order(mark, self.look().jobs)
+        shown = (reply.new, set(reply.lost), set(reply.asked))
+        assert shown == tuple(right), f"a beat answered {shown}, should be {right}"
+        assert reply.now == self.now
+        assert reply.number > store.top_beat, "the number of a beat grows"
+        store.top_beat = reply.number
+        for child in children:
+            child.lose(reply.lost)
+
+    def adopt(self, mark: int, answer: object, right: object) -> None:
+        assert answer == right, f"answered {answer}, should be {right}"
+        view = self.look()
+        self.reference.store.adopt_order(mark, view.jobs)
+        self.compare(view)
+
+    def judge(
+        self,
+        who: Child,
+        request: ClaimRequest,
+        answer: Claim | None,
+        error: PenstockError | None,
+        *,
+        lost: bool,
+    ) -> None:
+        if answer is None:
+            assert isinstance(error, Refused), f"a claim raised {error!r}"
+            self.reference.claims.accept_refusal(request, error, self.now)
+            if isinstance(error, ClaimantRetired | MemberGone):
+                who.respawn()
+            return
+        self.reference.claims.accept(request, answer, self.now, self.look().jobs)
+        self.script.runs += [(job.id, job.fence) for job in answer.jobs]
+        if not lost:
+            who.hear(request, answer)
+
+    def pick_ids(self, picks: list[int]) -> list[JobId]:
+        """Without tombstones: of those the contract says little."""
+        jobs = self.reference.store.jobs
+        ids = [self.script.job(number).id for number in picks]
+        return [job_id for job_id in ids if job_id not in jobs or not jobs[job_id].tombstone]

@@ -1,0 +1,3 @@
+"""What every test of the project may use."""
+
+pytest_plugins = ["pytester", "tests.rows"]

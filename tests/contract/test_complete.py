@@ -1,0 +1,27 @@
+"""No module of the contract is left out of this project's own run."""
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from penstock.testing import contract
+
+HERE = Path(__file__).parent
+
+
+def has_tests(module: ModuleType) -> bool:
+    return any(name.startswith("test_") for name in vars(module))
+
+
+@pytest.mark.parametrize("name", contract.MODULES)
+def test_every_module_has_tests_and_is_run(name: str) -> None:
+    assert has_tests(import_module(f"penstock.testing.contract.{name}"))
+    assert (HERE / f"test_{name}.py").is_file()
+
+
+def test_every_file_with_tests_is_named() -> None:
+    files = [path.stem for path in Path(contract.__path__[0]).glob("*.py") if path.stem != "__init__"]
+    with_tests = {name for name in files if has_tests(import_module(f"penstock.testing.contract.{name}"))}
+    assert with_tests == set(contract.MODULES)

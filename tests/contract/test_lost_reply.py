@@ -1,0 +1,1 @@
+from penstock.testing.contract.lost_reply import *

@@ -1,0 +1,131 @@
+"""The table of steps, checked against the promises that `JobState` makes in words."""
+
+import itertools
+
+import pytest
+
+from penstock.model.errors import IllegalTransition
+from penstock.model.job import FINAL, LIVE, STATES, JobState
+from penstock.model.lifecycle import (
+    STEPS,
+    allowed,
+    check_step,
+    state_after_enqueue,
+    state_after_failure,
+    state_after_release,
+)
+
+DRAWN = """
+new -> blocked scheduled ready
+blocked -> ready scheduled cancelled dead
+scheduled -> ready scheduled cancelled dead
+ready -> running cancelled dead
+running -> completed dead cancelled scheduled blocked ready
+completed -> ready gone
+dead -> ready gone
+cancelled -> ready gone
+"""
+
+
+def drawn_steps() -> set[tuple[JobState | None, JobState | None]]:
+    steps: set[tuple[JobState | None, JobState | None]] = set()
+    for line in DRAWN.strip().splitlines():
+        before, after = line.split(" -> ")
+        for word in after.split():
+            start = None if before == "new" else JobState(before)
+            steps.add((start, None if word == "gone" else JobState(word)))
+    return steps
+
+
+@pytest.mark.row("B1")
+@pytest.mark.parametrize(("before", "after"), list(itertools.product((None, *STATES), repeat=2)))
+def test_exactly_the_drawn_steps_exist(before: JobState | None, after: JobState | None) -> None:
+    exists = (before, after) in drawn_steps()
+    assert allowed(before, after) is exists
+    if exists:
+        check_step(before, after)
+    else:
+        with pytest.raises(IllegalTransition, match="does not go from"):
+            check_step(before, after)
+
+
+def test_every_state_is_either_live_or_final() -> None:
+    assert sorted((*LIVE, *FINAL)) == sorted(STATES)
+    assert set(STEPS) == {None, *STATES}
+
+
+def test_only_finished_jobs_can_go() -> None:
+    assert {state for state in STATES if allowed(state, None)} == set(FINAL)
+
+
+def test_only_ready_jobs_are_claimed_and_only_running_ones_complete() -> None:
+    assert [state for state in (None, *STATES) if allowed(state, JobState.RUNNING)] == [JobState.READY]
+    assert [state for state in (None, *STATES) if allowed(state, JobState.COMPLETED)] == [JobState.RUNNING]
+
+
+def test_every_state_is_reached_from_enqueue_and_leads_to_an_end() -> None:
+    def reachable(start: JobState | None) -> set[JobState | None]:
+        seen: set[JobState | None] = set()
+        open_ends = [start]
+        while open_ends:
+            state = open_ends.pop()
+            new = STEPS[state] - seen
+            seen |= new
+            open_ends += new
+        return seen
+
+    assert reachable(None) == {None, *STATES}
+    for state in STATES:
+        assert {None, *FINAL} <= reachable(state)
+
+
+@pytest.mark.parametrize(
+    ("waits", "due", "state"),
+    [
+        (True, True, JobState.BLOCKED),
+        (True, False, JobState.BLOCKED),
+        (False, False, JobState.SCHEDULED),
+        (False, True, JobState.READY),
+    ],
+)
+def test_a_new_job_waits_for_parents_first_and_then_for_its_time(
+    waits: bool, due: bool, state: JobState
+) -> None:
+    assert state_after_enqueue(waits=waits, due=due) is state
+
+
+@pytest.mark.parametrize(
+    ("cancel_asked", "retry", "state"),
+    [
+        (True, True, JobState.CANCELLED),
+        (True, False, JobState.CANCELLED),
+        (False, True, JobState.SCHEDULED),
+        (False, False, JobState.DEAD),
+    ],
+)
+def test_a_failed_job_that_was_asked_to_stop_is_never_retried(
+    cancel_asked: bool, retry: bool, state: JobState
+) -> None:
+    assert state_after_failure(cancel_asked=cancel_asked, retry=retry) is state
+
+
+@pytest.mark.parametrize(
+    ("cancel_asked", "delayed", "state"),
+    [
+        (True, True, JobState.CANCELLED),
+        (True, False, JobState.CANCELLED),
+        (False, True, JobState.SCHEDULED),
+        (False, False, JobState.READY),
+    ],
+)
+def test_a_job_given_back_goes_on_unless_it_was_asked_to_stop(
+    cancel_asked: bool, delayed: bool, state: JobState
+) -> None:
+    assert state_after_release(cancel_asked=cancel_asked, delayed=delayed) is state
+
+
+def test_whatever_follows_a_run_is_a_step_of_the_table() -> None:
+    for first, second in itertools.product((True, False), repeat=2):
+        assert allowed(None, state_after_enqueue(waits=first, due=second))
+        assert allowed(JobState.RUNNING, state_after_failure(cancel_asked=first, retry=second))
+        assert allowed(JobState.RUNNING, state_after_release(cancel_asked=first, delayed=second))
