@@ -1,4 +1,4 @@
-'''The engine contract.
+"""The engine contract.
 
 An engine is where state lives. It holds storage and nothing else: policy (retry arithmetic, lane
 and gate rules, cron, what a lost run means) is pure code in `penstock.model`, which an engine calls
@@ -40,7 +40,7 @@ something became claimable there; `waiter_topic(waiter)` for each watched job th
 
 **Audit.** Methods with `by` write one audit entry per call that changed something, in the same
 step, when `by` is not empty.
-'''
+"""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -340,9 +340,7 @@ class Inspect(Protocol):
         """Operator actions, newest first, with numbers below `before`."""
         ...
 
-    async def list(
-        self, only: JobFilter, *, cursor: str | None = None, limit: int = 100
-    ) -> Page:
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         """Jobs by filter, without body, result and `failures` (`error` is filled).
 
         By state (in the order of `JobState`), then queue name, then: ready by priority, group, seq;
@@ -368,9 +366,7 @@ class Queues(Protocol):
         """All queues, by name."""
         ...
 
-    async def pause(
-        self, name: str, *, by: str = "", why: str = "", now: Instant | None = None
-    ) -> None:
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         """No claim takes from it; what runs goes on. `UnknownQueue` if there is none. A repeat keeps
         the first pause's time and reason."""
         ...
@@ -395,9 +391,7 @@ class Tasks(Protocol):
 class Schedules(Protocol):
     """For the controller."""
 
-    async def put(
-        self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None
-    ) -> None:
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         """Add or replace by name. `last_at` and `paused` stay. If the timing is as before, `next_at`
         stays too, else it is taken from the argument. `version` grows if timing, job or missed
         changed. A repeat changes nothing."""
@@ -421,9 +415,7 @@ class Schedules(Protocol):
         changed: somebody else was first, or this is a repeat (the jobs' ids come from the tick)."""
         ...
 
-    async def pause(
-        self, name: str, *, paused: bool, by: str = "", now: Instant | None = None
-    ) -> bool:
+    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
         """Pause or resume. False: no such schedule."""
         ...
 
@@ -435,9 +427,7 @@ class Schedules(Protocol):
 class Locks(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
-    async def acquire(
-        self, name: str, *, holder: str, ttl: Span, now: Instant | None = None
-    ) -> Lease | None:
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
         """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The
         same holder asking again keeps its fence and is prolonged (a repeat). None: another holds it."""
         ...

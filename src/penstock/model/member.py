@@ -97,9 +97,7 @@ def health(member: MemberInfo, beat_at: Instant, now: Instant) -> Health:
     return Health.LATE if silence > MISSED_BEATS * member.beat else Health.HEALTHY
 
 
-def steady_after_beat(
-    member: MemberInfo, beat_at: Instant, steady_since: Instant, now: Instant
-) -> Instant:
+def steady_after_beat(member: MemberInfo, beat_at: Instant, steady_since: Instant, now: Instant) -> Instant:
     """A gap of more than two beats restarts the wait."""
     return now if now - beat_at > MISSED_BEATS * member.beat else steady_since
 

@@ -4,8 +4,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 
 from penstock.engines.sqlite.place import Place
 from penstock.model.errors import EngineDamaged, EngineError, EngineFull, EngineUnavailable, NotOurs
@@ -26,10 +25,7 @@ SQLite's own busy_timeout sleeps in a fixed pattern: of two busy processes one g
 def open_connection(place: Place, *, writes: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions are begun by hand."""
     db = sqlite3.connect(
-        place.path or ":memory:",
-        isolation_level=None,
-        timeout=0,
-        cached_statements=_CACHED_STATEMENTS,
+        place.path or ":memory:", isolation_level=None, timeout=0, cached_statements=_CACHED_STATEMENTS
     )
     try:
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[place.durability]}")
@@ -76,13 +72,17 @@ def begin(db: sqlite3.Connection, patience_s: float, how: str = "BEGIN IMMEDIATE
             time.sleep(wait)
 
 
-@contextmanager
-def translated(place: Place) -> Iterator[None]:
-    """Raise SQLite's errors as ours."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise translate(error, place) from error
+def patiently(place: Place, opening: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+    """Open a connection while other processes may be making, migrating or recovering the file."""
+    waits = retry_waits(place.lock_timeout)
+    while True:
+        try:
+            return opening()
+        except sqlite3.Error as error:
+            wait = next(waits, None) if is_busy(error) else None
+            if wait is None:
+                raise translate(error, place) from error
+            time.sleep(wait)
 
 
 def translate(error: sqlite3.Error, place: Place) -> EngineError:

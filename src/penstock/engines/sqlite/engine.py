@@ -12,7 +12,7 @@ from penstock.engines.sqlite.place import Place, place_of
 from penstock.engines.sqlite.queues import SqliteQueues, SqliteTasks
 from penstock.engines.sqlite.schedules import SqliteSchedules
 from penstock.engines.sqlite.signals import LocalPost, SocketPost, SqliteSignals, post_for
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session, Store
 from penstock.engines.sqlite.transactions import SqliteTransactions
 from penstock.model.time import Instant
 
@@ -21,35 +21,36 @@ class SqliteEngine:
     """See `penstock.engine.protocol.Engine`."""
 
     def __init__(self, store: Store, post: LocalPost | SocketPost, let_go: Callable[[], None]) -> None:
-        self._store = store
+        self._session = session = Session(store)
         self._let_go = let_go
         self._closed = False
-        self.jobs = SqliteJobs(store)
-        self.inspect = SqliteInspect(store)
-        self.queues = SqliteQueues(store)
-        self.tasks = SqliteTasks(store)
-        self.schedules = SqliteSchedules(store)
-        self.locks = SqliteLocks(store)
-        self.members = SqliteMembers(store)
-        self.signals = SqliteSignals(store, post)
+        self.jobs = SqliteJobs(session)
+        self.inspect = SqliteInspect(session)
+        self.queues = SqliteQueues(session)
+        self.tasks = SqliteTasks(session)
+        self.schedules = SqliteSchedules(session)
+        self.locks = SqliteLocks(session)
+        self.members = SqliteMembers(session)
+        self.signals = SqliteSignals(session, post)
         self.transactions = None if self.single_process else SqliteTransactions()
 
     @property
     def name(self) -> str:
-        return str(self._store.place)
+        return str(self._session.place)
 
     @property
     def single_process(self) -> bool:
-        return self._store.place.path is None
+        return self._session.place.path is None
 
     async def now(self) -> Instant:
-        self._store.check()
+        self._session.check()
         return time.time_ns() // 1_000
 
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
             await self.signals.close()
+            self._session.close()
             await asyncio.to_thread(self._let_go)
 
 

@@ -47,7 +47,9 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     False, and nothing was stored, if some id was known."""
     db, now = step.db, step.now
     seq = step.draw_seq(len(jobs))
-    rows, targets, queues = [], {}, {}
+    rows: list[tuple[object, ...]] = []
+    targets: dict[lanes.LaneRow, None] = {}
+    queues: dict[tuple[int, int], int] = {}
     for job in jobs:
         queue = step.catalogue.named(job.queue, now)
         due_at = job.at if job.at is not None else now + job.delay

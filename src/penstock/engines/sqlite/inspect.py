@@ -8,11 +8,11 @@ from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import listing, rows
 from penstock.engines.sqlite.commands import TOMBSTONE
-from penstock.engines.sqlite.step import STATES, check_batch
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.step import check_batch
+from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
-from penstock.model.job import Checkpoint, Job, StoredLine
+from penstock.model.job import STATES, Checkpoint, Job, StoredLine
 from penstock.model.time import MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,
@@ -35,18 +35,18 @@ SERIES_LIMIT = 100_000
 class SqliteInspect:
     """See `penstock.engine.protocol.Inspect`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
         check_batch(len(ids), BATCH_LIMIT)
         wanted = [check_id(job_id) for job_id in ids]
-        return await self._store.read(lambda db: [_whole(db, job_id) for job_id in wanted])
+        return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
         until = time.time_ns() // 1_000 if now is None else now
         since = until - until % MINUTE - max(0, window - 1) // MINUTE * MINUTE
-        return await self._store.read(lambda db: _counts(db, since, until))
+        return await self._session.read(lambda db: _counts(db, since, until))
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
@@ -55,7 +55,7 @@ class SqliteInspect:
         first = since - since % step
         if (until - first) // step > SERIES_LIMIT:
             raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
-        found = await self._store.read(
+        found = await self._session.read(
             lambda db: db.execute(SQL.series, (step, first, until, queue)).fetchall()
         )
         points = {at: Finished(completed=c, failed=f, dead=d, cancelled=k) for at, c, f, d, k in found}
@@ -63,16 +63,18 @@ class SqliteInspect:
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
         check_page(limit)
-        found = await self._store.read(lambda db: db.execute(SQL.log, (check_id(job), limit, after)).fetchall())
+        found = await self._session.read(
+            lambda db: db.execute(SQL.log, (check_id(job), limit, after)).fetchall()
+        )
         return [StoredLine(*row) for row in found]
 
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
-        found = await self._store.read(lambda db: db.execute(SQL.checkpoints, (check_id(job),)).fetchall())
+        found = await self._session.read(lambda db: db.execute(SQL.checkpoints, (check_id(job),)).fetchall())
         return [Checkpoint(name=name, value=value) for name, value in found]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
         check_page(limit)
-        found = await self._store.read(lambda db: db.execute(SQL.audit, (before, limit)).fetchall())
+        found = await self._session.read(lambda db: db.execute(SQL.audit, (before, limit)).fetchall())
         return [
             AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
             for number, at, by, action, target, detail in found
@@ -81,7 +83,7 @@ class SqliteInspect:
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_filter(only)
         check_page(limit)
-        return await self._store.read(lambda db: listing.page(db, only, cursor, limit))
+        return await self._session.read(lambda db: listing.page(db, only, cursor, limit))
 
 
 def _whole(db: Connection, job_id: JobId) -> Job | None:

@@ -15,7 +15,7 @@ from penstock.engines.sqlite import claim as claiming
 from penstock.engines.sqlite import commands, enqueue, promote, prune, ripple, rows, settle
 from penstock.engines.sqlite import losses as lost_runs
 from penstock.engines.sqlite.step import Step, check_batch
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import Refused
 from penstock.model.ids import JobId, check_id
@@ -42,8 +42,8 @@ T = TypeVar("T")
 class SqliteJobs:
     """See `penstock.engine.protocol.Jobs`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._turns = Turns()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
@@ -130,7 +130,7 @@ class SqliteJobs:
             ripple.tell_if_needed(step, PROMOTE_LIMIT)
             return answer
 
-        return await self._store.write(whole, now)
+        return await self._session.write(whole, now)
 
 
 def _check_ids(ids: Sequence[JobId]) -> None:
@@ -149,4 +149,3 @@ def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
     if job.state in LIVE:
         step.db.execute(commands.SQL.add_watch, (row[0], waiter, step.now + ttl))
     return job
-

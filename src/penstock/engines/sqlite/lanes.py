@@ -55,7 +55,8 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             return False
         jobs = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, after, limit)).fetchall()
         limit -= len(jobs)
-        moves, targets = [], {}
+        moves: list[tuple[str, int]] = []
+        targets: dict[LaneRow, None] = {}
         for pk, _, task, key in jobs:
             target = lane_of(queue, priority, suspect, task, key)
             if target[3] != lane:
@@ -76,4 +77,8 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
 
 
 def _shape(options: QueueOptions) -> tuple[bool, bool, list[str]]:
-    return options.keyed, bool(options.per_key), sorted(task for task, limit in options.per_task.items() if limit)
+    return (
+        options.keyed,
+        bool(options.per_key),
+        sorted(task for task, limit in options.per_task.items() if limit),
+    )

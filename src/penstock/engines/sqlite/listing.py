@@ -53,10 +53,10 @@ def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Pag
     """The next jobs of a listing."""
     at = None if cursor is None else _decode(cursor)
     jobs: list[Job] = []
-    scanned = 0
+    scanned, last = 0, at
     for place, row, headers_and_body in _walk(db, only, at):
         if len(jobs) >= limit or scanned >= SCAN_LIMIT:
-            return Page(jobs=jobs, cursor=_encode(last), scanned=scanned)
+            return Page(jobs=jobs, cursor=None if last is None else _encode(last), scanned=scanned)
         scanned += 1
         last = place
         job = job_of(row)

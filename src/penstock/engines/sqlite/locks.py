@@ -4,7 +4,7 @@ import time
 
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.step import Step
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.time import Instant, Span
 from penstock.model.view import Lease
@@ -15,29 +15,28 @@ SQL = load_statements(__package__, "locks")
 class SqliteLocks:
     """See `penstock.engine.protocol.Locks`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    async def acquire(
-        self, name: str, *, holder: str, ttl: Span, now: Instant | None = None
-    ) -> Lease | None:
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
         _check(name, ttl)
-        return await self._store.write(lambda step: _acquire(step, name, holder, ttl), now)
+        return await self._session.write(lambda step: _acquire(step, name, holder, ttl), now)
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         _check(name, ttl)
-        return await self._store.write(
-            lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1, now
+        return await self._session.write(
+            lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1,
+            now,
         )
 
     async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
-        return await self._store.write(
+        return await self._session.write(
             lambda step: step.db.execute(SQL.release, (name, fence, step.now)).rowcount == 1, now
         )
 
     async def list(self, *, now: Instant | None = None) -> list[Lease]:
         at = time.time_ns() // 1_000 if now is None else now
-        found = await self._store.read(lambda db: db.execute(SQL.list, (at,)).fetchall())
+        found = await self._session.read(lambda db: db.execute(SQL.list, (at,)).fetchall())
         return [_lease(*row) for row in found]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from penstock.engine.protocol import BATCH_LIMIT, Reclaimed
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, moves
-from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.beats import decode_info
+from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.step import CANCELLED, CODE, READY, Step, check_batch
 from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
 from penstock.model.job import Failure, FailureKind, Loss

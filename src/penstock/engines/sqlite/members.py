@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from penstock.engine.protocol import PROMOTE_LIMIT
 from penstock.engines.sqlite import beats, losses, ripple
 from penstock.engines.sqlite.step import Step
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
 from penstock.model.time import Instant
@@ -15,8 +15,8 @@ from penstock.model.time import Instant
 class SqliteMembers:
     """See `penstock.engine.protocol.Members`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def beat(
         self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
@@ -29,7 +29,7 @@ class SqliteMembers:
             ripple.tell_if_needed(step, PROMOTE_LIMIT)
             return reply
 
-        return await self._store.write(work, now)
+        return await self._session.write(work, now)
 
     async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
         def work(step: Step) -> int:
@@ -37,10 +37,8 @@ class SqliteMembers:
             ripple.tell_if_needed(step, PROMOTE_LIMIT)
             return released
 
-        return await self._store.write(work, now)
+        return await self._session.write(work, now)
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
         at = time.time_ns() // 1_000 if now is None else now
-        return await self._store.read(
-            lambda db: beats.members(at, db.execute(beats.SQL.list).fetchall())
-        )
+        return await self._session.read(lambda db: beats.members(at, db.execute(beats.SQL.list).fetchall()))

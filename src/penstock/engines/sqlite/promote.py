@@ -16,7 +16,8 @@ def due(step: Step, queue: Queue, limit: int) -> int:
     if not jobs:
         return 0
     seq = step.draw_seq(len(jobs))
-    targets, updates = {}, []
+    targets: dict[lanes.LaneRow, None] = {}
+    updates: list[tuple[object, ...]] = []
     for pk, priority, suspect, task, key in jobs:
         lane = lanes.lane_of(queue, priority, suspect, task, key)
         targets[lane] = None

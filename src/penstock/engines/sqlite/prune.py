@@ -41,7 +41,7 @@ def _beyond(step: Step, queue: Queue, state: int, limit: int) -> list[Facts]:
     in_state = f"state >= 4 AND form < 2 AND queue = ? AND state = {state}"
     found: list[Facts] = []
     if keep.age is not None:
-        condition = f"{in_state} AND ended_at < ? ORDER BY ended_at, pk LIMIT ?"
+        condition = f"{in_state} AND ended_at <= ? ORDER BY ended_at, pk LIMIT ?"
         found = facts.where(step, condition, (queue.pk, step.now - span_of(keep.age), limit))
     if keep.count is not None and len(found) < limit:
         row = step.db.execute(SQL.tally, (queue.pk, state)).fetchone()

@@ -9,7 +9,7 @@ from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import gates, lanes
 from penstock.engines.sqlite.catalogue import Queue, encode_options
 from penstock.engines.sqlite.step import Step, check_batch
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.model.errors import UnknownQueue
 from penstock.model.names import check_queue, check_task
 from penstock.model.queue import QueueOptions
@@ -26,14 +26,14 @@ _encode = msgspec.json.Encoder().encode
 class SqliteQueues:
     """See `penstock.engine.protocol.Queues`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def configure(
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         check_queue(name)
-        await self._store.write(lambda step: _configure(step, name, options, by), now)
+        await self._session.write(lambda step: _configure(step, name, options, by), now)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         def work(step: Step) -> None:
@@ -43,7 +43,7 @@ class SqliteQueues:
                 step.catalogue.changed()
                 step.audit(by, "pause", name, why)
 
-        await self._store.write(work, now)
+        await self._session.write(work, now)
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
         def work(step: Step) -> None:
@@ -54,10 +54,10 @@ class SqliteQueues:
                 step.signal_ready(queue.pk)
                 step.audit(by, "resume", name)
 
-        await self._store.write(work, now)
+        await self._session.write(work, now)
 
     async def list(self) -> list[QueueInfo]:
-        found = await self._store.read(lambda db: db.execute(SQL.list).fetchall())
+        found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
         return [
             QueueInfo(
                 name=name,
@@ -74,8 +74,8 @@ class SqliteQueues:
 class SqliteTasks:
     """See `penstock.engine.protocol.Tasks`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
         check_batch(len(entries), BATCH_LIMIT)
@@ -83,10 +83,14 @@ class SqliteTasks:
             check_task(entry.name)
             check_queue(entry.queue)
         rows = [(entry.name, _encode(entry)) for entry in entries]
-        await self._store.write(lambda step: step.db.executemany(SQL.publish, rows) and None, now)
+
+        def work(step: Step) -> None:
+            step.db.executemany(SQL.publish, rows)
+
+        await self._session.write(work, now)
 
     async def list(self) -> list[TaskEntry]:
-        found = await self._store.read(lambda db: db.execute(SQL.tasks).fetchall())
+        found = await self._session.read(lambda db: db.execute(SQL.tasks).fetchall())
         return [_entry(entry) for (entry,) in found]
 
 

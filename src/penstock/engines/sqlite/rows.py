@@ -5,14 +5,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engines.sqlite.step import STATES
 from penstock.model.ids import JobId
-from penstock.model.job import Failure, Job, JobState
+from penstock.model.job import STATES, Failure, Job, JobState
 from penstock.model.retry import Retry
 
 _COLUMNS = (
-    "job.pk", "id", "task", "queue.name", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
-    "crashes", "losses", "suspect", "cancel_asked", "replays", "job.created_at", "due_at", "ready_at",
+    "job.pk", "id", "task", "queue.name", "priority", "state", "key", "lane", "seq", "attempts",
+    "max_attempts", "crashes", "losses", "suspect", "cancel_asked", "replays", "job.created_at", "due_at", "ready_at",
     "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "failures", "progress", "headers",
     "(SELECT record FROM failure WHERE job = job.pk AND number = job.failures)", "form",

@@ -8,7 +8,7 @@ from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue
 from penstock.engines.sqlite.step import Step, check_batch
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.model.job import NewJob, check_new_job
 from penstock.model.names import check_task
 from penstock.model.schedule import Schedule, Timing
@@ -24,12 +24,10 @@ _job = msgspec.json.Decoder(NewJob)
 class SqliteSchedules:
     """See `penstock.engine.protocol.Schedules`."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
-    async def put(
-        self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None
-    ) -> None:
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         check_batch(len(schedules), BATCH_LIMIT)
         for schedule in schedules:
             check_task(schedule.name)
@@ -39,7 +37,7 @@ class SqliteSchedules:
             for schedule in schedules:
                 _put(step, schedule, by)
 
-        await self._store.write(work, now)
+        await self._session.write(work, now)
 
     async def fire(
         self,
@@ -58,7 +56,7 @@ class SqliteSchedules:
                 enqueue.enqueue(step, jobs)
             return fired
 
-        return await self._store.write(work, now)
+        return await self._session.write(work, now)
 
     async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
         def work(step: Step) -> bool:
@@ -68,7 +66,7 @@ class SqliteSchedules:
                 step.audit(by, "pause schedule" if paused else "resume schedule", name)
             return row is not None
 
-        return await self._store.write(work, now)
+        return await self._session.write(work, now)
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
         def work(step: Step) -> bool:
@@ -77,11 +75,13 @@ class SqliteSchedules:
                 step.audit(by, "remove schedule", name)
             return removed
 
-        return await self._store.write(work, now)
+        return await self._session.write(work, now)
 
     async def list(self, *, due: Instant | None = None) -> list[Schedule]:
-        found = await self._store.read(
-            lambda db: db.execute(SQL.list if due is None else SQL.due, () if due is None else (due,)).fetchall()
+        found = await self._session.read(
+            lambda db: db.execute(
+                SQL.list if due is None else SQL.due, () if due is None else (due,)
+            ).fetchall()
         )
         return [
             Schedule(

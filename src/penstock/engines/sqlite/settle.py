@@ -28,14 +28,15 @@ def settle(step: Step, settlements: Sequence[Settlement]) -> list[Answer]:
     jobs = facts.by_ids(step, {settlement.id: None for settlement in settlements})
     answers: list[Answer] = []
     completed: list[tuple[Settlement, Facts]] = []
-    settled: set[int] = set()
+    settled: set[tuple[bytes, int]] = set()
     for settlement in settlements:
         job = jobs.get(settlement.id)
-        answer = Answer.ALREADY if settlement.fence in settled else judge(job, settlement.fence)
+        run = settlement.id, settlement.fence
+        answer = Answer.ALREADY if run in settled else judge(job, settlement.fence)
         answers.append(answer)
         if job is None or answer is not Answer.APPLIED:
             continue
-        settled.add(settlement.fence)
+        settled.add(run)
         if isinstance(settlement.outcome, Completed):
             completed.append((settlement, job))
         else:
@@ -137,5 +138,3 @@ def _judge_release(job: Facts | None, fence: int) -> Answer:
     if job is None or job.fence != fence or job.settled_fence == fence:
         return Answer.STALE
     return Answer.APPLIED if job.state == RUNNING else Answer.ALREADY
-
-

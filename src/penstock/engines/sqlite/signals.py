@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.engines.sqlite.place import Place
-from penstock.engines.sqlite.store import Store
+from penstock.engines.sqlite.store import Session
 from penstock.model.event import ANY_TOPIC, Signal
 
 LOOK_S = 1.0
@@ -101,7 +101,7 @@ class LocalPost:
                 with suppress(RuntimeError):  # its loop was closed
                     inbox.loop.call_soon_threadsafe(inbox.deliver, signal)
 
-    async def open_inbox(self, topics: tuple[str, ...], store: Store) -> Inbox:
+    async def open_inbox(self, topics: tuple[str, ...], session: Session) -> Inbox:
         inbox = Inbox(topics, version=None, leave=self._inboxes.discard)
         self._inboxes.add(inbox)
         return inbox
@@ -133,7 +133,7 @@ class SocketPost:
                 except OSError:  # its buffer is full, or it is not ours to write: signals may be lost
                     break
 
-    async def open_inbox(self, topics: tuple[str, ...], store: Store) -> Inbox:
+    async def open_inbox(self, topics: tuple[str, ...], session: Session) -> Inbox:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         address = str(self._folder / f"{os.getpid()}-{os.urandom(4).hex()}")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -148,7 +148,7 @@ class SocketPost:
             sock.close()
 
         async def version() -> int:
-            return await store.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
+            return await session.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
 
         inbox = Inbox(topics, version=version, leave=leave)
         loop.add_reader(sock.fileno(), _receive, sock, inbox)
@@ -190,18 +190,18 @@ def post_for(place: Place) -> LocalPost | SocketPost:
 class SqliteSignals:
     """See `penstock.engine.protocol.Signals`."""
 
-    def __init__(self, store: Store, post: LocalPost | SocketPost) -> None:
-        self._store = store
+    def __init__(self, session: Session, post: LocalPost | SocketPost) -> None:
+        self._session = session
         self._post = post
         self._open: set[Inbox] = set()
 
     async def publish(self, topic: str, text: str = "") -> None:
-        self._store.check()
+        self._session.check()
         self._post.send([Signal(topic, text)])
 
     async def subscribe(self, *topics: str) -> Inbox:
-        self._store.check()
-        inbox = await self._post.open_inbox(topics, self._store)
+        self._session.check()
+        inbox = await self._post.open_inbox(topics, self._session)
         self._open.add(inbox)
         return inbox
 

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from penstock.engines.sqlite.catalogue import Catalogue
-from penstock.engines.sqlite.connection import begin, open_connection, translate
+from penstock.engines.sqlite.connection import begin, open_connection, patiently, translate
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.schema import prepare
 from penstock.engines.sqlite.step import Step
-from penstock.model.errors import EngineClosed, PenstockError, SingleProcess
+from penstock.model.errors import EngineClosed, SingleProcess
 from penstock.model.event import Signal
 from penstock.model.time import Instant
 
@@ -135,20 +135,17 @@ class Writer(_Thread):
         self._held_back: dict[str, Signal] = {}
 
     def _open(self) -> None:
-        db = None
+        self._db = patiently(self._place, self._connect)
+        self._catalogue = Catalogue(self._db)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = open_connection(self._place, writes=True)
         try:
-            db = open_connection(self._place, writes=True)
             prepare(db, self._place, namespace=self._namespace, migrate=self._migrate)
-        except sqlite3.Error as error:
-            if db is not None:
-                db.close()
-            raise translate(error, self._place) from error
-        except PenstockError:
-            if db is not None:
-                db.close()
+        except BaseException:
+            db.close()
             raise
-        self._db = db
-        self._catalogue = Catalogue(db)
+        return db
 
     def _shut(self) -> None:
         self._publish(list(self._held_back.values()))
@@ -241,7 +238,7 @@ class Reader(_Thread):
         self._place = place
 
     def _open(self) -> None:
-        self._db = open_connection(self._place, writes=False)
+        self._db = patiently(self._place, lambda: open_connection(self._place, writes=False))
 
     def _shut(self) -> None:
         self._db.close()
@@ -262,50 +259,61 @@ class Reader(_Thread):
 
 
 class Store:
-    """What the facets use: `write` for operations, `read` for looks."""
+    """The threads of one database. Engines of one process may share it, if it is in memory."""
 
     def __init__(
         self, place: Place, *, namespace: str, migrate: bool, publish: Callable[[list[Signal]], None]
     ) -> None:
         self.place = place
-        self._pid = os.getpid()
-        self._closed = False
-        self._writer = Writer(place, namespace=namespace, migrate=migrate, publish=publish)
-        self._writer.start()
-        self._reader: Reader | None = None
+        self.pid = os.getpid()
+        self.writer = Writer(place, namespace=namespace, migrate=migrate, publish=publish)
+        self.writer.start()
+        self.reader: Reader | None = None
         if place.path is not None:
-            self._reader = Reader(place)
-            self._reader.start()
+            self.reader = Reader(place)
+            self.reader.start()
+
+    def close(self) -> None:
+        """Finish what is queued, then let go. Blocks for as long as the last commit takes."""
+        if self.reader is not None:
+            self.reader.stop()
+        self.writer.stop()
+
+
+class Session:
+    """One engine's use of a store: `write` for operations, `read` for looks."""
+
+    def __init__(self, store: Store) -> None:
+        self.place = store.place
+        self._store = store
+        self._closed = False
 
     async def write(self, work: Callable[[Step], T], now: Instant | None = None) -> T:
         """Run an operation in the next transaction; its answer comes after the commit."""
         self.check()
         call = _Call(work, now)
-        self._writer.put(call)
+        self._store.writer.put(call)
         return await call.future
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a look on one moment's state."""
         self.check()
-        if self._reader is None:
+        if self._store.reader is None:
             return await self.write(lambda step: work(step.db))
         call = _Call(work, None)
-        self._reader.put(call)
+        self._store.reader.put(call)
         return await call.future
 
     def check(self) -> None:
+        """Refuse what could not be answered."""
         if self._closed:
             raise EngineClosed(f"{self.place} was closed by this process; open it again")
-        if os.getpid() != self._pid:
+        if os.getpid() != self._store.pid:
             raise SingleProcess(
                 f"{self.place} was opened before this process was forked; open it again here"
                 + ("" if self.place.path else " (an in-memory database cannot be shared)")
             )
 
     def close(self) -> None:
-        """Finish what is queued, then let go. Blocks for as long as the last commit takes."""
-        if not self._closed:
-            self._closed = True
-            if self._reader is not None:
-                self._reader.stop()
-            self._writer.stop()
+        """Take no more calls."""
+        self._closed = True

@@ -94,7 +94,7 @@ async def test_without_a_body_there_is_no_replay(engine: Engine, clock: Clock, c
     await engine.queues.configure("small", QueueOptions(keep_body=False), now=clock.now)
     await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue([a_job(queue="small"), a_job(queue="gone")], now=clock.now)
-    small, gone = await claimant.take("small", "gone")
+    small, gone = await claimant.take_one("small"), await claimant.take_one("gone")
     await claimant.complete(small, gone)
     answers = await engine.jobs.replay([small.id, gone.id], token=new_id(), now=clock.now)
     assert answers == [NO_BODY, UNKNOWN]

@@ -26,6 +26,11 @@ UPDATE lane SET stale = ? WHERE queue = ? AND priority = ? AND suspect = ? AND l
 -- name: delete_lane
 DELETE FROM lane WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ?;
 
+-- name: delete_empty_lane
+DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND NOT EXISTS (
+    SELECT 1 FROM job WHERE state = 2 AND queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
+);
+
 -- name: lane_has_job
 SELECT 1 FROM job WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? LIMIT 1;
 

@@ -65,11 +65,12 @@ class Claims:
 
     def _promote(self, request: ClaimRequest, now: Instant, seen: Seen, *, repeat: bool) -> None:
         """Due jobs of the wanted queues move to ready, in the order of due time and former seq."""
-        for want in request.wants:
-            queue = self._store.queues.get(want.queue)
+        asked_for = [job.queue for id_ in request.ids or () if (job := self._store.known(id_))]
+        for name in dict.fromkeys([want.queue for want in request.wants] + asked_for):
+            queue = self._store.queues.get(name)
             if queue is not None:
                 optional = repeat or queue.paused_at is not None or request.ids is not None
-                promote_due(self._store, want.queue, now, seen, optional=optional)
+                promote_due(self._store, name, now, seen, optional=optional)
 
     def _accept_repeat(self, request: ClaimRequest, answer: Claim) -> None:
         held = [job for job in self._store.held_by(request.claimant) if job.number == request.number]

@@ -27,7 +27,7 @@ from penstock.model.lifecycle import state_after_failure
 from penstock.model.queue import TOMBSTONE_AGE, Keep
 from penstock.model.time import Instant, Span, span_of
 from penstock.testing.contract.reference.claims import promote_due
-from penstock.testing.contract.reference.records import JobRecord
+from penstock.testing.contract.reference.records import UNSAID, JobRecord
 from penstock.testing.contract.reference.store import Seen, Store
 
 NOT_STARTED = (JobState.BLOCKED, JobState.SCHEDULED, JobState.READY)
@@ -51,9 +51,9 @@ class Jobs:
         if new.id in self._store.jobs:
             return False
         self._store.queue(new.queue, now)
-        due_at = new.at if new.at is not None else now + new.delay if new.delay else None
+        due_at = new.at if new.at is not None else now + new.delay
         expires_at = now + new.expires if new.expires is not None else None
-        job = JobRecord(new, now, due_at, expires_at, self._store.next_place())
+        job = JobRecord(new, now, due_at if due_at > now else None, expires_at, self._store.next_place())
         self._store.jobs[new.id] = job
         doomed = self._look_at_parents(job)
         self._store.begin(job, now)
@@ -106,6 +106,8 @@ class Jobs:
     def _fail(self, job: JobRecord, failed: Failed, now: Instant) -> None:
         job.attempts += 1
         self._store.count(job, "failed", now)
+        state = state_after_failure(cancel_asked=job.cancel_asked, retry=failed.retry_in is not None)
+        retried = state is JobState.SCHEDULED
         filled = msgspec.structs.replace(
             clip_failure(failed.failure),
             attempt=job.attempts,
@@ -113,13 +115,12 @@ class Jobs:
             claimed_at=job.claimed_at,
             started_at=job.started_at,
             ended_at=now,
-            retry_in=failed.retry_in,
+            retry_in=failed.retry_in if retried else None,
         )
         self._store.fail(job, filled)
-        state = state_after_failure(cancel_asked=job.cancel_asked, retry=failed.retry_in is not None)
-        if failed.retry_in is not None and state is JobState.SCHEDULED:
+        if retried:
             self._store.move(job, state)
-            job.due_at = now + failed.retry_in
+            job.due_at = now + (failed.retry_in or 0)
         else:
             self._store.end(job, state, now)
 
@@ -179,6 +180,7 @@ class Jobs:
         job.replays += 1
         job.token = token
         job.waits.clear()
+        job.started_at = UNSAID
         self._store.become_ready(job, now, ready_at=now)
         return ReplayAnswer.REPLAYED
 

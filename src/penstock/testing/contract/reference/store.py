@@ -124,6 +124,7 @@ class Store:
 
     def expire(self, job: JobRecord, now: Instant) -> None:
         """Not started in time."""
+        job.ready_at = UNSAID  # a claim may have made it ready on the way
         self.note_failure(job, "expired", now)
         self.end(job, JobState.DEAD, now)
 

@@ -1,0 +1,278 @@
+"""Which jobs a claim takes, and in which order.
+
+The order of choice is a chain of lazy iterators: a lane yields its jobs by seq, lanes of a priority
+take turns, priorities follow one another, queues take turns. A job is pulled from the chain exactly
+when it is taken, so permits are counted down as they are used and nothing is looked at in vain.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from itertools import chain, islice
+from typing import NamedTuple
+
+from penstock.engine.protocol import PROMOTE_LIMIT
+from penstock.engines.sqlite import facts, lanes, moves, promote, ripple
+from penstock.engines.sqlite.catalogue import Queue
+from penstock.engines.sqlite.gates import Room, Rooms, next_wake
+from penstock.engines.sqlite.step import Step, marks
+from penstock.engines.sqlite.turns import Turns
+from penstock.model.job import ClaimRequest
+from penstock.model.lane import take_turns, weight_of
+from penstock.model.time import Instant, Span
+
+LANES_LOOKED_AT = 1_000
+"""The most lanes that one claim looks into in one priority; the next claim goes on from there."""
+LAST_LANE = "\U0010ffff"
+
+LaneKey = tuple[int, int, int, str]
+"""queue, priority, suspect, group"""
+
+
+class Row(NamedTuple):
+    """A ready job, with everything that its worker needs. The columns, in the order of selection."""
+
+    pk: int
+    id: bytes
+    seq: int
+    task: str
+    queue: int
+    priority: int
+    attempts: int
+    max_attempts: int
+    codec: int
+    body: bytes
+    headers: bytes | None
+    key: str
+    timeout: Span | None
+    retry: bytes | None
+    created_at: Instant
+    ready_at: Instant
+    crashes: int
+    suspect: int
+    on_dead: str | None
+    schedule: str | None
+    expires_at: Instant | None
+
+
+_SELECT = f"SELECT {', '.join(Row._fields)} FROM job "
+_IN_LANE = (
+    f"{_SELECT} WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? ORDER BY seq"
+)
+_READY_BY_ID = _SELECT + "WHERE state = 2 AND id IN ({})"
+
+
+class Choice:
+    """The choice of one claim."""
+
+    def __init__(self, step: Step, request: ClaimRequest, turns: Turns) -> None:
+        self._step = step
+        self._request = request
+        self._turns = turns
+        self._suspects_left = request.suspects
+        self._rooms: dict[int, Rooms] = {}
+        self._cursors: list[Callable[[], None]] = []
+        self._expired: list[int] = []
+        self._emptied: list[LaneKey] = []
+        self._queues: list[Queue] = []
+        self._more_at_once = False
+
+    def by_turns(self) -> list[Row]:
+        """The wanted queues take turns."""
+        request = self._request
+        wants = {want.queue: want.most for want in request.wants}
+        names = self._turns.queues(request.claimant, list(wants))
+        offers: list[tuple[int, Iterator[Row]]] = []
+        served: list[str] = []
+        for name in names:
+            queue = self._prepare(name)
+            if queue is not None:
+                offers.append((1, islice(self._of_queue(queue), wants[name])))  # islice(None): no bound
+                served.append(name)
+        taken = list(islice(take_turns(offers), request.most))
+        if taken:
+            self._turns.queue_served(request.claimant, served[taken[-1][0]])
+        return [row for _, row in taken]
+
+    def by_ids(self) -> list[Row]:
+        """Only the jobs that a broker delivered."""
+        ids = tuple(dict.fromkeys(self._request.ids or ()))
+        for queue in {job.queue for job in facts.by_ids(self._step, ids).values()}:
+            self._prepare(self._step.catalogue.by_pk[queue].name)
+        found = self._step.db.execute(_READY_BY_ID.format(marks(len(ids))), ids).fetchall()
+        ready = {row[1]: Row._make(row) for row in found}
+        open_queues = {queue.pk: queue for queue in self._queues}
+        taken: list[Row] = []
+        for row in (ready[job_id] for job_id in ids if job_id in ready):
+            if row.queue in open_queues and len(taken) < self._request.most:
+                rooms = self._rooms_of(open_queues[row.queue]).behind(row.task, row.key)
+                taken += list(self._admitted(iter([row]), rooms))
+        return taken
+
+    def finish(self) -> None:
+        """Write what the choice brought to light."""
+        for rooms in self._rooms.values():
+            rooms.close()
+        for pk in self._expired:
+            job = facts.by_pk(self._step, pk)
+            if job is not None:
+                moves.expire(self._step, job)
+        self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
+
+    def wait(self) -> Span | None:
+        """How long until time alone makes more claimable."""
+        if self._more_at_once or ripple.unfinished(self._step):
+            return 0
+        moments = []
+        for queue in self._queues:
+            moments += [next_wake(self._step, queue.pk), promote.next_due(self._step, queue.pk)]
+        times = [moment for moment in moments if moment is not None]
+        return max(0, min(times) - self._step.now) if times else None
+
+    def close_cursors(self) -> None:
+        for close in self._cursors:
+            close()
+
+    def _prepare(self, name: str) -> Queue | None:
+        """Bring a queue up to date: due jobs ready, jobs in their lanes."""
+        queue = self._step.catalogue.by_name.get(name)
+        if queue is None or queue.paused:
+            return None
+        self._queues.append(queue)
+        promote.due(self._step, queue, PROMOTE_LIMIT)
+        if not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
+            self._more_at_once = True
+            return None
+        return queue
+
+    def _rooms_of(self, queue: Queue) -> Rooms:
+        rooms = self._rooms.get(queue.pk)
+        if rooms is None:
+            rooms = self._rooms[queue.pk] = Rooms(self._step, queue)
+        return rooms
+
+    def _of_queue(self, queue: Queue) -> Iterator[Row]:
+        rooms = self._rooms_of(queue)
+        if queue.limited and rooms.own_is_full():
+            return
+        priority = -1
+        while True:
+            (priority,) = self._step.db.execute(lanes.SQL.next_priority, (queue.pk, priority)).fetchone()
+            if priority is None:
+                return
+            yield from self._of_priority(queue, priority, rooms)
+
+    def _of_priority(self, queue: Queue, priority: int, rooms: Rooms) -> Iterator[Row]:
+        """Lanes take turns from where this claimant stopped, its last lane first if cut short."""
+        claimant, options = self._request.claimant, queue.options
+        last, used = self._turns.lane(claimant, queue.pk, priority)
+        opened: dict[str, Iterator[Row]] = {}
+        names: list[str] = []
+
+        def in_turn(lowest: str, highest: str) -> Iterator[tuple[int, Iterator[Row]]]:
+            for lane, key in self._open_lanes(queue, priority, rooms, lowest, highest):
+                if queue.limited and rooms.own_is_full():
+                    return
+                if lane not in opened:
+                    opened[lane] = self._of_lane(queue, priority, lane, key, rooms)
+                names.append(lane)
+                yield weight_of(options, lane), opened[lane]
+
+        if last is not None and used < weight_of(options, last):
+            for _, jobs in in_turn(last, last):
+                for row in islice(jobs, weight_of(options, last) - used):
+                    used += 1
+                    self._turns.lane_served(claimant, queue.pk, priority, last, used)
+                    yield row
+        names.clear()
+        previous = -1
+        for index, row in take_turns(self._round(in_turn, last)):
+            weight = weight_of(options, names[index])
+            used = used % weight + 1 if index == previous else 1
+            previous = index
+            self._turns.lane_served(claimant, queue.pk, priority, names[index], used)
+            yield row
+
+    @staticmethod
+    def _round(
+        in_turn: Callable[[str, str], Iterator[tuple[int, Iterator[Row]]]], last: str | None
+    ) -> Iterator[tuple[int, Iterator[Row]]]:
+        if last is None:
+            yield from in_turn("", LAST_LANE)
+        else:
+            yield from in_turn(_after(last), LAST_LANE)
+            yield from in_turn("", last)
+
+    def _open_lanes(
+        self, queue: Queue, priority: int, rooms: Rooms, lowest: str, highest: str
+    ) -> Iterator[tuple[str, str]]:
+        """Open lanes of a priority within a range of groups: (group, key), page by page."""
+        tasks = rooms.open_tasks() if queue.limited else [""]
+        page, looked_at = max(1, min(self._request.most, 100)), 0
+        while looked_at < LANES_LOOKED_AT:
+            found: set[tuple[str, str]] = set()
+            complete = True
+            for suspect in self._forms():
+                for task in tasks:
+                    parameters = (queue.pk, priority, suspect, task, lowest, highest, page)
+                    rows = self._step.db.execute(lanes.SQL.open_lanes, parameters).fetchall()
+                    found.update(rows)
+                    complete = complete and len(rows) < page
+            in_order = sorted(found)
+            if not complete:  # beyond the page, lanes of another kind might come in between
+                in_order = in_order[:page]
+                lowest = _after(in_order[-1][0])
+            yield from in_order
+            if complete:
+                return
+            looked_at += len(in_order)
+        self._more_at_once = True
+
+    def _forms(self) -> tuple[int, ...]:
+        """Whether suspects are looked at: (0,) or (0, 1)."""
+        return (0, 1) if self._suspects_left > 0 else (0,)
+
+    def _of_lane(self, queue: Queue, priority: int, lane: str, key: str, rooms: Rooms) -> Iterator[Row]:
+        """A lane's jobs by seq, while its gates have room. Suspects are stored apart, so that a claim
+        that may not take them does not meet them; one that may merges the two."""
+        parts = []
+        for suspect in self._forms():
+            cursor = self._step.db.execute(_IN_LANE, (queue.pk, priority, suspect, lane))
+            self._cursors.append(cursor.close)
+            parts.append(self._noting_end(cursor, (queue.pk, priority, suspect, lane)))
+        rows = parts[0] if len(parts) == 1 else merge(*parts, key=_seq)
+        first = next(rows, None)
+        if first is not None:
+            behind = rooms.behind(first.task, key) if queue.limited else []
+            yield from self._admitted(chain((first,), rows), behind)
+
+    def _noting_end(self, cursor: Iterable[tuple[object, ...]], lane: LaneKey) -> Iterator[Row]:
+        for row in cursor:
+            yield Row._make(row)
+        if lane[3]:  # a lane without a group is kept, empty or not: there are few of them
+            self._emptied.append(lane)
+
+    def _admitted(self, rows: Iterable[Row], behind: list[Room]) -> Iterator[Row]:
+        """The rows that may start now, up to the first that finds a gate full."""
+        now = self._step.now
+        for row in rows:
+            if row.expires_at is not None and row.expires_at <= now:
+                self._expired.append(row.pk)
+                continue
+            if row.suspect and not self._suspects_left:
+                continue
+            for room in behind:
+                if room.left <= 0:
+                    return
+            for room in behind:
+                room.take()
+            self._suspects_left -= row.suspect
+            yield row
+
+
+def _after(group: str) -> str:
+    """The lowest group above this one (control characters below \\x1f occur in none)."""
+    return group + "\x01"
+
+
+def _seq(row: Row) -> int:
+    return row.seq
