@@ -88,6 +88,8 @@ class Choice:
             if queue is not None:
                 offers.append((1, islice(self._of_queue(queue), wants[name])))  # islice(None): no bound
                 served.append(name)
+        if len(offers) == 1:
+            return list(islice(offers[0][1], request.most))
         taken = list(islice(take_turns(offers), request.most))
         if taken:
             self._turns.queue_served(request.claimant, served[taken[-1][0]])
@@ -154,12 +156,17 @@ class Choice:
         rooms = self._rooms_of(queue)
         if queue.limited and rooms.own_is_full():
             return
+        of_priority = self._of_priority if queue.shaped else self._of_plain_lane
         priority = -1
         while True:
             (priority,) = self._step.db.execute(lanes.SQL.next_priority, (queue.pk, priority)).fetchone()
             if priority is None:
                 return
-            yield from self._of_priority(queue, priority, rooms)
+            yield from of_priority(queue, priority, rooms)
+
+    def _of_plain_lane(self, queue: Queue, priority: int, rooms: Rooms) -> Iterator[Row]:
+        """A queue whose lanes have no groups has one lane a priority: no turns to take."""
+        return self._of_lane(queue, priority, "", "", rooms)
 
     def _of_priority(self, queue: Queue, priority: int, rooms: Rooms) -> Iterator[Row]:
         """Lanes take turns from where this claimant stopped, its last lane first if cut short."""
@@ -246,8 +253,7 @@ class Choice:
             yield from self._admitted(chain((first,), rows), behind)
 
     def _noting_end(self, cursor: Iterable[tuple[object, ...]], lane: LaneKey) -> Iterator[Row]:
-        for row in cursor:
-            yield Row._make(row)
+        yield from map(Row._make, cursor)
         if lane[3]:  # a lane without a group is kept, empty or not: there are few of them
             self._emptied.append(lane)
 

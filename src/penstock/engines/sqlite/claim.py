@@ -1,5 +1,6 @@
 """Taking jobs: who may claim, and what taking writes. `choice` says which jobs."""
 
+from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -8,7 +9,9 @@ import msgspec
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import ripple
+from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.choice import Choice, Row
+from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
@@ -40,7 +43,7 @@ def check(request: ClaimRequest) -> None:
         raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
-def claim(step: Step, request: ClaimRequest, turns: Turns) -> Claim:
+def claim(step: Step, request: ClaimRequest, turns: Turns, runs: Runs) -> Claim:
     """Take up to `request.most` jobs, or the same ones again for a repeated number."""
     claimant, repeated = _admit(step, request)
     if repeated is not None:
@@ -51,7 +54,7 @@ def claim(step: Step, request: ClaimRequest, turns: Turns) -> Claim:
         rows = choice.by_turns() if request.ids is None else choice.by_ids()
     finally:
         choice.close_cursors()
-    jobs = _write(step, request, claimant, rows)
+    jobs = _write(step, request, claimant, rows, runs)
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
 
@@ -71,39 +74,37 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
     found = step.db.execute(_SAME_CLAIM, (claimant, number)).fetchall()
-    return Claim([_job(step, Row._make(row[1:]), row[0]) for row in sorted(found)])
+    return Claim([_job(step.catalogue.by_pk[row[5]], Row._make(row[1:]), row[0]) for row in sorted(found)])
 
 
-def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
+def _write(
+    step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row], runs: Runs
+) -> list[ClaimedJob]:
     if not rows:
         return []
-    pk = claimant.pk
+    pk, number, name = claimant.pk, request.number, claimant.member_name
     if pk is None:
-        (pk,) = step.db.execute(
-            SQL.add_claimant, (request.claimant, request.member, request.number)
-        ).fetchone()
+        (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
-        step.db.execute(SQL.number_claim, (request.number, pk))
-    fence = step.draw_fences(len(rows))
-    jobs, takes, counts = [], [], dict.fromkeys([row.queue for row in rows], 0)
-    queues = step.catalogue.by_pk
+        step.db.execute(SQL.number_claim, (number, pk))
+    now, queues, fence = step.now, step.catalogue.by_pk, step.draw_fences(len(rows))
+    jobs, takes = [], []
     for row in rows:
-        jobs.append(_job(step, row, fence))
-        gated = queues[row.queue].limited
-        takes.append((fence, pk, request.number, claimant.member_name, step.now, gated, row.pk))
-        counts[row.queue] += 1
+        queue = queues[row.queue]
+        jobs.append(_job(queue, row, fence))
+        takes.append((fence, pk, number, name, now, queue.limited, row.pk))
+        runs.add(fence, Run(row.pk, row.id, row.queue))
         fence += 1
     step.db.executemany(SQL.take, takes)
-    for queue, count in counts.items():
-        step.move(queue, READY, RUNNING, count)
+    for queue_pk, count in Counter([row.queue for row in rows]).items():
+        step.move(queue_pk, READY, RUNNING, count)
     return jobs
 
 
-def _job(step: Step, row: Row, fence: int) -> ClaimedJob:
-    queue = step.catalogue.by_pk[row.queue]
+def _job(queue: Queue, row: Row, fence: int) -> ClaimedJob:
     return ClaimedJob(
         row.id, fence, row.seq, row.task, queue.name, row.priority, row.attempts + 1, row.max_attempts,
         row.codec, row.body, row.headers, row.key or None, row.timeout,
         None if row.retry is None else _retry(row.retry), row.created_at, row.ready_at, row.crashes,
-        bool(row.suspect), queue.limited or queue.shaped, row.on_dead, row.schedule,
+        row.suspect == 1, queue.limited or queue.shaped, row.on_dead, row.schedule,
     )  # fmt: skip

@@ -1,10 +1,11 @@
 """Storing new jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, lanes, ripple
 from penstock.engines.sqlite.catalogue import Queue
@@ -27,6 +28,29 @@ def check(jobs: Sequence[NewJob]) -> None:
         check_new_job(job)
 
 
+def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
+    """Store the jobs of several calls, in their order, with as few statements as those of one."""
+    answers: list[list[bool]] = []
+    for together in _within_bound(calls):
+        created = iter(enqueue(step, [job for jobs in together for job in jobs]))
+        answers += [list(islice(created, len(jobs))) for jobs in together]
+    ripple.tell_if_needed(step, PROMOTE_LIMIT)
+    return answers
+
+
+def _within_bound(calls: list[Sequence[NewJob]]) -> Iterator[list[Sequence[NewJob]]]:
+    """Calls in groups of at most `BATCH_LIMIT` jobs."""
+    together: list[Sequence[NewJob]] = []
+    size = 0
+    for jobs in calls:
+        if together and size + len(jobs) > BATCH_LIMIT:
+            yield together
+            together, size = [], 0
+        together.append(jobs)
+        size += len(jobs)
+    yield together
+
+
 def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
     """Store jobs that have been checked; True where created."""
     if not jobs:
@@ -45,33 +69,43 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     """Store a batch of which no id is known yet, which is nearly every batch: no look beforehand.
 
     False, and nothing was stored, if some id was known."""
-    db, now = step.db, step.now
+    now, named = step.now, step.catalogue.named
     seq = step.draw_seq(len(jobs))
-    rows: list[tuple[object, ...]] = []
+    plain: list[tuple[object, ...]] = []
+    rest: list[tuple[object, ...]] = []
     targets: dict[lanes.LaneRow, None] = {}
-    queues: dict[tuple[int, int], int] = {}
+    counts: dict[tuple[int, int], int] = {}
     for job in jobs:
-        queue = step.catalogue.named(job.queue, now)
-        due_at = job.at if job.at is not None else now + job.delay
+        queue = named(job.queue, now)
+        due_at = now + job.delay if job.at is None else job.at
         lane = lanes.lane_of(queue, job.priority, 0, job.task, job.key)
         state = READY if due_at <= now else SCHEDULED
         if state == READY:
             targets[lane] = None
-        queues[queue.pk, state] = queues.get((queue.pk, state), 0) + 1
-        rows.append(_row(job, queue, lane[3], seq, state, due_at, now))
+        if state == READY and _is_plain(job):
+            plain.append((
+                seq, job.id, queue.pk, job.priority, lane[3], job.task, job.key or "", job.attempts, now,
+                job.codec, job.body,
+            ))  # fmt: skip
+        else:
+            rest.append(_row(job, queue, lane[3], seq, state, due_at, now))
+        counts[queue.pk, state] = counts.get((queue.pk, state), 0) + 1
         seq += 1
-    db.execute("SAVEPOINT batch")
-    stored = db.executemany(SQL.insert_job, rows).rowcount
-    if stored != len(jobs):
-        db.execute("ROLLBACK TO batch")
-        db.execute("RELEASE batch")
+    if not step.all_or_none((SQL.insert_plain, plain), (SQL.insert_job, rest)):
         return False
-    db.execute("RELEASE batch")
     lanes.announce(step, targets)
-    for (queue_pk, code), count in queues.items():
+    for (queue_pk, code), count in counts.items():
         step.move(queue_pk, None, code, count)
         step.signal_ready(queue_pk)
     return True
+
+
+def _is_plain(job: NewJob) -> bool:
+    """Without the options that few jobs have: half the columns need no value (7 against 10 us a job)."""
+    return (
+        job.headers is None and job.expires is None and job.timeout is None and job.retry is None
+        and job.on_dead is None and job.schedule is None
+    )  # fmt: skip
 
 
 def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[bool]:

@@ -14,6 +14,7 @@ from penstock.engine.protocol import (
 from penstock.engines.sqlite import claim as claiming
 from penstock.engines.sqlite import commands, enqueue, promote, prune, ripple, rows, settle
 from penstock.engines.sqlite import losses as lost_runs
+from penstock.engines.sqlite.runs import Runs
 from penstock.engines.sqlite.step import Step, check_batch
 from penstock.engines.sqlite.store import Session
 from penstock.engines.sqlite.turns import Turns
@@ -45,14 +46,15 @@ class SqliteJobs:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._turns = Turns()
+        self._runs = Runs()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         enqueue.check(jobs)
-        return await self._write(lambda step: enqueue.enqueue(step, jobs), now)
+        return await self._session.merge(enqueue.enqueue_calls, jobs, now)
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         claiming.check(request)
-        return await self._write(lambda step: claiming.claim(step, request, self._turns), now)
+        return await self._write(lambda step: claiming.claim(step, request, self._turns, self._runs), now)
 
     async def settle(
         self,
@@ -66,10 +68,10 @@ class SqliteJobs:
             claiming.check(claim)
 
         def work(step: Step) -> Settled:
-            settled = Settled(settle.settle(step, settlements))
+            settled = Settled(settle.settle(step, settlements, self._runs))
             if claim is not None:
                 try:
-                    settled.claim = claiming.claim(step, claim, self._turns)
+                    settled.claim = claiming.claim(step, claim, self._turns, self._runs)
                 except Refused as refused:  # raised before the claim wrote anything
                     settled.refused = refused
             return settled

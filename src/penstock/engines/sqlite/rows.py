@@ -11,7 +11,8 @@ from penstock.model.retry import Retry
 
 _COLUMNS = (
     "job.pk", "id", "task", "queue.name", "priority", "state", "key", "lane", "seq", "attempts",
-    "max_attempts", "crashes", "losses", "suspect", "cancel_asked", "replays", "job.created_at", "due_at", "ready_at",
+    "max_attempts", "crashes", "losses", "suspect", "cancel_asked", "replays", "job.created_at", "due_at",
+    "ready_at",
     "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "failures", "progress", "headers",
     "(SELECT record FROM failure WHERE job = job.pk AND number = job.failures)", "form",

@@ -54,6 +54,17 @@ class Step:
         (last,) = self.db.execute(SQL.draw_fences, (count,)).fetchone()
         return int(last) - count + 1
 
+    def all_or_none(self, *work: tuple[str, list[tuple[object, ...]]]) -> bool:
+        """Run statements, each for its rows; if one row changed nothing, undo them all and say False."""
+        self.db.execute("SAVEPOINT rows")
+        done = all(
+            self.db.executemany(statement, rows).rowcount == len(rows) for statement, rows in work if rows
+        )
+        if not done:
+            self.db.execute("ROLLBACK TO rows")
+        self.db.execute("RELEASE rows")
+        return done
+
     def move(self, queue: int, before: int | None, after: int | None, count: int = 1) -> None:
         """Jobs of a queue go from one state to another (None: not there)."""
         if (before, after) not in self._moved:
@@ -103,8 +114,9 @@ class Step:
         if self.db.execute(SQL.any_watch).fetchone() is None:
             return
         for pk, job_id in self._ended:
-            for (waiter,) in self.db.execute(SQL.take_watches, (pk,)).fetchall():
-                self.signal(waiter_topic(waiter), job_id.hex())
+            for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():
+                if until > self.now:
+                    self.signal(waiter_topic(waiter), job_id.hex())
 
 
 def _state(code: int | None) -> JobState | None:

@@ -4,7 +4,8 @@ SQLite has one writer at a time, so each process has one too: operations from al
 up for the writer thread, and whatever has come in while the last commit went to disk shares the next
 transaction and its one fsync. Each operation runs in a savepoint of its own: one that is refused
 undoes itself and leaves the others alone. Answers are given after the commit; if that fails, every
-operation of the group gets the error and none was applied.
+operation of the group gets the error and none was applied. Calls that say so (single enqueues) are
+merged further: those that stand next to each other become one operation.
 
 Reads run beside it on a connection of their own (WAL: they see one moment and block nobody). An
 in-memory database has no second connection; there reads take their turn with the writer.
@@ -16,7 +17,8 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from penstock.engines.sqlite.catalogue import Catalogue
@@ -29,20 +31,33 @@ from penstock.model.event import Signal
 from penstock.model.time import Instant
 
 T = TypeVar("T")
+I = TypeVar("I")
 
-GROUP_LIMIT = 128
+GROUP_LIMIT = 256
 """The most operations in one transaction: it bounds how long other processes wait for the lock."""
 MERGE_S = 0.002
 """A topic is signalled at once, and then at most once in this time; the last one is never dropped."""
 
 
+Merge = Callable[[Step, list[Any]], list[Any]]
+"""One operation for the items of several calls: their answers, in order."""
+
+
 class _Call(Generic[T]):
     """An operation on its way through a thread."""
 
-    __slots__ = ("answer", "error", "future", "loop", "now", "work")
+    __slots__ = ("answer", "error", "future", "item", "loop", "merge", "now", "work")
 
-    def __init__(self, work: Callable[[Any], T], now: Instant | None) -> None:
+    def __init__(
+        self,
+        work: Callable[[Any], T],
+        now: Instant | None,
+        merge: Merge | None = None,
+        item: object = None,
+    ) -> None:
         self.work = work
+        self.merge = merge
+        self.item = item
         self.now = now
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[T] = self.loop.create_future()
@@ -181,8 +196,8 @@ class Writer(_Thread):
         try:
             begin(db, self._place.lock_timeout)
             self._catalogue.refresh()
-            for call in group:
-                signals += self._apply(call)
+            for calls in _neighbours(group):
+                signals += self._apply(calls)
             db.execute("COMMIT")
         except sqlite3.Error as error:
             for call in group:
@@ -194,15 +209,18 @@ class Writer(_Thread):
                 self._catalogue.forget()
         return signals
 
-    def _apply(self, call: _Call[Any]) -> list[Signal]:
-        db = self._db
-        step = Step(db, self._catalogue, call.now)
+    def _apply(self, calls: list[_Call[Any]]) -> list[Signal]:
+        """Run one call, or several as one operation, in a savepoint."""
+        db, first = self._db, calls[0]
+        step = Step(db, self._catalogue, first.now)
         db.execute("SAVEPOINT step")
         try:
-            call.answer = call.work(step)
+            if first.merge is not None and len(calls) > 1:
+                answers = first.merge(step, [call.item for call in calls])
+            else:
+                answers = [first.work(step)]
             signals = step.finish()
             db.execute("RELEASE step")
-            return signals
         except sqlite3.Error:
             raise
         except BaseException as error:
@@ -210,8 +228,13 @@ class Writer(_Thread):
             db.execute("RELEASE step")
             self._catalogue.forget()
             self._catalogue.refresh()
-            call.error = error
+            if len(calls) > 1:  # each for itself: only those that are to blame get the error
+                return [signal for call in calls for signal in self._apply([call])]
+            first.error = error
             return []
+        for call, answer in zip(calls, answers, strict=True):
+            call.answer = answer
+        return signals
 
     def _signal(self, signals: list[Signal]) -> None:
         """Publish after the commit: the first of a topic at once, a burst merged."""
@@ -228,6 +251,15 @@ class Writer(_Thread):
             self._sent = {name: at for name, at in self._sent.items() if now - at < MERGE_S}
         if due:
             self._publish(due)
+
+
+def _neighbours(group: list[_Call[Any]]) -> Iterator[list[_Call[Any]]]:
+    """The calls of a group, those next to each other that can be merged taken together."""
+    for (merge, _), calls in groupby(group, key=lambda call: (call.merge, call.now)):
+        if merge is None:
+            yield from ([call] for call in calls)
+        else:
+            yield list(calls)
 
 
 class Reader(_Thread):
@@ -292,6 +324,13 @@ class Session:
         """Run an operation in the next transaction; its answer comes after the commit."""
         self.check()
         call = _Call(work, now)
+        self._store.writer.put(call)
+        return await call.future
+
+    async def merge(self, work: Callable[[Step, list[I]], list[T]], item: I, now: Instant | None = None) -> T:
+        """Run an operation that is done together with its like, wherever they stand next to each other."""
+        self.check()
+        call = _Call(lambda step: work(step, [item])[0], now, work, item)
         self._store.writer.put(call)
         return await call.future
 

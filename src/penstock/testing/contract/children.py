@@ -4,7 +4,7 @@ import pytest
 
 from penstock.engine.protocol import PROMOTE_LIMIT, Engine
 from penstock.model.ids import new_id
-from penstock.model.job import JobState, NewJob, ParentDied
+from penstock.model.job import Answer, JobState, NewJob, ParentDied
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, job_of, some_jobs, states_of
@@ -167,6 +167,8 @@ async def test_death_goes_down_a_chain_by_each_policy(
     assert await states_of(engine, chain[1:]) == [CANCELLED, CANCELLED, READY, BLOCKED]
     job = await job_of(engine, chain[1].id)
     assert (job.ended_at, job.attempts) == (clock.now, 0)
+    assert job.error is not None
+    assert job.error.kind == "parent"
     (parents, counts) = sorted(await engine.inspect.counts(now=clock.now), key=lambda c: c.queue != "parents")
     assert (parents.window.dead, counts.window.cancelled) == (1, 2)
 
@@ -255,9 +257,12 @@ async def test_a_replayed_child_waits_no_more(engine: Engine, clock: Clock, clai
     await engine.jobs.enqueue([parent, child], now=clock.now)
     await end(claimant, parent, "dead")
     await engine.jobs.replay([child.id], token=new_id(), now=clock.now)
+    assert (await job_of(engine, child.id)).waits_for == 0
     run = await claimant.take_one()
     assert run.id == child.id
-    await claimant.complete(run)
+    await engine.jobs.replay([parent.id], token=new_id(), now=clock.now)
+    await end(claimant, parent, "dead")
+    assert await claimant.complete(run) == [Answer.APPLIED]
     assert await states_of(engine, [child]) == [COMPLETED]
 
 
@@ -302,6 +307,30 @@ async def test_claims_go_on_unblocking_a_wide_fan(engine: Engine, clock: Clock, 
     for _ in range(4):
         taken += ids_of(await claimant.take(most=1_000))
     assert sorted(taken) == sorted(ids_of(children))
+
+
+@pytest.mark.parametrize("how", ["drop", "prune", "replay"])
+async def test_what_befalls_a_parent_later_does_not_undo_its_completion(
+    engine: Engine, clock: Clock, claimant: Claimant, how: str
+) -> None:
+    """Half of a wide fan is still to be told when the parent goes, or runs again."""
+    await engine.queues.configure("parents", QueueOptions(keep_completed=Keep(age=0.0)), now=clock.now)
+    parent = a_parent()
+    children = some_jobs(PROMOTE_LIMIT + 200, after=(parent.id,), parent_died="wait")
+    await engine.jobs.enqueue([parent], now=clock.now)
+    for at in range(0, len(children), 600):
+        await engine.jobs.enqueue(children[at : at + 600], now=clock.now)
+    await end(claimant, parent, "completed")
+    match how:
+        case "drop":
+            await engine.jobs.drop([parent.id], now=clock.now)
+        case "prune":
+            assert (await engine.jobs.prune(now=clock.now + 1)).jobs == 1
+        case "replay":
+            await engine.jobs.replay([parent.id], token=new_id(), now=clock.now)
+    await finish_unblocking(engine, clock)
+    (counts,) = [each for each in await engine.inspect.counts(now=clock.now) if each.queue == "q"]
+    assert (counts.blocked, counts.ready, counts.cancelled) == (0, len(children), 0)
 
 
 async def test_a_fan_in_of_many(engine: Engine, clock: Clock, claimant: Claimant) -> None:

@@ -1,6 +1,6 @@
 """What random commands are made of: small pools, so that jobs meet in queues, lanes and gates."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -19,7 +19,15 @@ THEN_PRIORITY = 9
 pick = st.integers(0, 40)
 """Points into a list from its end, so that small numbers mean what is recent."""
 flag = st.booleans()
-seldom = st.integers(0, 9).map(lambda number: number == 9)
+T = TypeVar("T")
+
+
+def one_in(times: int, strategy: st.SearchStrategy[T], otherwise: T) -> st.SearchStrategy[T]:
+    """Mostly the plain case, so that most jobs get through and the others meet them."""
+    return st.integers(1, times).flatmap(lambda number: strategy if number == times else st.just(otherwise))
+
+
+seldom = one_in(8, st.just(True), otherwise=False)
 
 short: st.SearchStrategy[Span] = st.sampled_from(
     [
@@ -33,21 +41,28 @@ short: st.SearchStrategy[Span] = st.sampled_from(
         3 * SECOND,
     ]
 )
-spans: st.SearchStrategy[Span] = short | st.sampled_from([11 * SECOND, MINUTE, HOUR, DAY])
+long: st.SearchStrategy[Span] = st.sampled_from([11 * SECOND, MINUTE, HOUR, DAY])
+spans: st.SearchStrategy[Span] = st.integers(1, 5).flatmap(lambda number: long if number == 5 else short)
 
-due: st.SearchStrategy[dict[str, Any]] = (
-    st.just({})
-    | st.just({})
-    | short.map(lambda span: {"delay": span})
-    | st.sampled_from([-SECOND, 0, SECOND, MINUTE]).map(lambda ahead: {"ahead": ahead})
+_NOTHING: dict[str, Any] = {}
+due = one_in(
+    3,
+    short.map(lambda span: {"delay": span})
+    | st.sampled_from([-SECOND, 0, SECOND, MINUTE]).map(lambda ahead: {"ahead": ahead}),
+    _NOTHING,
 )
 """`ahead` becomes `at`, counted from the clock of the moment."""
-parents: st.SearchStrategy[dict[str, Any]] = st.just({}) | st.fixed_dictionaries(
-    {
-        "parents": st.lists(pick, min_size=1, max_size=3),
-        "parent_died": st.sampled_from(["cancel", "run", "wait"]),
-    }
+parents = one_in(
+    4,
+    st.fixed_dictionaries(
+        {
+            "parents": st.lists(pick, min_size=1, max_size=3),
+            "parent_died": st.sampled_from(["cancel", "run", "wait"]),
+        }
+    ),
+    _NOTHING,
 )
+expiry = one_in(6, spans.map(lambda span: {"expires": span}), _NOTHING)
 
 
 def _merge(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +79,6 @@ new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
             "priority": st.sampled_from([5, 5, 5, 2, 8]),
         },
         optional={
-            "expires": spans,
             "timeout": st.just(MINUTE),
             "retry": st.just(Retry(attempts=3)),
             "headers": st.just(b'{"tags":["x"]}'),
@@ -74,6 +88,7 @@ new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
     ),
     due,
     parents,
+    expiry,
 )
 batches = st.lists(new_jobs, min_size=1, max_size=4)
 
@@ -115,7 +130,7 @@ def options(draw: st.DrawFn) -> QueueOptions:
     return QueueOptions(**said)
 
 
-wants = st.lists(
+wants: st.SearchStrategy[list[tuple[str, int | None]]] = st.lists(
     st.tuples(st.sampled_from((*QUEUES, UNKNOWN_QUEUE)), st.none() | st.integers(1, 3)),
     min_size=1,
     max_size=3,
@@ -123,10 +138,10 @@ wants = st.lists(
 )
 claims: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
-        "wants": st.just([("a", None), ("b", None)]) | wants,
+        "wants": one_in(3, wants, [("a", None), ("b", None)]),
         "most": st.integers(1, 6),
         "suspects": st.integers(0, 2),
-        "ids": st.none() | st.none() | st.none() | st.lists(pick, max_size=4, unique=True),
+        "ids": one_in(8, st.lists(pick, max_size=4, unique=True), None),
         "late": seldom,
     }
 )
@@ -139,7 +154,7 @@ outcomes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "kind": st.sampled_from(["completed", "completed", "retried", "failed", "stopped"]),
         "retry_in": st.just(0) | short,
         "ran": st.sampled_from([0, 1, SECOND]),
-        "then": st.none() | st.none() | st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2),
+        "then": one_in(6, st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2), None),
     }
 )
 verdicts: st.SearchStrategy[list[LossVerdict | None]] = st.lists(

@@ -6,7 +6,7 @@ import pytest
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import BadInput, UnknownParent
 from penstock.model.ids import new_id
-from penstock.model.job import PAYLOAD_LIMIT, JobState
+from penstock.model.job import PAYLOAD_LIMIT, Checkpoint, JobState, LogLine
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.retry import Retry
 from penstock.model.time import FAR_FUTURE, SECOND
@@ -123,10 +123,15 @@ async def test_a_tombstone_still_owns_its_id(engine: Engine, clock: Clock, claim
 async def test_a_dropped_id_may_be_used_again(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
-    await claimant.complete(await claimant.take_one())
+    run = await claimant.take_one()
+    await claimant.write(run, LogLine(number=1, level="info", message="x"), Checkpoint(name="a", value=b"1"))
+    await claimant.fail(run)
     await engine.jobs.drop([new.id], now=clock.now)
     assert await engine.jobs.enqueue([new], now=clock.now) == [True]
-    assert (await job_of(engine, new.id)).settled_fence is None
+    job = await job_of(engine, new.id)
+    assert (job.settled_fence, job.failures, job.error, job.failure_count) == (None, (), None, 0)
+    assert await engine.inspect.log(new.id) == []
+    assert await engine.inspect.checkpoints(new.id) == []
     assert (await claimant.take_one()).id == new.id
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from penstock.engine.protocol import BATCH_LIMIT, Engine
+from penstock.model.errors import BadInput
 from penstock.model.ids import new_id
-from penstock.model.job import FIRST_KEPT, LAST_KEPT, JobState, NewJob
+from penstock.model.job import FIRST_KEPT, LAST_KEPT, JobState, Loss, NewJob
 from penstock.model.queue import QueueOptions
 from penstock.model.time import SECOND
 from penstock.model.view import SCAN_LIMIT, JobFilter
@@ -73,6 +74,17 @@ async def test_ready_jobs_stand_as_they_are_claimed(engine: Engine, clock: Clock
     await engine.jobs.enqueue(jobs, now=clock.now)
     expected = [jobs[index] for index in (2, 1, 4, 0, 3, 5)]
     assert ids_of(await listed(engine, JobFilter(state=JobState.READY))) == ids_of(expected)
+
+
+async def test_a_suspect_stands_where_its_seq_says(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    jobs = some_jobs(3)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    run = await claimant.take_one(ids=(jobs[1].id,))
+    loss = Loss(id=run.id, fence=run.fence, verdict="suspect")
+    await engine.jobs.retire(claimant.id, [loss], now=clock.now)
+    page = await engine.inspect.list(JobFilter(state=JobState.READY))
+    assert ids_of(page.jobs) == ids_of(jobs)
+    assert [job.suspect for job in page.jobs] == [False, True, False]
 
 
 async def test_scheduled_jobs_stand_by_due_time(engine: Engine, clock: Clock) -> None:
@@ -192,6 +204,42 @@ async def test_a_cursor_outlives_the_job_it_stands_on(
     assert (ids_of(page.jobs), page.cursor) == (whole[3:], None)
 
 
+async def test_a_cursor_that_was_tampered_with_does_no_harm(engine: Engine, clock: Clock) -> None:
+    """It comes back from a browser: another place in the list, or a clear refusal."""
+    await engine.jobs.enqueue([a_job(priority=n % 2) for n in range(6)], now=clock.now)
+    cursor = (await engine.inspect.list(JobFilter(), limit=3)).cursor
+    assert cursor is not None
+    refused = 0
+    for at in range(len(cursor)):
+        for tampered in (cursor[:at], cursor[:at] + "A" + cursor[at + 1 :], cursor[:at] + "/" + cursor[at:]):
+            try:
+                page = await engine.inspect.list(JobFilter(), cursor=tampered, limit=3)
+            except BadInput:
+                refused += 1
+            else:
+                assert len(page.jobs) <= 3
+    assert refused > len(cursor)
+
+
+async def test_a_cursor_of_another_list_is_refused_or_of_use(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(6), now=clock.now)
+    await claimant.complete(*await claimant.take(most=3))
+    cursors = [
+        (await engine.inspect.list(JobFilter(state=state), limit=2)).cursor
+        for state in (JobState.READY, JobState.COMPLETED)
+    ]
+    for cursor, other in zip(cursors, (JobState.COMPLETED, JobState.READY), strict=True):
+        assert cursor is not None
+        try:
+            page = await engine.inspect.list(JobFilter(state=other), cursor=cursor)
+        except BadInput as error:
+            assert "cursor" in str(error)
+        else:
+            assert all(job.state is other for job in page.jobs)
+
+
 # Filters
 
 
@@ -219,6 +267,16 @@ async def test_filters(engine: Engine, clock: Clock, claimant: Claimant) -> None
     assert await filtered(engine, key="x", queue="a", tag="blue", text="pear", task="one") == ["one"]
     assert await filtered(engine, key="x", tag="redder") == []
     assert await filtered(engine, queue="nothing") == []
+
+
+async def test_one_producers_odd_headers_do_not_spoil_the_list(engine: Engine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job(task="good", headers=b'{"tags":["red"]}')], now=clock.now)
+    for odd in (b"\xff not JSON", b"[1]", b'{"tags":7}', b'{"tags":[["red"]]}'):
+        try:
+            await engine.jobs.enqueue([a_job(task="odd", headers=odd)], now=clock.now)
+        except BadInput:
+            continue  # refused at the edge: as good
+    assert await filtered(engine, tag="red") == ["good"]
 
 
 async def test_text_is_found_in_the_last_error(engine: Engine, clock: Clock, claimant: Claimant) -> None:

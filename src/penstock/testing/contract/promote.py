@@ -76,6 +76,15 @@ async def test_a_promote_is_bounded_and_says_so(engine: Engine, clock: Clock) ->
     assert (second.jobs, second.wait) == (2, None)
 
 
+async def test_the_bound_holds_over_all_queues(engine: Engine, clock: Clock) -> None:
+    for queue in "abc":
+        await engine.jobs.enqueue(some_jobs(3, queue=queue, delay=1), now=clock.now)
+    clock.now += 1
+    moved = [await engine.jobs.promote(limit=4, now=clock.now) for _ in range(3)]
+    assert [step.jobs for step in moved] == [4, 4, 1]
+    assert [step.wait for step in moved] == [0, 0, None]
+
+
 @pytest.mark.row("A3")
 async def test_a_due_job_becomes_ready_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     jobs = some_jobs(10, delay=SECOND)

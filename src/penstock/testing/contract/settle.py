@@ -11,10 +11,12 @@ from penstock.model.job import (
     PAYLOAD_LIMIT,
     TRACEBACK_LIMIT,
     Answer,
+    Checkpoint,
     Completed,
     Failed,
     Failure,
     JobState,
+    LogLine,
     Settlement,
     Started,
     Stopped,
@@ -269,9 +271,12 @@ async def test_keep_nothing_leaves_a_tombstone(engine: Engine, clock: Clock, cla
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     done, dead = await claimant.take()
+    await claimant.write(done, LogLine(number=1, level="info", message="x"), Checkpoint(name="a", value=b"1"))
     assert await claimant.complete(done) == [APPLIED]
     assert await claimant.fail(dead) == [APPLIED]
     assert await states_of(engine, [done, dead]) == [None, JobState.DEAD]
+    assert await engine.inspect.log(done.id) == []
+    assert await engine.inspect.checkpoints(done.id) == []
     clock.forward(3_599)
     assert await claimant.complete(done) == [ALREADY]
     (tombstone,) = await engine.jobs.watch([done.id], waiter="w", ttl=SECOND, now=clock.now)

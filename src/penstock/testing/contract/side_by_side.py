@@ -122,14 +122,17 @@ class SideBySide(RuleBasedStateMachine):
             self.reference.claims.accept_refusal(request, error, self.now)
             if isinstance(error, ClaimantRetired | MemberGone):
                 who.respawn()
+                self.beat_of(who.place)
             return
         self.reference.claims.accept(request, answer, self.now, self.look().jobs)
         self.script.runs += [(job.id, job.fence) for job in answer.jobs]
         if not lost:
             who.hear(request, answer)
 
-    def pick_ids(self, picks: list[int]) -> list[JobId]:
-        """Without tombstones: of those the contract says little."""
-        jobs = self.reference.store.jobs
-        ids = [self.script.job(number).id for number in picks]
-        return [job_id for job_id in ids if job_id not in jobs or not jobs[job_id].tombstone]
+    def pick_ids(self, picks: list[int], *, related: bool = True) -> list[JobId]:
+        """Without tombstones: of those the contract says little. With `related=False`, no child comes
+        after its parent: whether it feels the parent's end within the call is not fixed."""
+        known = self.reference.store.jobs
+        jobs = [self.script.job(number) for number in picks]
+        jobs = [job for job in jobs if job.id not in known or not known[job.id].tombstone]
+        return [job.id for place, job in enumerate(jobs) if related or place == 0 or not job.after]

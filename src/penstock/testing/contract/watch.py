@@ -19,7 +19,7 @@ from penstock.testing.contract.fixtures import (
     job_of,
     some_jobs,
 )
-from penstock.testing.contract.signals import heard_until, hears
+from penstock.testing.contract.signals import hears
 
 
 async def test_the_present_records_come_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
@@ -95,29 +95,40 @@ async def test_every_end_is_signalled(connect: Connect, clock: Clock, how: str) 
 
 
 async def test_a_retry_is_no_end(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.jobs.enqueue([a_job()], now=clock.now)
-    subscription = await engine.signals.subscribe(waiter_topic("w"), "marker")
-    run = await claimant.take_one()
-    await engine.jobs.watch([run.id], waiter="w", ttl=60 * SECOND, now=clock.now)
-    await claimant.fail(run, retry_in=0)
-    topics = await heard_until(engine, subscription, "marker")
-    assert waiter_topic("w") not in topics
+    """Signals of one client come in order: what ends last is heard last, and nothing before it."""
+    subscription = await engine.signals.subscribe(waiter_topic("w"), waiter_topic("last"))
+
+    async def retry_and_end() -> bytes:
+        await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+        retried, last = await claimant.take()
+        await engine.jobs.watch([retried.id], waiter="w", ttl=60 * SECOND, now=clock.now)
+        await engine.jobs.watch([last.id], waiter="last", ttl=60 * SECOND, now=clock.now)
+        await claimant.fail(retried, retry_in=60 * SECOND)
+        await claimant.complete(last)
+        return last.id
+
+    assert await hears(subscription, waiter_topic("last"), retry_and_end)
 
 
 async def test_nobody_is_told_what_he_does_not_watch(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
-    runs = await claimant.take()
-    await engine.jobs.watch([runs[0].id], waiter="w", ttl=60 * SECOND, now=clock.now)
-    await engine.jobs.watch([runs[1].id], waiter="short", ttl=SECOND, now=clock.now)
-    subscription = await engine.signals.subscribe(
-        waiter_topic("w"), waiter_topic("short"), waiter_topic("x"), "marker"
-    )
-    clock.forward(2)
-    await claimant.complete(*runs[1:])
-    topics = await heard_until(engine, subscription, "marker")
-    assert not topics & {waiter_topic("w"), waiter_topic("short"), waiter_topic("x")}
+    topics = [waiter_topic(waiter) for waiter in ("last", "forgotten", "other")]
+    subscription = await engine.signals.subscribe(*topics)
+
+    async def end_all() -> bytes:
+        await engine.jobs.enqueue(some_jobs(4), now=clock.now)
+        pruned, unwatched, elsewhere, last = await claimant.take()
+        await engine.jobs.watch([last.id], waiter="last", ttl=60 * SECOND, now=clock.now)
+        await engine.jobs.watch([elsewhere.id], waiter="elsewhere", ttl=60 * SECOND, now=clock.now)
+        await engine.jobs.watch([pruned.id], waiter="forgotten", ttl=SECOND, now=clock.now)
+        clock.forward(2)
+        await engine.jobs.prune(now=clock.now)
+        await claimant.complete(pruned, unwatched, elsewhere)
+        await claimant.complete(last)
+        return last.id
+
+    assert await hears(subscription, waiter_topic("last"), end_all)
 
 
 async def test_watching_again_prolongs(connect: Connect, clock: Clock) -> None:

@@ -1,5 +1,13 @@
 -- Storing new jobs.
 
+-- name: insert_plain
+-- A ready job without further options.
+INSERT INTO job (
+    pk, seq, id, queue, priority, lane, state, task, key, max_attempts, created_at, ready_at, codec, body
+)
+VALUES (?1, ?1, ?2, ?3, ?4, ?5, 2, ?6, ?7, ?8, ?9, ?9, ?10, ?11)
+ON CONFLICT (id) DO NOTHING;
+
 -- name: insert_job
 -- The first seq is the pk too, so that no pk ever comes twice.
 INSERT INTO job (

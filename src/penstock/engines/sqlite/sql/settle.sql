@@ -1,5 +1,11 @@
 -- Recording outcomes. The fence was checked in the same transaction.
 
+-- name: complete_plain
+-- A run without gate and children, fenced here.
+UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence,
+    started_at = ifnull(started_at, ?), ended_at = ?, result = ?
+WHERE pk = ? AND fence = ? AND state = 3 AND gated = 0 AND has_children = 0;
+
 -- name: complete
 UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0,
     started_at = ?, ended_at = ?, result = ?

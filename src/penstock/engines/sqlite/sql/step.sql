@@ -25,4 +25,4 @@ INSERT INTO audit (at, by, action, target, detail) VALUES (?, ?, ?, ?, ?);
 SELECT 1 FROM watch LIMIT 1;
 
 -- name: take_watches
-DELETE FROM watch WHERE job = ? RETURNING waiter;
+DELETE FROM watch WHERE job = ? RETURNING waiter, until;

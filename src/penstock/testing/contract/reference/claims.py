@@ -28,15 +28,16 @@ class Claims:
         sure, _ = self._reasons(request, now)
         assert not sure, f"should have been refused: {sorted(reason.__name__ for reason in sure)}"
         claimant = self._claimant(request, now)
-        assert len(answer.jobs) <= request.most, f"asked for {request.most}, got {len(answer.jobs)}"
-        if claimant.last_number == request.number:
+        repeat = claimant.last_number == request.number
+        if repeat:
             self._promote(request, now, seen, repeat=True)
             self._accept_repeat(request, answer)
         else:
             self._promote(request, now, seen, repeat=False)
             self._accept_fresh(request, claimant, answer, now)
         self._clear_expired(request, now, seen)
-        self._check_none_passed_over(answer, now)
+        if not repeat and request.ids is None:
+            self._check_none_passed_over(answer, now)
 
     def _reasons(self, request: ClaimRequest, now: Instant) -> tuple[set[type[Refused]], set[type[Refused]]]:
         """Why this claim must be refused, and why it may be."""
@@ -83,6 +84,7 @@ class Claims:
     def _accept_fresh(
         self, request: ClaimRequest, claimant: ClaimantRecord, answer: Claim, now: Instant
     ) -> None:
+        assert len(answer.jobs) <= request.most, f"asked for {request.most}, got {len(answer.jobs)}"
         turns = Turns(self._store, request, claimant, now)
         for shown in answer.jobs:
             job = self._store.known(shown.id)
@@ -99,7 +101,7 @@ class Claims:
         if len(answer.jobs) < request.most:
             self._check_nothing_left(request, turns)
             if request.ids is None:
-                self._check_wait(turns, answer, now)
+                self._check_wait(request, turns, answer, now)
 
     def _take_by_id(self, request: ClaimRequest, turns: Turns, job: JobRecord) -> None:
         assert request.ids is not None
@@ -134,8 +136,6 @@ class Claims:
             "created_at": job.created_at,
             "crashes": job.crashes,
             "suspect": job.suspect,
-            "limited": bool(gates_for(self._store, job))
-            or self._store.queues[job.queue].options.fair_by is not None,
             "on_dead": new.on_dead,
             "schedule": new.schedule,
         }
@@ -145,6 +145,11 @@ class Claims:
             if getattr(shown, name) != value
         }
         assert not wrong, f"a claimed job shows (it, right): {wrong}"
+        options = self._store.queues[job.queue].options
+        if gates_for(self._store, job) or options.fair_by is not None:
+            assert shown.limited, "a claimed job stands under a limit and does not show it"
+        elif not options.per_task:  # beside a limited task, an engine may be more careful than needed
+            assert not shown.limited, "a claimed job shows a limit and stands under none"
 
     def _check_nothing_left(self, request: ClaimRequest, turns: Turns) -> None:
         if request.ids is None:
@@ -153,24 +158,31 @@ class Claims:
             left = turns.left_of([known for id_ in request.ids if (known := self._store.known(id_))])
         assert not left, f"{left[0].id.hex()} in {left[0].queue!r} could have been taken and was left"
 
-    def _check_wait(self, turns: Turns, answer: Claim, now: Instant) -> None:
-        """`wait` is not later than the moment at which time alone makes a job claimable."""
-        moments, chances = set[Instant](), set[Instant]()
-        for job in self._store.in_state(JobState.READY, JobState.SCHEDULED):
-            queue = self._store.queues[job.queue]
-            if not turns.wants_more(job.queue) or queue.paused_at is not None:
-                continue
+    def _check_wait(self, request: ClaimRequest, turns: Turns, answer: Claim, now: Instant) -> None:
+        """`wait` is never later than the moment at which time alone makes a job claimable. It may be
+        earlier: a rate that opens before an empty lane costs one look in vain."""
+        store = self._store
+        open_queues = [want.queue for want in request.wants if is_open(store, want.queue)]
+        waiting = [
+            job for job in store.in_state(JobState.READY, JobState.SCHEDULED) if job.queue in open_queues
+        ]
+        moments = set[Instant]()
+        for job in waiting:
             due = now if job.state is JobState.READY else job.due_at or now
-            when = max([due, *openings(self._store, job, now)])
-            chances |= {due, *openings(self._store, job, now)}
-            if not job.expired(when) and room_for(self._store, job, when).sure > 0 and not job.suspect:
-                moments.add(when)
-        if not {moment for moment in chances if moment > now}:
-            assert answer.wait is None, f"nothing comes by time alone, but wait is {answer.wait}"
-        elif {moment for moment in moments if moment > now}:
-            earliest = min(moment for moment in moments if moment > now) - now
-            assert answer.wait is not None, f"something comes in {earliest}, but wait is None"
-            assert 0 < answer.wait <= earliest, f"something comes in {earliest}, but wait is {answer.wait}"
+            when = max([due, *openings(store, job, now)])
+            claimable = not job.expired(when) and not job.suspect and room_for(store, job, when).sure > 0
+            if when > now and claimable and turns.wants_more(job.queue):
+                moments.add(when - now)
+        if moments:
+            assert answer.wait is not None, f"something comes in {min(moments)}, but wait is None"
+            assert answer.wait <= min(moments), (
+                f"something comes in {min(moments)}, but wait is {answer.wait}"
+            )
+        if answer.wait is not None:
+            assert answer.wait > 0, "a wait of 0 would make a busy loop"
+            scheduled = any(job.state is JobState.SCHEDULED for job in waiting)
+            rated = any(store.queues[queue].logs for queue in open_queues)
+            assert scheduled or rated, f"nothing comes by time alone, but wait is {answer.wait}"
 
     def _clear_expired(self, request: ClaimRequest, now: Instant, seen: Seen) -> None:
         """A claim makes the expired jobs dead that it meets; how far it looks is its own choice."""
@@ -192,7 +204,14 @@ class Claims:
                 for other in taken
                 if other.place > job.place and _lane(store, other) == _lane(store, job)
             ]
-            assert not job.expired(now) or not lane, f"{job.id.hex()} has expired, was met, and is not dead"
+            assert not lane or not job.expired(now) or job.suspect, (
+                f"{job.id.hex()} has expired, was met, and is not dead"
+            )
+
+
+def is_open(store: Store, queue: str) -> bool:
+    """Whether a queue is there and not paused."""
+    return queue in store.queues and store.queues[queue].paused_at is None
 
 
 def _lane(store: Store, job: JobRecord) -> tuple[str, int, str]:

@@ -75,13 +75,20 @@ class Jobs:
     def settle(self, settlements: Sequence[Settlement], *, now: Instant) -> list[Answer]:
         return [self._settle(settlement, now) for settlement in settlements]
 
+    def knew_longer(self, settlement: Settlement, right: Answer, answer: Answer) -> bool:
+        """A settled run is known at least until its job is settled again; an engine may know it longer."""
+        job = self._store.jobs.get(settlement.id)
+        settled = job is not None and settlement.fence in job.settled
+        return settled and (right, answer) == (Answer.STALE, Answer.ALREADY)
+
     def _settle(self, settlement: Settlement, now: Instant) -> Answer:
         job = self._store.running(settlement.id, settlement.fence)
         if job is None:
             known = self._store.jobs.get(settlement.id)
             already = known is not None and known.settled_fence == settlement.fence
             return Answer.ALREADY if already else Answer.STALE
-        job.settled_fence = job.fence
+        job.settled_fence = settlement.fence
+        job.settled.add(settlement.fence)
         job.started_at = now - settlement.ran if job.started_at is None else job.started_at
         match settlement.outcome:
             case Completed(result=result):
@@ -202,21 +209,19 @@ class Jobs:
         expired = [job for job in store.in_state(*NOT_STARTED) if job.expired(now)]
         gone = [job for job in expired if (shown := seen.get(job.id)) and shown.state is JobState.DEAD]
         due = [job for job in store.in_state(JobState.SCHEDULED) if job.due(now) and not job.expired(now)]
-        bounded = len(due) > limit or len(expired) > limit
         assert len(gone) == min(len(expired), limit), f"{len(gone)} of {len(expired)} expired jobs are dead"
-        moved = [
-            job
-            for queue in sorted(store.queues)
-            for job in promote_due(store, queue, now, seen, optional=bounded)
-            if job not in expired
-        ]
-        assert len(moved) == min(len(due), limit), f"{len(moved)} of {len(due)} due jobs became ready"
-        self._check_earliest_first(moved, [job for job in due if job not in moved])
         for job in gone:
             store.expire(job, now)
+        bounded = len(due) + len(expired) - len(gone) > limit
+        queues = sorted(store.queues)
+        moved = [job for queue in queues for job in promote_due(store, queue, now, seen, optional=bounded)]
+        left = [job for job in due if job not in moved]
+        assert len(moved) <= limit, f"{len(moved)} became ready, the bound was {limit}"
+        assert not left or len(moved) == limit, f"{len(moved)} of {len(due)} due jobs became ready"
+        self._check_earliest_first(moved, left)
         ahead = [job.due_at for job in store.in_state(JobState.SCHEDULED) if job.due_at is not None]
         wait = max(0, min(ahead) - now) if ahead else None
-        return len(moved) + len(gone), 0 if len(expired) > limit else wait
+        return len(moved) + len(gone), 0 if len(moved) == limit or len(gone) == limit else wait
 
     @staticmethod
     def _check_earliest_first(moved: Sequence[JobRecord], left: Sequence[JobRecord]) -> None:
@@ -239,7 +244,7 @@ class Jobs:
         old = [job for job in store.jobs.values() if job.tombstone and now - _ended(job) >= TOMBSTONE_AGE]
         swept = [job for job in old if tombstones.get(job.id) is None]
         store.forget(swept, now)
-        left = self._beyond_retention(now) + len(old) - len(swept)
+        left = beyond - len(deleted) + len(old) - len(swept)
         done = len(deleted) + len(swept)
         assert len(deleted) <= jobs <= done, f"{done} were pruned, the answer says {jobs}"
         assert not left or done >= limit, f"{left} beyond retention were left"

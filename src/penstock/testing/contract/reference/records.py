@@ -47,6 +47,8 @@ class JobRecord:
     """Of the claim that took it."""
     fence: int | None = None
     settled_fence: int | None = None
+    settled: set[int] = field(default_factory=set)
+    """Every fence that was ever settled."""
     has_body: bool = True
     result: bytes | None = None
     progress: bytes | None = None

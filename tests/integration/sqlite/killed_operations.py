@@ -1,0 +1,238 @@
+"""Operations that `test_killed` kills, beyond those of the contract's table of lost replies: each makes
+its engine do everything that may hang on one call."""
+
+from penstock.engine.protocol import Engine, Pruned
+from penstock.model.job import (
+    Answer,
+    Claim,
+    DropAnswer,
+    Failed,
+    LogLine,
+    Loss,
+    Release,
+    Stopped,
+    Then,
+)
+from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.schedule import Every, Schedule
+from penstock.model.time import DAY, SECOND
+from penstock.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
+from penstock.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage
+from penstock.testing.contract.fixtures import (
+    a_claimant,
+    a_failure,
+    a_job,
+    completed,
+    ids_of,
+    settlement,
+    some_jobs,
+)
+
+LIMITED = QueueOptions(concurrency=4, rate=Rate(90, per=60.0), per_key=Limit(concurrency=1), fair_by="key")
+
+
+async def enqueue_a_family(stage: Stage) -> Cut:
+    await stage.engine.queues.configure("fair", LIMITED, now=stage.now)
+    dead, done, known = some_jobs(3)
+    await stage.engine.jobs.enqueue([dead, done, known], now=stage.now)
+    first, second = await stage.claimant.take(most=2)
+    await stage.claimant.fail(first)
+    await stage.claimant.complete(second)
+    parent = a_job(queue="fair", key="a")
+    jobs = [
+        parent,
+        known,
+        a_job(after=(parent.id, known.id)),
+        a_job(after=(dead.id,)),
+        a_job(after=(dead.id, parent.id), parent_died="run"),
+        a_job(after=(done.id,), queue="new", delay=SECOND),
+        *(a_job(queue="fair", key=key) for key in "abab"),
+        a_job(expires=SECOND, headers=b'{"tags":["x"]}'),
+    ]
+    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: [False] * len(jobs))
+
+
+async def claim_that_tidies_up(stage: Stage) -> Cut:
+    """Jobs come due, one has expired, the queue was given another shape, a gate fills."""
+    jobs = [a_job(key=key) for key in "aabbc"]
+    late = [a_job(key="d", delay=SECOND), a_job(key="a", delay=SECOND), a_job(key="a", expires=SECOND)]
+    await stage.engine.jobs.enqueue([*jobs, *late], now=stage.now)
+    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    stage.clock.forward(1)
+    request = stage.claimant.request(most=6)
+
+    async def claim(engine: Engine) -> object:
+        return (await engine.jobs.claim(request, now=stage.now)).jobs
+
+    return Cut(claim)
+
+
+async def settle_and_all_that_follows(stage: Stage) -> Cut:
+    """Outcomes of every kind behind gates, with children and waiters, a follow-up, and the next batch."""
+    schedule = Schedule(name="s", timing=Every(seconds=9), job=a_job())
+    await stage.engine.schedules.put([schedule], now=stage.now)
+    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await stage.engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbccd"], now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(queue="gone")], now=stage.now)
+    runs = await stage.claimant.take("q", "gone", most=5)
+    assert len(runs) == 5
+    children = [a_job(after=(run.id,)) for run in runs]
+    await stage.engine.jobs.enqueue([*children, a_job(after=(children[1].id,))], now=stage.now)
+    await stage.engine.jobs.watch(ids_of(runs), waiter="w", ttl=SECOND, now=stage.now)
+    await stage.engine.jobs.cancel([runs[3].id], now=stage.now)
+    then = Then(jobs=(a_job(key="z"), a_job(queue="new")), schedule="s", schedule_in=SECOND)
+    settlements = [
+        completed(runs[0], b"7", ran=5, then=then),
+        settlement(runs[1], Failed(failure=a_failure())),
+        settlement(runs[2], Failed(failure=a_failure(), retry_in=SECOND)),
+        settlement(runs[3], Stopped()),
+        completed(runs[4]),
+    ]
+    request = stage.claimant.request("q", "gone", most=5)
+
+    async def settle(engine: Engine) -> object:
+        settled = await engine.jobs.settle(settlements, claim=request, now=stage.now)
+        assert settled.claim is not None
+        return settled.answers, settled.claim.jobs
+
+    return Cut(settle, lambda first: ([Answer.ALREADY] * 5, first[1]))
+
+
+async def settle_a_plain_batch(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue(some_jobs(40), now=stage.now)
+    settlements = [completed(run) for run in await stage.claimant.take(most=20)]
+    request = stage.claimant.request(most=20)
+
+    async def settle(engine: Engine) -> object:
+        settled = await engine.jobs.settle(settlements, claim=request, now=stage.now)
+        assert settled.claim is not None
+        return settled.answers, settled.claim.jobs
+
+    return Cut(settle, lambda first: ([Answer.ALREADY] * 20, first[1]))
+
+
+async def settle_failures(stage: Stage) -> Cut:
+    jobs = some_jobs(3)
+    children = [a_job(after=(jobs[0].id,), parent_died=died) for died in ("cancel", "run", "wait")]
+    await stage.engine.jobs.enqueue([*jobs, *children], now=stage.now)
+    runs = await stage.claimant.take()
+    settlements = [
+        settlement(runs[0], Failed(failure=a_failure())),
+        settlement(runs[1], Failed(failure=a_failure(), retry_in=0)),
+        settlement(runs[2], Failed(failure=a_failure(), retry_in=SECOND)),
+    ]
+
+    async def settle(engine: Engine) -> object:
+        return (await engine.jobs.settle(settlements, now=stage.now)).answers
+
+    return Cut(settle, lambda _: [Answer.ALREADY] * 3)
+
+
+async def release_from_behind_gates(stage: Stage) -> Cut:
+    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
+    runs = await stage.claimant.take()
+    assert len(runs) == 3
+    releases = [Release(id=run.id, fence=run.fence, delay=delay) for run, delay in zip(runs, (None, 5, None))]
+    return Cut(lambda engine: engine.jobs.release(releases, now=stage.now), lambda _: [Answer.ALREADY] * 3)
+
+
+async def cancel_a_family(stage: Stage) -> Cut:
+    parent = a_job()
+    child = a_job(after=(parent.id,))
+    await stage.engine.jobs.enqueue([parent, child, a_job(after=(child.id,)), a_job()], now=stage.now)
+    return Cut(lambda engine: engine.jobs.cancel([parent.id, child.id], by="ann", now=stage.now))
+
+
+async def drop_a_parent_with_a_past(stage: Stage) -> Cut:
+    parents = some_jobs(2)
+    children = [a_job(after=(parent.id,), parent_died="wait") for parent in parents]
+    await stage.engine.jobs.enqueue([*parents, *children, a_job(after=(children[0].id,))], now=stage.now)
+    runs = await stage.claimant.take()
+    await stage.claimant.write(runs[0], LogLine(number=1, level="info", message="x"))
+    await stage.claimant.fail(*runs)
+    ids = ids_of(runs)
+    return Cut(
+        lambda engine: engine.jobs.drop(ids, by="ann", now=stage.now), lambda _: [DropAnswer.UNKNOWN] * 2
+    )
+
+
+async def retire_with_a_last_crash(stage: Stage) -> Cut:
+    jobs = some_jobs(4)
+    await stage.engine.jobs.enqueue([*jobs, a_job(after=(jobs[0].id,))], now=stage.now)
+    for _ in range(2):
+        victim = await a_claimant(stage.engine, stage.clock, name="victim")
+        (run,) = await victim.take(ids=(jobs[0].id,), suspects=1)
+        await stage.engine.jobs.retire(
+            victim.id, [Loss(id=run.id, fence=run.fence, verdict="crash")], now=stage.now
+        )
+    runs = await stage.claimant.take(suspects=1)
+    by_id = {run.id: run for run in runs}
+    assert set(by_id) == set(ids_of(jobs))
+    losses = [
+        Loss(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
+        for job, verdict in zip(jobs, ("crash", "suspect", "crash"), strict=False)
+    ]
+    return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
+
+
+async def reclaim_from_several(stage: Stage) -> Cut:
+    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcdef"], now=stage.now)
+    other = await a_claimant(stage.engine, stage.clock, name="other")
+    assert len([*await stage.claimant.take(most=2), *await other.take(most=2)]) == 4
+    sweeper = await a_claimant(stage.engine, stage.clock, name="sweeper")
+    for _ in range(6):
+        stage.clock.forward(2)
+        await sweeper.beat()
+
+    async def reclaim(engine: Engine) -> object:
+        return await engine.jobs.reclaim(sweeper.member.id, now=stage.now)
+
+    async def nothing(engine: Engine) -> object:
+        return await reclaim(engine)
+
+    del nothing
+    return Cut(reclaim, SCENARIOS_AGAIN_NOTHING)
+
+
+async def prune_everything(stage: Stage) -> Cut:
+    options = QueueOptions(keep_completed=Keep(age=3_600.0), keep_dead=Keep(count=1))
+    await stage.engine.queues.configure("q", options, now=stage.now)
+    await stage.engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
+    parent = a_job()
+    await stage.engine.jobs.enqueue([parent, *some_jobs(5), a_job(queue="gone")], now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(after=(parent.id,), parent_died="wait")], now=stage.now)
+    runs = await stage.claimant.take("q", "gone")
+    failing = [run for run in runs if run.queue == "q"][:3]
+    await stage.claimant.fail(*failing)
+    await stage.claimant.complete(*(run for run in runs if run not in failing))
+    await stage.engine.jobs.retire(stage.claimant.id, now=stage.now)
+    stage.clock.now += 40 * DAY
+    return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))
+
+
+async def beat_that_gives_back(stage: Stage) -> Cut:
+    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
+    runs = await stage.claimant.take()
+    assert len(runs) == 4
+    await stage.engine.jobs.cancel([runs[0].id, runs[1].id], now=stage.now)
+    for run in runs[1:]:
+        del stage.claimant.held[run.fence]
+    base = await SCENARIOS["members_beat"](Stage(stage.engine, stage.clock, stage.claimant))
+    return base
+
+
+async def configure_a_new_shape(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job(key=key, task=f"t{key}") for key in "aabbcc"], now=stage.now)
+    await stage.claimant.take(most=2)
+    options = QueueOptions(fair_by="key", per_task={"tb": Limit(concurrency=1)}, concurrency=2)
+    return Cut(lambda engine: engine.queues.configure("q", options, by="ann", now=stage.now))
+
+
+async def acquire_after_another(stage: Stage) -> Cut:
+    await stage.engine.locks.acquire("l", holder="other", ttl=SECOND, now=stage.now)
+    stage.clock.forward(2)
+    return Cut(lambda engine: engine.locks.acquire("l", holder="me", ttl=SECOND, now=stage.now))
