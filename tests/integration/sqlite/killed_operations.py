@@ -1,10 +1,11 @@
 """Operations that `test_killed` kills, beyond those of the contract's table of lost replies: each makes
 its engine do everything that may hang on one call."""
 
-from penstock.engine.protocol import Engine, Pruned
+import msgspec
+
+from penstock.engine.protocol import Engine, Pruned, Reclaimed
 from penstock.model.job import (
     Answer,
-    Claim,
     DropAnswer,
     Failed,
     LogLine,
@@ -13,6 +14,7 @@ from penstock.model.job import (
     Stopped,
     Then,
 )
+from penstock.model.member import ClaimantBeat
 from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import DAY, SECOND
@@ -134,7 +136,10 @@ async def release_from_behind_gates(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
     runs = await stage.claimant.take()
     assert len(runs) == 3
-    releases = [Release(id=run.id, fence=run.fence, delay=delay) for run, delay in zip(runs, (None, 5, None))]
+    releases = [
+        Release(id=run.id, fence=run.fence, delay=delay)
+        for run, delay in zip(runs, (None, 5, None), strict=True)
+    ]
     return Cut(lambda engine: engine.jobs.release(releases, now=stage.now), lambda _: [Answer.ALREADY] * 3)
 
 
@@ -187,14 +192,10 @@ async def reclaim_from_several(stage: Stage) -> Cut:
         stage.clock.forward(2)
         await sweeper.beat()
 
-    async def reclaim(engine: Engine) -> object:
-        return await engine.jobs.reclaim(sweeper.member.id, now=stage.now)
-
-    async def nothing(engine: Engine) -> object:
-        return await reclaim(engine)
-
-    del nothing
-    return Cut(reclaim, SCENARIOS_AGAIN_NOTHING)
+    return Cut(
+        lambda engine: engine.jobs.reclaim(sweeper.member.id, now=stage.now),
+        lambda _: Reclaimed(entitled=True, jobs=0, gone=[]),
+    )
 
 
 async def prune_everything(stage: Stage) -> Cut:
@@ -214,15 +215,18 @@ async def prune_everything(stage: Stage) -> Cut:
 
 
 async def beat_that_gives_back(stage: Stage) -> Cut:
+    """One run is held and asked to stop, one was asked and is given back, so are two others."""
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
     runs = await stage.claimant.take()
     assert len(runs) == 4
     await stage.engine.jobs.cancel([runs[0].id, runs[1].id], now=stage.now)
-    for run in runs[1:]:
-        del stage.claimant.held[run.fence]
-    base = await SCENARIOS["members_beat"](Stage(stage.engine, stage.clock, stage.claimant))
-    return base
+    stage.clock.forward(1)
+    beat = ClaimantBeat(claimant=stage.claimant.id, answered_through=1, held=(runs[0].fence, 2**52))
+    return Cut(
+        lambda engine: engine.members.beat(stage.claimant.member, [beat], now=stage.now),
+        lambda first: msgspec.structs.replace(first, number=first.number + 1),
+    )
 
 
 async def configure_a_new_shape(stage: Stage) -> Cut:
@@ -236,3 +240,26 @@ async def acquire_after_another(stage: Stage) -> Cut:
     await stage.engine.locks.acquire("l", holder="other", ttl=SECOND, now=stage.now)
     stage.clock.forward(2)
     return Cut(lambda engine: engine.locks.acquire("l", holder="me", ttl=SECOND, now=stage.now))
+
+
+CHANGING = ["jobs_enqueue", "jobs_enqueue__when_half_was_known", "jobs_claim", "jobs_claim__by_id", "jobs_settle", "jobs_settle__with_a_claim", "jobs_settle__of_a_tombstone", "jobs_write", "jobs_release", "jobs_cancel", "jobs_replay", "jobs_drop", "jobs_promote", "jobs_retire", "jobs_reclaim", "jobs_prune", "queues_configure", "queues_pause", "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause", "schedules_remove", "locks_acquire", "locks_renew", "locks_release", "members_beat", "members_leave"]
+
+OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in CHANGING} | {
+    operation.__name__: operation
+    for operation in (
+        enqueue_a_family,
+        claim_that_tidies_up,
+        settle_and_all_that_follows,
+        settle_a_plain_batch,
+        settle_failures,
+        release_from_behind_gates,
+        cancel_a_family,
+        drop_a_parent_with_a_past,
+        retire_with_a_last_crash,
+        reclaim_from_several,
+        prune_everything,
+        beat_that_gives_back,
+        configure_a_new_shape,
+        acquire_after_another,
+    )
+}

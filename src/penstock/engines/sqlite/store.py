@@ -31,7 +31,7 @@ from penstock.model.event import Signal
 from penstock.model.time import Instant
 
 T = TypeVar("T")
-I = TypeVar("I")
+Item = TypeVar("Item")
 
 GROUP_LIMIT = 256
 """The most operations in one transaction: it bounds how long other processes wait for the lock."""
@@ -327,7 +327,9 @@ class Session:
         self._store.writer.put(call)
         return await call.future
 
-    async def merge(self, work: Callable[[Step, list[I]], list[T]], item: I, now: Instant | None = None) -> T:
+    async def merge(
+        self, work: Callable[[Step, list[Item]], list[T]], item: Item, now: Instant | None = None
+    ) -> T:
         """Run an operation that is done together with its like, wherever they stand next to each other."""
         self.check()
         call = _Call(lambda step: work(step, [item])[0], now, work, item)

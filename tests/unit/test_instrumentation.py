@@ -1,0 +1,33 @@
+"""Every call of a facet is told to the observer, with its size and its error."""
+
+import pytest
+
+from penstock.engine.instrumentation import EngineCall, instrument
+from penstock.engine.registry import connect
+from penstock.model.errors import BadInput
+from penstock.model.ids import new_id
+from penstock.model.job import NewJob
+
+
+async def test_calls_are_told() -> None:
+    calls: list[EngineCall] = []
+    engine = instrument(await connect("sqlite://"), calls.append)
+    jobs = [NewJob(id=new_id(), task="t", queue="q") for _ in range(3)]
+    assert await engine.jobs.enqueue(jobs) == [True] * 3
+    assert [job is not None for job in await engine.inspect.get([jobs[0].id])] == [True]
+    assert engine.name == "sqlite://"
+    await engine.close()
+    assert [(call.facet, call.method, call.items, call.error) for call in calls] == [
+        ("jobs", "enqueue", 3, None),
+        ("inspect", "get", 1, None),
+    ]
+    assert all(call.seconds > 0 for call in calls)
+
+
+async def test_errors_are_told_and_raised() -> None:
+    calls: list[EngineCall] = []
+    engine = instrument(await connect("sqlite://"), calls.append)
+    with pytest.raises(BadInput):
+        await engine.jobs.enqueue([NewJob(id=new_id(), task="t", queue="q", priority=11)])
+    await engine.close()
+    assert [type(call.error) for call in calls] == [BadInput]
