@@ -60,7 +60,7 @@ class Death:
         """A statement is about to run. Answers how long the WAL is."""
         if not self.armed:
             return 0
-        if id(db) not in self._watched:
+        if self.kind in ("never", "instruction") and id(db) not in self._watched:
             self._watched.add(id(db))
             db.set_progress_handler(self._progress, 1)
         self.statements += 1
