@@ -34,7 +34,7 @@ class Plan:
 
     @property
     def warm_up(self) -> int:
-        return min(WARM_UP_JOBS, 10 * self.jobs)
+        return min(WARM_UP_JOBS, 2 * self.jobs)
 
     @property
     def crowd(self) -> int:

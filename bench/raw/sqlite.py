@@ -11,6 +11,8 @@ against this one):
 - WITHOUT ROWID, the id as primary key: 0.81
 - 8 KiB pages; a cache of 16 MB; mmap; settle as one `UPDATE ... FROM (VALUES ...)`: ties
 - settle by rowid instead of by id: 1.1, but what a caller knows is the id
+- `bytes` as parameters instead of `bytearray`: 0.9, of enqueue 0.8; the sqlite3 module looks for an adapter for
+  each `bytes`, `None` and `bool` that is bound (0.7, 0.5 and 0.5 microseconds; a `bytearray` 0.1)
 """
 
 import itertools
@@ -24,7 +26,7 @@ from pathlib import Path
 READY, RUNNING, COMPLETED = 1, 2, 3
 QUEUE = "default"
 PRIORITY = 5
-RESULT = b"null"
+RESULT = bytearray(b"null")
 PATIENCE_S = 30.0
 """How long one transaction may wait for its turn."""
 
@@ -53,7 +55,7 @@ RETURNING id, seq, priority, body
 # Fenced by id and token alone; the token is cleared, so that a repeat finds nothing.
 _SETTLE = "UPDATE job SET state = 3, result = ?, token = NULL WHERE id = ? AND token = ?"
 
-Settlements = list[tuple[bytes, bytes, int]]
+Settlements = list[tuple[bytearray, bytearray, int]]
 
 
 class Loop:
@@ -81,7 +83,9 @@ class Loop:
         if len(jobs) == 1:  # executemany for one row costs 2 microseconds more
             self._db.execute(_ENQUEUE, (jobs[0][0], QUEUE, PRIORITY, jobs[0][1]))
         else:
-            self._db.executemany(_ENQUEUE, [(id_, QUEUE, PRIORITY, body) for id_, body in jobs])
+            self._db.executemany(
+                _ENQUEUE, [(bytearray(id_), QUEUE, PRIORITY, bytearray(body)) for id_, body in jobs]
+            )
         self._db.execute("COMMIT")
 
     def drain(self, batch: int) -> int:
@@ -116,7 +120,7 @@ class Loop:
         token = next(self._tokens)
         rows = self._db.execute(_CLAIM, (token, QUEUE, most)).fetchall()
         rows.sort(key=_place)  # RETURNING promises no order
-        return [(RESULT, row[0], token) for row in rows]
+        return [(RESULT, bytearray(row[0]), token) for row in rows]
 
     def _settle(self, held: Settlements) -> int:
         if not held:

@@ -23,7 +23,7 @@ from penstock.engines.sqlite import (
     promote,
     ripple,
     settle,
-    store,
+    writer,
 )
 from penstock.engines.sqlite.step import Step
 from penstock.model.job import Answer, JobState
@@ -167,7 +167,7 @@ def refusals_are_not_undone(patch: pytest.MonkeyPatch) -> None:
                 call.error = error
         return step.finish()
 
-    patch.setattr(store.Writer, "_apply", wrong)
+    patch.setattr(writer.Writer, "_apply", wrong)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,13 +1,13 @@
-"""Kills one operation at every moment, and looks at what it left behind.
+"""Kills an operation at every moment, and looks at what it left behind.
 
-    python -m tests.integration.sqlite.kill FOLDER OPERATION
+    python -m tests.integration.sqlite.kill FOLDER OPERATION...
 
 A program of its own, because it forks: a process that has threads, as a test runner may, must not. The
 stage is set once; each kill happens to a fresh copy of its files (the database and a WAL with commits
 that were acknowledged but not yet folded into it), in a child that opens the engine, makes the call and
 dies on the way. What a plain connection then finds is all of the operation or none of it, to the row.
 The call is repeated, by an engine that was open all the time or by one that has to recover the file,
-and answers as the contract says. Prints how many times it killed.
+and answers as the contract says. Prints how often each was killed.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tests.integration.sqlite.deaths import Death, Kind, spread
 from tests.integration.sqlite.killed_operations import OPERATIONS
 from tests.integration.sqlite.looks import Contents, beside, contents, file_url, is_sound, plain
 
-WITHIN = 8
+WITHIN = 6
 """Moments within statements, and as many within the commit."""
 POSSIBLE: dict[Kind, tuple[bool, ...]] = {"answer": (True,), "instruction": (False, True)}
 """Whether it may have been applied; otherwise never: the last instructions come after the commit."""
@@ -177,8 +177,11 @@ def main(folder: Path, name: str) -> None:
             error.add_note(f"{name}, killed at {kind} {at}, survivor: {kills % 2 == 1}")
             raise
         kills += 1
-    print(kills)
+    print(name, kills)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    for operation in sys.argv[2:]:
+        own = Path(sys.argv[1], operation)
+        own.mkdir()
+        main(own, operation)

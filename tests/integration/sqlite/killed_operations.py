@@ -19,7 +19,7 @@ from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import DAY, SECOND
 from penstock.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
-from penstock.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage
+from penstock.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage, method_of
 from penstock.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -33,7 +33,7 @@ from penstock.testing.contract.fixtures import (
 LIMITED = QueueOptions(concurrency=4, rate=Rate(90, per=60.0), per_key=Limit(concurrency=1), fair_by="key")
 
 
-async def enqueue_a_family(stage: Stage) -> Cut:
+async def jobs_enqueue__a_family(stage: Stage) -> Cut:
     await stage.engine.queues.configure("fair", LIMITED, now=stage.now)
     dead, done, known = some_jobs(3)
     await stage.engine.jobs.enqueue([dead, done, known], now=stage.now)
@@ -54,7 +54,7 @@ async def enqueue_a_family(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: [False] * len(jobs))
 
 
-async def claim_that_tidies_up(stage: Stage) -> Cut:
+async def jobs_claim__that_tidies_up(stage: Stage) -> Cut:
     """Jobs come due, one has expired, the queue was given another shape, a gate fills."""
     jobs = [a_job(key=key) for key in "aabbc"]
     late = [a_job(key="d", delay=SECOND), a_job(key="a", delay=SECOND), a_job(key="a", expires=SECOND)]
@@ -69,7 +69,7 @@ async def claim_that_tidies_up(stage: Stage) -> Cut:
     return Cut(claim)
 
 
-async def settle_and_all_that_follows(stage: Stage) -> Cut:
+async def jobs_settle__and_all_that_follows(stage: Stage) -> Cut:
     """Outcomes of every kind behind gates, with children and waiters, a follow-up, and the next batch."""
     schedule = Schedule(name="s", timing=Every(seconds=9), job=a_job())
     await stage.engine.schedules.put([schedule], now=stage.now)
@@ -101,7 +101,7 @@ async def settle_and_all_that_follows(stage: Stage) -> Cut:
     return Cut(settle, lambda first: ([Answer.ALREADY] * 5, first[1]))
 
 
-async def settle_a_plain_batch(stage: Stage) -> Cut:
+async def jobs_settle__a_plain_batch(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue(some_jobs(40), now=stage.now)
     settlements = [completed(run) for run in await stage.claimant.take(most=20)]
     request = stage.claimant.request(most=20)
@@ -114,7 +114,7 @@ async def settle_a_plain_batch(stage: Stage) -> Cut:
     return Cut(settle, lambda first: ([Answer.ALREADY] * 20, first[1]))
 
 
-async def settle_failures(stage: Stage) -> Cut:
+async def jobs_settle__failures(stage: Stage) -> Cut:
     jobs = some_jobs(3)
     children = [a_job(after=(jobs[0].id,), parent_died=died) for died in ("cancel", "run", "wait")]
     await stage.engine.jobs.enqueue([*jobs, *children], now=stage.now)
@@ -131,7 +131,7 @@ async def settle_failures(stage: Stage) -> Cut:
     return Cut(settle, lambda _: [Answer.ALREADY] * 3)
 
 
-async def release_from_behind_gates(stage: Stage) -> Cut:
+async def jobs_release__from_behind_gates(stage: Stage) -> Cut:
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
     runs = await stage.claimant.take()
@@ -143,14 +143,14 @@ async def release_from_behind_gates(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.release(releases, now=stage.now), lambda _: [Answer.ALREADY] * 3)
 
 
-async def cancel_a_family(stage: Stage) -> Cut:
+async def jobs_cancel__a_family(stage: Stage) -> Cut:
     parent = a_job()
     child = a_job(after=(parent.id,))
     await stage.engine.jobs.enqueue([parent, child, a_job(after=(child.id,)), a_job()], now=stage.now)
     return Cut(lambda engine: engine.jobs.cancel([parent.id, child.id], by="ann", now=stage.now))
 
 
-async def drop_a_parent_with_a_past(stage: Stage) -> Cut:
+async def jobs_drop__a_parent_with_a_past(stage: Stage) -> Cut:
     parents = some_jobs(2)
     children = [a_job(after=(parent.id,), parent_died="wait") for parent in parents]
     await stage.engine.jobs.enqueue([*parents, *children, a_job(after=(children[0].id,))], now=stage.now)
@@ -163,7 +163,7 @@ async def drop_a_parent_with_a_past(stage: Stage) -> Cut:
     )
 
 
-async def retire_with_a_last_crash(stage: Stage) -> Cut:
+async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
     jobs = some_jobs(4)
     await stage.engine.jobs.enqueue([*jobs, a_job(after=(jobs[0].id,))], now=stage.now)
     for _ in range(2):
@@ -182,7 +182,7 @@ async def retire_with_a_last_crash(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
 
 
-async def reclaim_from_several(stage: Stage) -> Cut:
+async def jobs_reclaim__from_several(stage: Stage) -> Cut:
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcdef"], now=stage.now)
     other = await a_claimant(stage.engine, stage.clock, name="other")
@@ -198,7 +198,7 @@ async def reclaim_from_several(stage: Stage) -> Cut:
     )
 
 
-async def prune_everything(stage: Stage) -> Cut:
+async def jobs_prune__everything(stage: Stage) -> Cut:
     options = QueueOptions(keep_completed=Keep(age=3_600.0), keep_dead=Keep(count=1))
     await stage.engine.queues.configure("q", options, now=stage.now)
     await stage.engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
@@ -214,7 +214,7 @@ async def prune_everything(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))
 
 
-async def beat_that_gives_back(stage: Stage) -> Cut:
+async def members_beat__that_gives_back(stage: Stage) -> Cut:
     """One run is held and asked to stop, one was asked and is given back, so are two others."""
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
@@ -229,37 +229,60 @@ async def beat_that_gives_back(stage: Stage) -> Cut:
     )
 
 
-async def configure_a_new_shape(stage: Stage) -> Cut:
+async def queues_configure__a_new_shape(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(key=key, task=f"t{key}") for key in "aabbcc"], now=stage.now)
     await stage.claimant.take(most=2)
     options = QueueOptions(fair_by="key", per_task={"tb": Limit(concurrency=1)}, concurrency=2)
     return Cut(lambda engine: engine.queues.configure("q", options, by="ann", now=stage.now))
 
 
-async def acquire_after_another(stage: Stage) -> Cut:
+async def locks_acquire__after_another(stage: Stage) -> Cut:
     await stage.engine.locks.acquire("l", holder="other", ttl=SECOND, now=stage.now)
     stage.clock.forward(2)
     return Cut(lambda engine: engine.locks.acquire("l", holder="me", ttl=SECOND, now=stage.now))
 
 
-CHANGING = ["jobs_enqueue", "jobs_enqueue__when_half_was_known", "jobs_claim", "jobs_claim__by_id", "jobs_settle", "jobs_settle__with_a_claim", "jobs_settle__of_a_tombstone", "jobs_write", "jobs_release", "jobs_cancel", "jobs_replay", "jobs_drop", "jobs_promote", "jobs_retire", "jobs_reclaim", "jobs_prune", "queues_configure", "queues_pause", "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause", "schedules_remove", "locks_acquire", "locks_renew", "locks_release", "members_beat", "members_leave"]
+OF_THE_CONTRACT = (
+    "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_watch", "jobs_promote", "queues_pause",
+    "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause",
+    "schedules_remove", "locks_renew", "locks_release", "members_leave",
+)  # fmt: skip
 
-OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in CHANGING} | {
+OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONTRACT} | {
     operation.__name__: operation
     for operation in (
-        enqueue_a_family,
-        claim_that_tidies_up,
-        settle_and_all_that_follows,
-        settle_a_plain_batch,
-        settle_failures,
-        release_from_behind_gates,
-        cancel_a_family,
-        drop_a_parent_with_a_past,
-        retire_with_a_last_crash,
-        reclaim_from_several,
-        prune_everything,
-        beat_that_gives_back,
-        configure_a_new_shape,
-        acquire_after_another,
+        jobs_enqueue__a_family,
+        jobs_claim__that_tidies_up,
+        jobs_settle__and_all_that_follows,
+        jobs_settle__a_plain_batch,
+        jobs_settle__failures,
+        jobs_release__from_behind_gates,
+        jobs_cancel__a_family,
+        jobs_drop__a_parent_with_a_past,
+        jobs_retire__with_a_last_crash,
+        jobs_reclaim__from_several,
+        jobs_prune__everything,
+        members_beat__that_gives_back,
+        queues_configure__a_new_shape,
+        locks_acquire__after_another,
     )
 }
+
+READING = (
+    "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
+    "inspect.audit", "queues.list", "tasks.list", "schedules.list", "locks.list", "members.list",
+    "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
+    "transactions.enqueue", "engine.now", "engine.close",
+)  # fmt: skip
+"""Methods that write nothing."""
+
+
+def group_of(name: str) -> str:
+    """Operations of one group share a process: starting one takes as long as ten kills."""
+    method = method_of(name)
+    return method if method in ("jobs.enqueue", "jobs.claim", "jobs.settle") else method.partition(".")[0]
+
+
+GROUPS: dict[str, list[str]] = {}
+for _name in OPERATIONS:
+    GROUPS.setdefault(group_of(_name), []).append(_name)

@@ -3,7 +3,7 @@
 | module | what it does |
 |---|---|
 | `place`, `connection`, `schema` | the URL, the connection and its errors, migrations |
-| `store`, `step`, `catalogue` | the writer with group commit, one operation in it, the queues |
+| `calls`, `writer`, `store`, `step`, `catalogue` | the writer with group commit, an operation in it, queues |
 | `enqueue`, `claim`, `settle` | the hot paths |
 | `lanes`, `turns`, `gates`, `promote` | what a claim may take, and in which order |
 | `moves`, `children`, `ripple`, `losses`, `commands`, `prune` | every other step of a job |

@@ -46,8 +46,12 @@ def place_of(url: str) -> Place:
             f"{url!r} names a host; a SQLite URL has three slashes before a relative path and four "
             "before an absolute one: sqlite:///penstock.db"
         )
+    if parts.fragment or "#" in url:
+        raise BadUrl(f"{url!r} contains a #, which ends a URL's path; in a path it is written %23")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path).removeprefix("/")
+    if "\0" in path:
+        raise BadUrl(f"{url!r} names a path with a zero byte, which no file can have; give another path")
     if path.startswith(":memory:"):
         raise BadUrl("an in-memory database is written sqlite:// (or sqlite://?name=x to share it)")
     place = Place(
@@ -61,7 +65,7 @@ def place_of(url: str) -> Place:
     if place.path is not None:
         if place.name:
             raise BadUrl("name= is for in-memory databases; a file has its path")
-        _check_directory(Path(place.path))
+        _check_directory(Path(os.path.realpath(place.path)))
     return place
 
 
@@ -87,6 +91,8 @@ def _check_directory(path: Path) -> None:
         raise BadUrl(f"the folder {folder} does not exist; create it, or give another path")
     if path.is_dir():
         raise BadUrl(f"{path} is a folder; give the path of a file")
+    if path.exists() and not path.is_file():
+        raise BadUrl(f"{path} is not a regular file; give another path")
     if not path.exists() and not os.access(folder, os.W_OK):
         raise BadUrl(f"no file can be made in {folder}; give write permission, or another path")
     if path.exists() and not (os.access(path, os.R_OK | os.W_OK) and os.access(folder, os.W_OK)):

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from penstock.model.job import (
+    JobState,
     Loss,
     LossVerdict,
     NewJob,
@@ -52,6 +53,7 @@ from penstock.testing.contract.side_by_side import SideBySide
 EXAMPLES = {"quick": 60, "deep": 5_000}
 STEPS = {"quick": 40, "deep": 80}
 ALL = 1_000
+WAITING = (JobState.READY, JobState.SCHEDULED, JobState.RUNNING)
 
 
 class RandomCommands(SideBySide):
@@ -232,6 +234,7 @@ class RandomCommands(SideBySide):
         self.enqueue(batch, again=False)
         self.claim(child, claim, lost=False)
 
+    @precondition(lambda self: self.reference.store.in_state(*WAITING))
     @rule(child=pick, claim=claims, ended=st.lists(outcomes, min_size=1, max_size=4), span=short)
     def work(self, child: int, claim: dict[str, Any], ended: list[dict[str, Any]], span: Span) -> None:
         """Claim, take some time, settle."""
@@ -239,12 +242,14 @@ class RandomCommands(SideBySide):
         self.time_passes(span)
         self.settle(child, ended, None, lost=False, again=False)
 
+    @precondition(lambda self: self.reference.store.in_state(*WAITING))
     @rule(child=pick, claim=claims, ended=st.lists(outcomes, min_size=2, max_size=4))
     def work_off(self, child: int, claim: dict[str, Any], ended: list[dict[str, Any]]) -> None:
         """Settle one after the other, with the next claim in the same trip."""
         for outcome in ended:
             self.settle(child, [outcome], claim, lost=False, again=False)
 
+    @precondition(lambda self: self.reference.store.in_state(*WAITING))
     @rule(child=pick, claim=claims, verdicts=verdicts)
     def claim_and_crash(self, child: int, claim: dict[str, Any], verdicts: list[LossVerdict | None]) -> None:
         self.claim(child, claim, lost=False)

@@ -120,6 +120,9 @@ class Turns:
         )
         given = before.given + 1 if before and same_turn else 1
         self._turn[key] = Position(group, given)
+        options = self._store.queues[job.queue].options
+        if not options.keyed and not any(options.per_task.values()):
+            return  # one lane a priority: there are no turns to remember
         for place in ((job.queue, str(key[1])), (job.queue,), ()):
             self._claimant.positions[place] = Position(group, given)
 

@@ -1,0 +1,102 @@
+"""Calls on their way through a thread that owns a connection."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.engines.sqlite.step import Step
+from penstock.model.time import Instant
+
+T = TypeVar("T")
+
+Merge = Callable[[Step, list[Any]], list[Any]]
+"""One operation for the items of several calls: their answers, in order."""
+
+
+class Call(Generic[T]):
+    """An operation on its way through a thread."""
+
+    __slots__ = ("answer", "error", "future", "item", "loop", "merge", "now", "work")
+
+    def __init__(
+        self,
+        work: Callable[[Any], T],
+        now: Instant | None,
+        merge: Merge | None = None,
+        item: object = None,
+    ) -> None:
+        self.work = work
+        self.merge = merge
+        self.item = item
+        self.now = now
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+        self.answer: T | None = None
+        self.error: BaseException | None = None
+
+
+def _resolve(calls: list[Call[Any]]) -> None:
+    for call in calls:
+        if call.future.done():  # the caller was cancelled meanwhile
+            continue
+        if call.error is not None:
+            call.future.set_exception(call.error)
+        else:
+            call.future.set_result(call.answer)
+
+
+def answer_calls(calls: list[Call[Any]]) -> None:
+    loops: dict[asyncio.AbstractEventLoop, list[Call[Any]]] = {}
+    for call in calls:
+        loops.setdefault(call.loop, []).append(call)
+    for loop, own in loops.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_resolve, own)
+
+
+class CallThread:
+    """A thread that owns a connection and works off calls."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._failed: BaseException | None = None
+        self._opened = threading.Event()
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._opened.wait()
+        if self._failed is not None:
+            self._thread.join()
+            raise self._failed
+
+    def put(self, call: Call[Any]) -> None:
+        self._calls.put(call)
+
+    def stop(self) -> None:
+        self._calls.put(None)
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            self._open()
+        except BaseException as error:
+            self._failed = error
+            return
+        finally:
+            self._opened.set()
+        try:
+            self._run()
+        finally:
+            self._shut()
+
+    def _open(self) -> None:
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _shut(self) -> None:
+        raise NotImplementedError

@@ -1,0 +1,161 @@
+"""The one thread of a process that writes: group commit.
+
+SQLite has one writer at a time, so each process has one too: operations from all its callers queue
+up for this thread, and whatever has come in while the last commit went to disk shares the next
+transaction and its one fsync. Each operation runs in a savepoint of its own: one that is refused
+undoes itself and leaves the others alone. Answers are given after the commit; if that fails, every
+operation of the group gets the error and none was applied. Calls that say so (single enqueues) are
+merged further: those that stand next to each other become one operation.
+"""
+
+import queue
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
+from penstock.engines.sqlite.catalogue import Catalogue
+from penstock.engines.sqlite.connection import begin, open_connection, patiently, translate
+from penstock.engines.sqlite.place import Place
+from penstock.engines.sqlite.schema import prepare
+from penstock.engines.sqlite.step import Step
+from penstock.model.event import Signal
+
+GROUP_LIMIT = 256
+"""The most operations in one transaction: it bounds how long other processes wait for the lock."""
+MERGE_S = 0.002
+"""A topic is signalled at once, and then at most once in this time; the last one is never dropped."""
+
+
+class Writer(CallThread):
+    """The one thread of this process that writes."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        namespace: str,
+        migrate: bool,
+        publish: Callable[[list[Signal]], None],
+    ) -> None:
+        super().__init__(f"penstock-writer {place}")
+        self._place = place
+        self._namespace = namespace
+        self._migrate = migrate
+        self._publish = publish
+        self._sent: dict[str, float] = {}
+        self._held_back: dict[str, Signal] = {}
+
+    def _open(self) -> None:
+        self._db = patiently(self._place, self._connect)
+        self._catalogue = Catalogue(self._db)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = open_connection(self._place, writes=True)
+        try:
+            prepare(db, self._place, namespace=self._namespace, migrate=self._migrate)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _shut(self) -> None:
+        self._publish(list(self._held_back.values()))
+        self._db.close()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                call = self._calls.get(timeout=MERGE_S if self._held_back else None)
+            except queue.Empty:
+                self._signal([])
+                continue
+            if call is None:
+                return
+            group, last = [call], False
+            while len(group) < GROUP_LIMIT and not last:
+                try:
+                    call = self._calls.get_nowait()
+                except queue.Empty:
+                    break
+                if call is None:
+                    last = True
+                else:
+                    group.append(call)
+            signals = self._transact(group)
+            answer_calls(group)
+            self._signal(signals)
+            if last:
+                return
+
+    def _transact(self, group: list[Call[Any]]) -> list[Signal]:
+        db, signals = self._db, []
+        try:
+            begin(db, self._place.lock_timeout)
+            self._catalogue.refresh()
+            for calls in _neighbours(group):
+                signals += self._apply(calls)
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            for call in group:
+                call.error = translate(error, self._place)
+            signals = []
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+                self._catalogue.forget()
+        return signals
+
+    def _apply(self, calls: list[Call[Any]]) -> list[Signal]:
+        """Run one call, or several as one operation, in a savepoint."""
+        db, first = self._db, calls[0]
+        step = Step(db, self._catalogue, first.now)
+        db.execute("SAVEPOINT step")
+        try:
+            if first.merge is not None and len(calls) > 1:
+                answers = first.merge(step, [call.item for call in calls])
+            else:
+                answers = [first.work(step)]
+            signals = step.finish()
+            db.execute("RELEASE step")
+        except sqlite3.Error:
+            raise
+        except BaseException as error:
+            db.execute("ROLLBACK TO step")
+            db.execute("RELEASE step")
+            self._catalogue.forget()
+            self._catalogue.refresh()
+            if len(calls) > 1:  # each for itself: only those that are to blame get the error
+                return [signal for call in calls for signal in self._apply([call])]
+            first.error = error
+            return []
+        for call, answer in zip(calls, answers, strict=True):
+            call.answer = answer
+        return signals
+
+    def _signal(self, signals: list[Signal]) -> None:
+        """Publish after the commit: the first of a topic at once, a burst merged."""
+        now, due = time.monotonic(), []
+        for signal in [*self._held_back.values(), *signals]:
+            name = f"{signal.topic} {signal.text}"
+            if now - self._sent.get(name, 0) >= MERGE_S:
+                self._sent[name] = now
+                self._held_back.pop(name, None)
+                due.append(signal)
+            else:
+                self._held_back[name] = signal
+        if len(self._sent) > 1_000:
+            self._sent = {name: at for name, at in self._sent.items() if now - at < MERGE_S}
+        if due:
+            self._publish(due)
+
+
+def _neighbours(group: list[Call[Any]]) -> Iterator[list[Call[Any]]]:
+    """The calls of a group, those next to each other that can be merged taken together."""
+    for (merge, _), calls in groupby(group, key=lambda call: (call.merge, call.now)):
+        if merge is None:
+            yield from ([call] for call in calls)
+        else:
+            yield list(calls)
