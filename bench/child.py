@@ -29,6 +29,7 @@ class Report(msgspec.Struct, kw_only=True):
     began: float
     """By the monotonic clock, which is the same for all processes of a machine."""
     ended: float
+    cpu_s: float
 
 
 def main(errand: Errand) -> Report | None:
@@ -41,9 +42,9 @@ async def _by_engine(errand: Errand) -> Report | None:
         claimer = await Claimer.join(engine)
         if not _told_to_go():
             return None
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         jobs = await claimer.drain(errand.batch)
-        return Report(jobs=jobs, began=began, ended=time.monotonic())
+        return Report(jobs=jobs, began=began, ended=time.monotonic(), cpu_s=time.process_time() - cpu)
     finally:
         await engine.close()
 
@@ -53,9 +54,9 @@ def _by_raw(errand: Errand) -> Report | None:
     try:
         if not _told_to_go():
             return None
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.process_time()
         jobs = loop.drain(errand.batch)
-        return Report(jobs=jobs, began=began, ended=time.monotonic())
+        return Report(jobs=jobs, began=began, ended=time.monotonic(), cpu_s=time.process_time() - cpu)
     finally:
         loop.close()
 

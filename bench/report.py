@@ -12,22 +12,22 @@ import msgspec
 from rich.table import Table
 
 from bench.plan import Plan
-from bench.rounds import Comparison, Question
+from bench.rounds import Comparison, Question, Turn
 
 
 def table(comparisons: Sequence[Comparison], plan: Plan) -> Table:
     """Medians of the rounds; the ratio is the median of the rounds' own ratios."""
     title = f"jobs/s, durability {plan.durability}, medians of {plan.rounds} interleaved rounds"
     grid = Table(title=title)
-    for head in ("case", "jobs/s", "against", "ratio", "spread", "wanted", "shares"):
+    for head in ("case", "jobs/s", "against", "ratio", "spread", "wanted", "CPU us/job", "shares"):
         grid.add_column(head, justify="left" if head == "case" else "right", no_wrap=True)
     for measure, group in groupby(comparisons, key=lambda found: found.question.measure):
         grid.add_section()
         for found in group:
             asked = found.question
-            reference = f"{asked.against} {median(found.reference):,.0f}"
-            verdict = (_ratio(found), _spread(found), _wanted(asked), _shares(found))
-            grid.add_row(f"{measure}: {asked.case}", f"{median(found.rates):,.0f}", reference, *verdict)
+            reference = f"{asked.against} {_rate(found.reference):,.0f}"
+            verdict = (_ratio(found), _spread(found), _wanted(asked), _cpu(found), _shares(found))
+            grid.add_row(f"{measure}: {asked.case}", f"{_rate(found.ours):,.0f}", reference, *verdict)
     return grid
 
 
@@ -44,8 +44,10 @@ def document(comparisons: Sequence[Comparison], plan: Plan) -> dict[str, Any]:
         "comparisons": [
             {
                 **msgspec.to_builtins(found.question),
-                "rates": found.rates,
-                "reference": found.reference,
+                "rates": [turn.rate for turn in found.ours],
+                "cpu_us": [turn.cpu for turn in found.ours],
+                "reference_rates": [turn.rate for turn in found.reference],
+                "reference_cpu_us": [turn.cpu for turn in found.reference],
                 "ratio": round(found.ratio, 4),
                 "busier": found.busier,
                 "met": found.met,
@@ -55,14 +57,22 @@ def document(comparisons: Sequence[Comparison], plan: Plan) -> dict[str, Any]:
     }
 
 
+def _rate(turns: Sequence[Turn]) -> float:
+    return median(turn.rate for turn in turns)
+
+
+def _cpu(found: Comparison) -> str:
+    ours, other = (median(turn.cpu for turn in turns) for turns in (found.ours, found.reference))
+    return f"{ours:.1f} / {other:.1f}"
+
+
 def _ratio(found: Comparison) -> str:
     style = {True: "green", False: "red", None: "default"}[found.met]
     return f"[{style}]{found.ratio:.2f}[/]"
 
 
 def _spread(found: Comparison) -> str:
-    ratios = [ours / theirs for ours, theirs in zip(found.rates, found.reference, strict=True)]
-    return f"{min(ratios):.2f}-{max(ratios):.2f}"
+    return f"{min(found.ratios):.2f}-{max(found.ratios):.2f}"
 
 
 def _wanted(asked: Question) -> str:

@@ -8,11 +8,22 @@ import gc
 import time
 from collections.abc import Awaitable, Callable
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
-Subject = Callable[[], Awaitable[float]]
-"""Prepares its turn, times it, answers jobs per second."""
+
+class Turn(NamedTuple):
+    """What one turn took."""
+
+    rate: float
+    """Jobs per second."""
+    cpu: float
+    """Microseconds of processor time per job: steadier than the rate on a busy machine."""
+
+
+Subject = Callable[[], Awaitable[Turn]]
+"""Prepares its turn, takes it, answers what it took."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,15 +43,19 @@ class Comparison(msgspec.Struct, kw_only=True):
     """Two subjects that took turns."""
 
     question: Question
-    rates: list[float]
-    """Jobs per second, by round."""
-    reference: list[float]
+    ours: list[Turn]
+    """By round."""
+    reference: list[Turn]
     busier: list[float] = []
     """Two processes: the share of the one that got more, by round."""
 
     @property
     def ratio(self) -> float:
-        return median(ours / theirs for ours, theirs in zip(self.rates, self.reference, strict=True))
+        return median(self.ratios)
+
+    @property
+    def ratios(self) -> list[float]:
+        return [ours.rate / other.rate for ours, other in zip(self.ours, self.reference, strict=True)]
 
     @property
     def met(self) -> bool | None:
@@ -57,9 +72,9 @@ async def compare(
     question: Question, ours: Subject, reference: Subject, rounds: int, advance: Callable[[], None]
 ) -> Comparison:
     """Let the two take turns."""
-    found = Comparison(question=question, rates=[], reference=[])
+    found = Comparison(question=question, ours=[], reference=[])
     for _ in range(rounds):
-        found.rates.append(await ours())
+        found.ours.append(await ours())
         advance()
         found.reference.append(await reference())
         advance()
@@ -67,15 +82,15 @@ async def compare(
 
 
 class Watch:
-    """Times a block: `with Watch() as watch: ...`, then `watch.rate(jobs)`."""
+    """Times a block: `with Watch() as watch: ...`, then `watch.turn(jobs)`."""
 
     def __enter__(self) -> "Watch":
         gc.collect()  # so that nobody pays for a former turn's rubbish
-        self._began = time.perf_counter()
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._took = time.perf_counter() - self._began
+        self._took, self._cpu = time.perf_counter() - self._began, time.process_time() - self._cpu_began
 
-    def rate(self, jobs: int) -> float:
-        return jobs / self._took
+    def turn(self, jobs: int) -> Turn:
+        return Turn(jobs / self._took, 1e6 * self._cpu / jobs)

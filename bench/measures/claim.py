@@ -7,7 +7,7 @@ from bench.load import chunks, fill, new_jobs, raw_jobs
 from bench.plan import BATCHES, BULK, Plan
 from bench.progress import Steps
 from bench.raw.sqlite import Loop
-from bench.rounds import Comparison, Question, Subject, Watch, compare
+from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 
@@ -48,13 +48,13 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
 def engine_turn(engine: Engine, drain: Callable[[int], Awaitable[int]], batch: int, jobs: int) -> Subject:
     """Fill, then time the drain."""
 
-    async def turn() -> float:
+    async def turn() -> Turn:
         await fill(engine, new_jobs(jobs))
         with Watch() as watch:
             settled = await drain(batch)
         if settled != jobs:
             raise RuntimeError(f"{jobs} jobs were enqueued and {settled} settled")
-        return watch.rate(jobs)
+        return watch.turn(jobs)
 
     return turn
 
@@ -62,13 +62,13 @@ def engine_turn(engine: Engine, drain: Callable[[int], Awaitable[int]], batch: i
 def raw_turn(raw: Loop, drain: Callable[[int], int], batch: int, jobs: int) -> Subject:
     """The same on the raw loop."""
 
-    async def turn() -> float:
+    async def turn() -> Turn:
         for chunk in chunks(raw_jobs(jobs), BULK):
             raw.enqueue(chunk)
         with Watch() as watch:
             settled = drain(batch)
         if settled != jobs:
             raise RuntimeError(f"{jobs} jobs were enqueued and {settled} settled")
-        return watch.rate(jobs)
+        return watch.turn(jobs)
 
     return turn

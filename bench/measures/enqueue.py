@@ -7,7 +7,7 @@ from bench.load import chunks, fill, new_jobs, raw_jobs
 from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.raw.sqlite import Loop
-from bench.rounds import Comparison, Question, Subject, Watch, compare
+from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.job import NewJob
@@ -45,22 +45,22 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
 
 
 def _engine_turn(engine: Engine, store: Store, size: int, count: int) -> Subject:
-    async def turn() -> float:
+    async def turn() -> Turn:
         jobs = new_jobs(count)
         with Watch() as watch:
             await store(engine, jobs, size)
-        return watch.rate(count)
+        return watch.turn(count)
 
     return turn
 
 
 def _raw_turn(raw: Loop, size: int, count: int) -> Subject:
-    async def turn() -> float:
+    async def turn() -> Turn:
         jobs = raw_jobs(count)
         with Watch() as watch:
             for chunk in chunks(jobs, size):
                 raw.enqueue(chunk)
-        return watch.rate(count)
+        return watch.turn(count)
 
     return turn
 

@@ -12,7 +12,7 @@ from bench.claimer import Claimer
 from bench.load import fill, new_jobs
 from bench.plan import BATCHES, BULK, Plan
 from bench.progress import Steps
-from bench.rounds import Comparison, Question, Subject, Watch, compare
+from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.job import NewJob
@@ -68,13 +68,13 @@ def _turn(engine: Engine, claimer: Claimer, batch: int, jobs: int) -> Subject:
     keys = [f"open-{number}" for number in range(batch)]
     rounds = max(1, jobs // batch)
 
-    async def turn() -> float:
+    async def turn() -> Turn:
         await fill(engine, list(chain.from_iterable(_one_each(keys) for _ in range(rounds))))
         with Watch() as watch:
             settled = await claimer.drain(batch)
         if settled != rounds * batch:
             raise RuntimeError(f"{rounds * batch} jobs were enqueued and {settled} settled")
-        return watch.rate(settled)
+        return watch.turn(settled)
 
     return turn
 

@@ -13,7 +13,7 @@ from bench.load import chunks, fill, new_jobs, raw_jobs
 from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.raw.sqlite import Loop
-from bench.rounds import Comparison, Question, Subject, compare
+from bench.rounds import Comparison, Question, Subject, Turn, compare
 from penstock.engine.registry import connect
 
 BATCHES = (10, 100)
@@ -64,7 +64,7 @@ def _turn(
 ) -> Subject:
     """Fill, then let two children drain it together."""
 
-    async def turn() -> float:
+    async def turn() -> Turn:
         await refill(jobs)
         reports = await _race(errand)
         done = sum(report.jobs for report in reports)
@@ -72,7 +72,7 @@ def _turn(
             raise RuntimeError(f"{jobs} jobs were enqueued and {done} settled")
         shares.append(max(report.jobs for report in reports) / jobs)
         took = max(report.ended for report in reports) - min(report.began for report in reports)
-        return jobs / took
+        return Turn(jobs / took, 1e6 * sum(report.cpu_s for report in reports) / jobs)
 
     return turn
 

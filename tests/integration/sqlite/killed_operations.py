@@ -277,10 +277,15 @@ READING = (
 """Methods that write nothing."""
 
 
+CHORES = ("jobs.promote", "jobs.prune", "jobs.reclaim", "jobs.retire")
+
+
 def group_of(name: str) -> str:
     """Operations of one group share a process: starting one takes as long as ten kills."""
     method = method_of(name)
-    return method if method in ("jobs.enqueue", "jobs.claim", "jobs.settle") else method.partition(".")[0]
+    if method in ("jobs.enqueue", "jobs.claim", "jobs.settle"):
+        return method
+    return "chores" if method in CHORES else method.partition(".")[0]
 
 
 GROUPS: dict[str, list[str]] = {}

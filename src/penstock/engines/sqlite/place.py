@@ -46,7 +46,7 @@ def place_of(url: str) -> Place:
             f"{url!r} names a host; a SQLite URL has three slashes before a relative path and four "
             "before an absolute one: sqlite:///penstock.db"
         )
-    if parts.fragment or "#" in url:
+    if "#" in url:
         raise BadUrl(f"{url!r} contains a #, which ends a URL's path; in a path it is written %23")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     path = unquote(parts.path).removeprefix("/")

@@ -43,7 +43,8 @@ def _check_damage(db: sqlite3.Connection, place: Place) -> None:
     if place.path is not None and os.path.getsize(place.path) <= QUICK_CHECK_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise EngineDamaged(f"{place} is damaged ({verdict}): stop all processes and restore a backup")
+            reason = verdict.splitlines()[-1]
+            raise EngineDamaged(f"{place} is damaged ({reason}): stop all processes and restore a backup")
 
 
 def _migrate(db: sqlite3.Connection, place: Place, namespace: str) -> None:
@@ -68,12 +69,14 @@ def _migrate(db: sqlite3.Connection, place: Place, namespace: str) -> None:
 def _check_owner(db: sqlite3.Connection, place: Place, namespace: str) -> None:
     meta = dict(db.execute("SELECT name, value FROM meta"))
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    check_schema(
-        code=MIGRATIONS[-1].version, schema=version, oldest_code=int(meta["oldest_code"]), place=str(place)
-    )
-    if meta["namespace"] != namespace:
+    try:
+        oldest_code, owner = int(meta["oldest_code"]), meta["namespace"]
+    except (KeyError, ValueError) as error:
+        raise EngineDamaged(f"{place} does not say what it is ({error}): restore a backup") from None
+    check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=str(place))
+    if owner != namespace:
         raise NotOurs(
-            f"{place} belongs to the namespace {meta['namespace']!r}, not {namespace!r}: "
+            f"{place} belongs to the namespace {owner!r}, not {namespace!r}: "
             "with SQLite a namespace is a file, so give this one a file of its own"
         )
 

@@ -63,7 +63,11 @@ class Store:
         self.reader: Reader | None = None
         if place.path is not None:
             self.reader = Reader(place)
-            self.reader.start()
+            try:
+                self.reader.start()
+            except BaseException:
+                self.writer.stop()
+                raise
 
     def close(self) -> None:
         """Finish what is queued, then let go. Blocks for as long as the last commit takes."""
