@@ -91,9 +91,7 @@ def test_a_link_is_judged_by_where_it_leads(
         ("sqlite:///a%00.db", "path"),
     ],
 )
-def test_a_bad_url_is_refused(
-    url: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_url_is_refused(url: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadUrl, match=says):
         place_of(url)

@@ -12,7 +12,7 @@ durable as the engine is configured when it returns. Whatever dies in between, n
 
 **Errors.** `BadInput` and `Refused` changed nothing. `EngineUnavailable` means "unknown": it may
 have been applied, and the caller repeats the same call. Every method says what a repeat answers.
-`EngineFull` changed nothing.
+`EngineFull` and `EngineClosed` changed nothing; repeating the latter does not help.
 
 **Batches.** Methods take up to `BATCH_LIMIT` items (more is `BadInput`) and answer in the order of
 the items. An item that occurs twice in one call is treated as two calls in that order.
@@ -32,14 +32,20 @@ unblocking, in the order in which that happens, and *kept* by release, retire, r
 that gives back. Jobs of one call get theirs in the order of the call.
 
 **Signals.** After the step, whoever made it publishes (may be lost): `ready_topic(queue)` when
-something became claimable there; `waiter_topic(waiter)` for each watched job that ended;
-`member_topic(member)` when a running job of that member was asked to stop.
+something became claimable there, or will by time alone (so that timers are set); `waiter_topic(waiter)`
+for each watched job that ended; `member_topic(member)` when a running job of that member was asked to
+stop.
 
 **Counting.** Finished jobs and failed attempts are counted per queue and minute in the same step
-(`inspect.counts`, `inspect.series`), so that retention does not falsify them.
+(`inspect.counts`, `inspect.series`), so that retention does not falsify them. A failed attempt is a
+settled `Failed`; crashes and losses are not among them.
+
+**Tombstones.** Of a job whose queue keeps nothing of its final state (`Keep.nothing`) only id, task,
+queue, state, fence, settled fence and `ended_at` stay, for `TOMBSTONE_AGE`. enqueue, settle, release,
+cancel, watch and `after` know it; get, list, counts, replay, drop, log and checkpoints do not.
 
 **Audit.** Methods with `by` write one audit entry per call that changed something, in the same
-step, when `by` is not empty.
+step, when `by` is not empty. Entries are kept for ever: operators act rarely.
 """
 
 from collections.abc import Sequence
@@ -103,10 +109,9 @@ class Settled(msgspec.Struct):
 class Promoted(msgspec.Struct):
     """The answer to a promote."""
 
-    jobs: int
-    """How many jobs moved: became ready, expired, or were unblocked."""
-    wait: Span | None
-    """From now to the next due time of any queue; 0: there is more to do at once; None: nothing waits."""
+    jobs: int """How many jobs moved: became ready, expired, or were unblocked.""" wait: Span | None
+    """From now to the next due time of any queue; 0: there is more to do at once; None: nothing
+    waits."""
 
 
 class Reclaimed(msgspec.Struct):
@@ -133,39 +138,41 @@ class Jobs(Protocol):
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         """Store new jobs: True where created, False where a job with that id exists.
 
-        An existing id (retained, or a tombstone) is left exactly as it is, whatever the payload:
-        that makes a repeat harmless. State: `blocked` if it waits for a parent, else `scheduled` if
-        its due time lies ahead, else `ready`. `due_at` is now + delay, or `at`; a due time not after
-        now is ready at once. Unknown queues come into being with default options.
+        An existing id (retained, or a tombstone) is left exactly as it is, whatever the payload and the
+        parents: that makes a repeat harmless. State: `blocked` if it waits for a parent, else
+        `scheduled` if its due time lies ahead, else `ready`. `due_at` is now + delay, or `at`; a due
+        time not after now is ready at once and stored as None. Unknown queues come into being with
+        default options.
 
         Parents (`after`) are jobs known to the engine or standing *earlier* in this call, else
         `UnknownParent` and nothing is stored. A parent that is `completed` counts as done; one that
         is `dead` or `cancelled` acts by the child's `parent_died` at once: "cancel" stores the child
         and cancels it, "run" counts the parent as done, "wait" waits for its replay.
 
-        Checks every job by `check_new_job` before anything is stored. Never waits for another
-        process's user transaction. One producer's calls get `seq` in the order in which they return.
-        """
-        ...
+        Checks every job by `check_new_job` before anything is stored. Where the store has more than one
+        writer it never waits for a user's transaction, except one that is storing the same id. One
+        producer's calls get `seq` in the order in which they return. """ ...
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         """Take ready jobs: each becomes `running` under a fresh fence, held by the claimant.
 
         `Refused`, nothing changed: `MemberGone` if the member is not registered by a beat;
         `ClaimantRetired` after `retire`; `ClaimOutOfOrder` for a number lower than the last that took
-        jobs. The same number as the last that took jobs: returns the jobs of that claim that are
-        still running under it, with the same fences, and takes nothing. (A number that took nothing
-        may be asked again and may then take.)
+        jobs. The same number as the last that took jobs: returns the jobs of that claim that are still
+        running under it, with the same fences, and takes nothing (`wait` is 0: go on). (A number that
+        took nothing may be asked again and may then take.) A claimant belongs to the member under which
+        it first took jobs; another member's is `BadInput`, as is a queue that occurs twice in `wants`.
 
         First, in the wanted queues and in this same step: due jobs move to ready in the order of due
         time, then of their former seq, at most `PROMOTE_LIMIT` a queue; jobs to which a changed
         option gave another lane move there. Then up to `most` jobs are taken:
 
-        - the wanted queues take turns, one job each, up to each `Want.most`; a paused or unknown
-          queue has nothing to give;
+        - the wanted queues take turns, one job each, in the order of `turn_order` from the one that
+          gave this claimant's last job, up to each `Want.most`; a paused or unknown queue gives
+          nothing;
         - in a queue, lower priority numbers strictly first;
         - lanes of one priority take turns by `weight_of`, in the order of `turn_order` from where
-          this claimant last stopped;
+          this claimant last stopped (positions are the engine object's memory);
         - in a lane, by `seq`;
         - a job whose `expires_at` has come is not taken but becomes dead ("expired");
         - suspects: at most `request.suspects`; they do not hold back others of their lane;
@@ -177,14 +184,13 @@ class Jobs(Protocol):
         whatever queue they are in.
 
         Effects on a taken job: state, fence (growing in the order of the answer), claimant, member,
-        `claimed_at` = now, `started_at` cleared.
+        `claimed_at` = now, `started_at` cleared; progress and checkpoints of earlier runs stay.
 
-        Concurrent claims never take the same job, and never pass over a visible free one except
-        while another is taking it. The cost depends on open lanes, never on the number of scheduled,
-        parked or finished jobs. A claim that takes nothing writes nothing durable. `Claim.wait` as
-        documented there; exact to the engine's clock.
-        """
-        ...
+        Concurrent claims never take the same job, and never pass over a visible free one except while
+        another is taking it. (An engine with concurrent writers may find a late commit up to 1 s later,
+        and what a rolled-back claim had locked up to one lease later.) The cost depends on open lanes,
+        never on the number of scheduled, parked or finished jobs. A claim that takes nothing writes
+        nothing durable. `Claim.wait` as documented there; exact to the engine's clock. """ ...
 
     async def settle(
         self,
@@ -207,8 +213,8 @@ class Jobs(Protocol):
           Cancel was asked: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
           0). Else dead.
         - `Stopped`: cancelled, no attempt used.
-        - `then`: only with `APPLIED`: its jobs are enqueued (an existing id is passed over), its
-          schedule's `next_at` is set if that schedule exists.
+        - `then`: only with `APPLIED`: its jobs (without `after`, else `BadInput`) are enqueued (an
+          existing id is passed over), its schedule's `next_at` is set if that schedule exists.
 
         Permits are freed because the job no longer runs. Children: a completed parent is done for
         them, a dead or cancelled one acts by their `parent_died`; at 0 parents left a child becomes
@@ -231,7 +237,8 @@ class Jobs(Protocol):
 
         `APPLIED`: to ready with its old `seq` (delay None), or to scheduled for now + delay; a job
         that was asked to stop becomes cancelled. `ALREADY`: not running, and its last fence is this
-        one and was not settled (released before, by us or for us). `STALE`: anything else.
+        one and was not settled (released before, by us or for us). `STALE`: anything else. In ready
+        `ready_at` = now; here and wherever else a run is given back.
         """
         ...
 
@@ -239,7 +246,8 @@ class Jobs(Protocol):
         self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
     ) -> list[CancelAnswer]:
         """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_asked`
-        is set, the member is signalled and told by its next beat. A repeat answers the same."""
+        is set, the member is signalled and told by its next beat. A repeat answers the same, unless the
+        job moved on."""
         ...
 
     async def replay(
@@ -273,7 +281,8 @@ class Jobs(Protocol):
 
     async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
         """Move due jobs of all queues to ready (as claim does), make expired ones dead, and go on
-        unblocking children: at most `limit` of each kind. Needs no leader; a repeat finds less to do."""
+        unblocking children: at most `limit` of each kind. Paused queues too: a pause holds back claims,
+        not time. Needs no leader; a repeat finds less to do."""
         ...
 
     async def retire(
@@ -343,8 +352,9 @@ class Inspect(Protocol):
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         """Jobs by filter, without body, result and `failures` (`error` is filled).
 
-        By state (in the order of `JobState`), then queue name, then: ready by priority, group, seq;
-        scheduled by due time; blocked and running by creation; finished ones newest end first. The
+        By state (in the order of `JobState`), then queue name, then: ready by priority, plain jobs
+        before suspects, group, seq; scheduled by due time, then seq; blocked and running by creation;
+        finished ones newest end first, then newest creation. The
         cursor continues exactly there: a job that stays put is neither skipped nor repeated. Task,
         key, tag and text are filters on the way: one call looks at no more than `SCAN_LIMIT` jobs and
         may answer a short page with a cursor. No OFFSET inside: page n costs what page 1 did.
@@ -366,7 +376,8 @@ class Queues(Protocol):
         """All queues, by name."""
         ...
 
-    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) ->
+    None:
         """No claim takes from it; what runs goes on. `UnknownQueue` if there is none. A repeat keeps
         the first pause's time and reason."""
         ...
@@ -391,13 +402,14 @@ class Tasks(Protocol):
 class Schedules(Protocol):
     """For the controller."""
 
-    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) ->
+    None:
         """Add or replace by name. `last_at` and `paused` stay. If the timing is as before, `next_at`
         stays too, else it is taken from the argument. `version` grows if timing, job or missed
         changed. A repeat changes nothing."""
         ...
 
-    async def list(self, *, due: Instant | None = None) -> list[Schedule]:
+    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
         """All, by name; or with `due`, those not paused whose `next_at` has come, oldest first."""
         ...
 
@@ -427,10 +439,11 @@ class Schedules(Protocol):
 class Locks(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
-    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The
-        same holder asking again keeps its fence and is prolonged (a repeat). None: another holds it."""
-        ...
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease |
+    None:
+        """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The same
+        holder asking again within its ttl keeps its fence and is prolonged (a repeat). None: another
+        holds it.""" ...
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         """Prolong from now. False: the lease has another fence now, was released, or ran out."""
@@ -501,8 +514,9 @@ class Transactions(Protocol):
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Statement]:
         """Statements that store these jobs when run in order on a connection of the caller's, in the
-        caller's transaction: they exist if and only if that commits. No I/O here. The jobs are
-        checked as in `Jobs.enqueue`; an existing id is passed over; `after` is refused."""
+        caller's transaction: they exist if and only if that commits. No I/O here. The jobs are checked
+        as in `Jobs.enqueue`; an existing id is passed over; `after` is refused. The placeholders are
+        those of the engine's usual drivers; a keyed job may get its lane only with the next claim."""
         ...
 
 
@@ -553,7 +567,8 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of every connection, thread and socket. Calls after it raise `EngineClosed`."""
+        """Finish the calls already made, then let go of every connection, thread and socket. Calls
+        after it raise `EngineClosed`."""
         ...
 
 

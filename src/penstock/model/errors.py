@@ -15,7 +15,7 @@
     +-- EngineError                   the engine could not do it
         +-- EngineUnavailable         out of reach or locked; trying again may help
         |   +-- EngineFull            no space left; trying again helps once there is
-        |   +-- EngineClosed          closed by this process
+        +-- EngineClosed              closed by this process: trying again does not help
         +-- EngineDamaged             the data cannot be read; restore a backup
         +-- NotOurs                   the file or schema belongs to something else
         +-- SchemaTooNew              made by a newer Penstock that this one must not touch
@@ -85,8 +85,8 @@ class EngineFull(EngineUnavailable):
     """No space left. Nothing was changed; the call may be repeated once there is space."""
 
 
-class EngineClosed(EngineUnavailable):
-    """This engine object was closed."""
+class EngineClosed(EngineError):
+    """This engine object was closed. Nothing was changed; repeating the call does not help."""
 
 
 class EngineDamaged(EngineError):

@@ -13,7 +13,7 @@ from penstock.model.ids import JobId, check_id
 from penstock.model.lane import DEFAULT_PRIORITY, check_priority
 from penstock.model.names import check_key, check_queue, check_task
 from penstock.model.retry import ATTEMPTS_LIMIT, Retry
-from penstock.model.time import FAR_FUTURE, Instant, Span
+from penstock.model.time import FAR_FUTURE, LONGEST, Instant, Span
 
 PAYLOAD_LIMIT = 1 << 20
 """The most bytes of a body, and of a result."""
@@ -391,8 +391,8 @@ def check_new_job(job: NewJob) -> NewJob:
         )
     if job.at is not None and job.delay:
         raise BadInput("give at= or delay=, not both")
-    if job.delay < 0 or job.delay > FAR_FUTURE or (job.at is not None and not 0 <= job.at <= FAR_FUTURE):
-        raise BadInput("a due time lies between now and the year 9999")
+    if not 0 <= job.delay <= LONGEST or (job.at is not None and not 0 <= job.at <= FAR_FUTURE):
+        raise BadInput("a due time lies between now and a hundred years ahead")
     if job.timeout is not None and not 0 < job.timeout <= FAR_FUTURE:
         raise BadInput("a timeout must be longer than 0 s; leave it out for none")
     if job.expires is not None and not 0 < job.expires <= FAR_FUTURE:

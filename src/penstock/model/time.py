@@ -20,8 +20,10 @@ MINUTE: Span = 60 * SECOND
 HOUR: Span = 60 * MINUTE
 DAY: Span = 24 * HOUR
 
-FAR_FUTURE: Instant = 253_402_300_799 * SECOND
-"""The last second of year 9999: what `datetime` can still show."""
+FAR_FUTURE: Instant = 9_000_000_000 * SECOND
+"""In the year 2255: below 2**53, so that every engine and JSON keep it exact."""
+LONGEST: Span = 100 * 365 * DAY
+"""The longest span: from any present moment on, its end lies before `FAR_FUTURE`."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -52,8 +54,8 @@ def span_of(length: float | timedelta) -> Span:
         raise BadInput(f"a length of time must be finite, not {length}")
     else:
         span = round(length * SECOND)
-    if not 0 <= span <= FAR_FUTURE:
-        raise BadInput(f"a length of time must lie between 0 and {FAR_FUTURE // SECOND} s, not {length}")
+    if not 0 <= span <= LONGEST:
+        raise BadInput(f"a length of time must lie between 0 and {LONGEST // SECOND} seconds, not {length}")
     return span
 
 

@@ -39,4 +39,4 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
     yield mount_one
     for folder in mounted:
-        subprocess.run(("umount", str(folder)), check=True)
+        subprocess.run(("umount", "--lazy", str(folder)), check=True)

@@ -106,9 +106,7 @@ async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(
         db.execute("DELETE FROM counter")
         db.execute(f"INSERT INTO counter VALUES {before[0]}")
         db.execute("UPDATE queue SET options = CAST('{}' AS BLOB)")
-    assert await asyncio.wait_for(
-        engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S
-    ) == [True]
+    assert await asyncio.wait_for(engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S) == [True]
     await engine.close()
 
 
@@ -143,9 +141,7 @@ async def test_garbage_after_the_wal_is_passed_over(path: Path, tail: bytes) -> 
 
 
 @pytest.mark.parametrize(("part", "least"), [(0.999, 28), (0.9, 20), (0.5, 5), (0.3, 0), (0.0, -1)])
-async def test_a_wal_cut_short_keeps_what_lies_before_the_cut(
-    path: Path, part: float, least: int
-) -> None:
+async def test_a_wal_cut_short_keeps_what_lies_before_the_cut(path: Path, part: float, least: int) -> None:
     """The first jobs, in order, without a hole, as many as commits are whole."""
     await enqueued_and_killed(path)
     wal = beside(path, "-wal")

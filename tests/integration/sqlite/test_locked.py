@@ -51,7 +51,9 @@ async def test_when_patience_runs_out_nothing_was_changed(path: Path, clock: Clo
         assert process.hear() == "locked"
         job = a_job(queue="new")
         began = time.monotonic()
-        with pytest.raises(EngineUnavailable, match=r"locked by another process for over 0.5 s.*lock_timeout"):
+        with pytest.raises(
+            EngineUnavailable, match=r"locked by another process for over 0.5 s.*lock_timeout"
+        ):
             await engine.jobs.enqueue([job], now=clock.now)
         assert time.monotonic() - began >= 0.5
         with pytest.raises(EngineUnavailable):

@@ -117,7 +117,13 @@ async def test_a_bad_url(url: str, says: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "data",
-    [b"xy", b"just a text file\n" * 1_000, bytes(8_192), os.urandom(1 << 16), b"SQLite format 3\0" + b"?" * 5_000],
+    [
+        b"xy",
+        b"just a text file\n" * 1_000,
+        bytes(8_192),
+        os.urandom(1 << 16),
+        b"SQLite format 3\0" + b"?" * 5_000,
+    ],
     ids=["two bytes", "text", "zeros", "noise", "the right beginning"],
 )
 async def test_a_file_that_is_no_database(path: Path, data: bytes) -> None:

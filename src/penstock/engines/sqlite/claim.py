@@ -37,6 +37,8 @@ def check(request: ClaimRequest) -> None:
     """Refuse before anything is done."""
     check_batch(len(request.ids or ()), BATCH_LIMIT)
     check_batch(len(request.wants), BATCH_LIMIT)
+    if len({want.queue for want in request.wants}) != len(request.wants):
+        raise BadInput("a claim names each queue once")
     if not 0 <= request.most <= BATCH_LIMIT:
         raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
     if request.number < 1:
@@ -63,9 +65,13 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
     row = step.db.execute(SQL.admit, (request.claimant, request.member)).fetchone()
     if row is None:
         raise MemberGone("this member is not registered, or was dropped after its lease: beat first")
-    name, pk, number, retired_at = row
+    name, pk, number, retired_at, member = row
     if retired_at is not None:
         raise ClaimantRetired("this claimant was declared dead; start a new one")
+    if pk is not None and member != request.member:
+        raise BadInput(
+            "this claimant has claimed under another member: every start of a child is a new claimant"
+        )
     if pk is not None and request.number < number:
         raise ClaimOutOfOrder(f"claim {request.number} comes after claim {number} of the same claimant")
     claimant = Claimant(pk, name)
@@ -74,7 +80,9 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
     found = step.db.execute(_SAME_CLAIM, (claimant, number)).fetchall()
-    return Claim([_job(step.catalogue.by_pk[row[5]], Row._make(row[1:]), row[0]) for row in sorted(found)])
+    return Claim(
+        [_job(step.catalogue.by_pk[row[5]], Row._make(row[1:]), row[0]) for row in sorted(found)], wait=0
+    )
 
 
 def _write(
@@ -88,14 +96,18 @@ def _write(
     else:
         step.db.execute(SQL.number_claim, (number, pk))
     now, queues, fence = step.now, step.catalogue.by_pk, step.draw_fences(len(rows))
-    jobs, takes = [], []
+    jobs, takes, gated = [], [], []
     for row in rows:
         queue = queues[row.queue]
         jobs.append(_job(queue, row, fence))
-        takes.append((fence, pk, number, name, now, queue.limited, row.pk))
+        takes.append((fence, pk, number, name, now, row.pk))
+        if queue.limited:
+            gated.append((row.pk,))
         runs.add(fence, Run(row.pk, row.id, row.queue))
         fence += 1
     step.db.executemany(SQL.take, takes)
+    if gated:
+        step.db.executemany(SQL.gate, gated)
     for queue_pk, count in Counter([row.queue for row in rows]).items():
         step.move(queue_pk, READY, RUNNING, count)
     return jobs

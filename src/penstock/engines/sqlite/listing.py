@@ -30,7 +30,7 @@ class _Walk(NamedTuple):
 
 _ENDED = "state >= 4 AND form < 2 AND queue = ? AND state = "
 _WALKS = {
-    JobState.BLOCKED: _Walk("state = 0 AND queue = ?", ("job.pk",)),
+    JobState.BLOCKED: _Walk("waits_for > 0 AND queue = ?", ("job.pk",)),
     JobState.SCHEDULED: _Walk("state = 1 AND queue = ?", ("due_at", "seq")),
     JobState.READY: _Walk("state = 2 AND queue = ?", ("priority", "suspect", "lane", "seq")),
     JobState.RUNNING: _Walk("state = 3 AND queue = ?", ("job.pk",)),
@@ -52,6 +52,8 @@ class _Cursor(msgspec.Struct, array_like=True):
 def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Page:
     """The next jobs of a listing."""
     at = None if cursor is None else _decode(cursor)
+    if at is not None and at.state not in states_of(only):
+        raise BadInput("this cursor belongs to a listing of other states; begin again without one")
     jobs: list[Job] = []
     scanned, last = 0, at
     for place, row, headers_and_body in _walk(db, only, at):
@@ -116,7 +118,10 @@ def _matches(only: JobFilter, job: Job, body: bytes) -> bool:
 def _tags(headers: bytes | None) -> list[object]:
     if headers is None:
         return []
-    decoded = msgspec.json.decode(headers)
+    try:
+        decoded = msgspec.json.decode(headers)
+    except msgspec.DecodeError:  # a producer of another kind wrote something else there
+        return []
     tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
     return tags if isinstance(tags, list) else []
 

@@ -41,7 +41,7 @@ def promote(step: Step, limit: int) -> Promoted:
     moved = told = ripple.tell(step, limit)
     left, full = limit, told >= limit
     expired = facts.where(
-        step, "expires_at IS NOT NULL AND state <= 2 AND expires_at <= ? ORDER BY expires_at LIMIT ?",
+        step, "expires_at <= ? AND state <= 2 ORDER BY expires_at LIMIT ?",
         (step.now, limit),
     )  # fmt: skip
     for job in expired:

@@ -26,7 +26,7 @@ def prune(step: Step, limit: int) -> Pruned:
             if left > 0:
                 left -= _delete(step, _beyond(step, queue, state, left))
     if left > 0:
-        condition = "form = 2 AND ended_at <= ? ORDER BY ended_at LIMIT ?"
+        condition = "buried_at <= ? ORDER BY buried_at LIMIT ?"
         left -= _delete(step, facts.where(step, condition, (step.now - TOMBSTONE_AGE, left)))
     step.db.execute(SQL.forget_watches, (step.now,))
     step.db.execute(SQL.forget_starts, (step.now,))

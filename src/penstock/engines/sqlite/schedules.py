@@ -1,5 +1,6 @@
 """The `schedules` facet."""
 
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -77,12 +78,10 @@ class SqliteSchedules:
 
         return await self._session.write(work, now)
 
-    async def list(self, *, due: Instant | None = None) -> list[Schedule]:
-        found = await self._session.read(
-            lambda db: db.execute(
-                SQL.list if due is None else SQL.due, () if due is None else (due,)
-            ).fetchall()
-        )
+    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
+        at = time.time_ns() // 1_000 if now is None else now
+        statement, parameters = (SQL.due, (at,)) if due else (SQL.list, ())
+        found = await self._session.read(lambda db: db.execute(statement, parameters).fetchall())
         return [
             Schedule(
                 name=name,

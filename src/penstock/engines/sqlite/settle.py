@@ -9,6 +9,7 @@ from penstock.engines.sqlite import enqueue, facts, moves, ripple
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step, check_batch
+from penstock.model.errors import BadInput
 from penstock.model.job import Answer, Completed, Failed, Release, Settlement, Stopped, Then, check_result
 from penstock.model.lifecycle import state_after_failure, state_after_release
 from penstock.model.queue import QueueOptions
@@ -23,7 +24,13 @@ def check(settlements: Sequence[Settlement]) -> None:
         if isinstance(settlement.outcome, Completed):
             check_result(settlement.outcome.result)
         if settlement.then is not None:
-            enqueue.check(settlement.then.jobs)
+            _check_then(settlement.then)
+
+
+def _check_then(then: Then) -> None:
+    enqueue.check(then.jobs)
+    if any(job.after for job in then.jobs):
+        raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
 
 
 def settle(step: Step, settlements: Sequence[Settlement], runs: Runs) -> list[Answer]:

@@ -51,7 +51,7 @@ class Step:
 
     def draw_fences(self, count: int) -> int:
         """Draw `count` fences; returns the first."""
-        (last,) = self.db.execute(SQL.draw_fences, (count,)).fetchone()
+        (last,) = self.db.execute(SQL.draw_fences, (time.time_ns() // 1_000, count)).fetchone()
         return int(last) - count + 1
 
     def all_or_none(self, *work: tuple[str, list[tuple[object, ...]]]) -> bool:

@@ -77,15 +77,15 @@ async def test_ready_jobs_stand_as_they_are_claimed(engine: Engine, clock: Clock
     assert ids_of(await listed(engine, JobFilter(state=JobState.READY))) == ids_of(expected)
 
 
-async def test_a_suspect_stands_where_its_seq_says(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_suspects_stand_behind_the_others_of_their_priority(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     jobs = some_jobs(3)
     await engine.jobs.enqueue(jobs, now=clock.now)
     run = await claimant.take_one(ids=(jobs[1].id,))
     loss = Loss(id=run.id, fence=run.fence, verdict="suspect")
     await engine.jobs.retire(claimant.id, [loss], now=clock.now)
     page = await engine.inspect.list(JobFilter(state=JobState.READY))
-    assert ids_of(page.jobs) == ids_of(jobs)
-    assert [job.suspect for job in page.jobs] == [False, True, False]
+    assert ids_of(page.jobs) == [jobs[0].id, jobs[2].id, jobs[1].id]
+    assert [job.suspect for job in page.jobs] == [False, False, True]
 
 
 async def test_scheduled_jobs_stand_by_due_time(engine: Engine, clock: Clock) -> None:

@@ -64,6 +64,14 @@ async def test_queues_take_turns(engine: Engine, clock: Clock, claimant: Claiman
     assert taken == "abcabcacaa"
 
 
+async def test_queues_share_single_slots(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """A worker with one free slot at a time serves all its queues, whichever it names first."""
+    for queue in ("a", "b", "c"):
+        await engine.jobs.enqueue(some_jobs(10, queue=queue), now=clock.now)
+    taken = [(await claimant.take_one("b", "a", "c")).queue for _ in range(12)]
+    assert Counter(taken) == {"a": 4, "b": 4, "c": 4}
+
+
 async def test_a_want_has_a_bound_of_its_own(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     for queue in ("a", "b"):
         await engine.jobs.enqueue(some_jobs(5, queue=queue), now=clock.now)

@@ -59,7 +59,9 @@ CREATE TABLE job (
     claimed_at    INTEGER,
     started_at    INTEGER,
     ended_at      INTEGER,
-    expires_at    INTEGER,
+    expires_at    INTEGER,                      -- cleared when it ends
+    died_at       INTEGER,                      -- ended_at of a dead letter
+    buried_at     INTEGER,                      -- ended_at of a tombstone
     claimant      INTEGER,
     claim_no      INTEGER,
     member        TEXT,
@@ -77,15 +79,17 @@ CREATE TABLE job (
 ) STRICT;
 CREATE INDEX job_ready     ON job (queue, priority, suspect, lane, seq) WHERE state = 2;
 CREATE INDEX job_due       ON job (queue, due_at, seq) WHERE state = 1;
-CREATE INDEX job_blocked   ON job (queue, pk) WHERE state = 0;
 CREATE INDEX job_running   ON job (claimant) WHERE state = 3;
--- Who stands behind a gate: these two hold only jobs of queues with limits.
-CREATE INDEX job_held_key  ON job (queue, key) WHERE state = 3 AND gated = 1;
-CREATE INDEX job_held_task ON job (queue, task) WHERE state = 3 AND gated = 1;
-CREATE INDEX job_ended     ON job (queue, state, ended_at, pk) WHERE state >= 4 AND form < 2;
-CREATE INDEX job_dead_task ON job (task, ended_at, pk) WHERE state = 5 AND form < 2;
-CREATE INDEX job_tombstone ON job (ended_at) WHERE form = 2;
-CREATE INDEX job_expires   ON job (expires_at) WHERE expires_at IS NOT NULL AND state <= 2;
+CREATE INDEX job_ended     ON job (queue, state, ended_at) WHERE state >= 4 AND form < 2;
+-- The others leave `state` out, so that claim and completion, which change it, do not touch them: each
+-- index that a changed column concerns costs an UPDATE about 2,500 instructions, used or not.
+-- Who stands behind a gate: only running jobs are gated, and only those of queues with limits.
+CREATE INDEX job_held_key  ON job (queue, key) WHERE gated = 1;
+CREATE INDEX job_held_task ON job (queue, task) WHERE gated = 1;
+CREATE INDEX job_blocked   ON job (queue) WHERE waits_for > 0;
+CREATE INDEX job_dead_task ON job (queue, task, died_at) WHERE died_at IS NOT NULL;
+CREATE INDEX job_tombstone ON job (buried_at) WHERE buried_at IS NOT NULL;
+CREATE INDEX job_expires   ON job (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Attempts that did not complete: the first 5 and the last 20 of a job.
 CREATE TABLE failure (

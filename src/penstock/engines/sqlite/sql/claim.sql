@@ -2,7 +2,7 @@
 
 -- name: admit
 -- The member, and the claimant if it is known.
-SELECT member.name, claimant.pk, claimant.number, claimant.retired_at
+SELECT member.name, claimant.pk, claimant.number, claimant.retired_at, claimant.member
 FROM member LEFT JOIN claimant ON claimant.id = ?1
 WHERE member.id = ?2;
 
@@ -14,5 +14,9 @@ UPDATE claimant SET number = ? WHERE pk = ?;
 
 -- name: take
 UPDATE job SET state = 3, fence = ?, claimant = ?, claim_no = ?, member = ?, claimed_at = ?,
-    started_at = NULL, gated = ?
+    started_at = NULL
 WHERE pk = ?;
+
+-- name: gate
+-- It runs behind a gate.
+UPDATE job SET gated = 1 WHERE pk = ?;

@@ -2,13 +2,13 @@
 
 -- name: held_by_queue
 -- Counted up to the limit; ?2 is the empty name of a queue's own gate.
-SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 3 AND gated = 1 AND queue = ?1 AND ?2 = '' LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND ?2 = '' LIMIT ?3);
 
 -- name: held_by_task
-SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 3 AND gated = 1 AND queue = ?1 AND task = ?2 LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND task = ?2 LIMIT ?3);
 
 -- name: held_by_key
-SELECT count(*) FROM (SELECT 1 FROM job WHERE state = 3 AND gated = 1 AND queue = ?1 AND key = ?2 LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND key = ?2 LIMIT ?3);
 
 -- name: starts
 SELECT step, count FROM start WHERE queue = ? AND kind = ? AND name = ? AND step > ?;

@@ -1,17 +1,20 @@
 -- Steps of single jobs.
 
 -- name: to_ready
-UPDATE job SET state = 2, lane = ?, seq = ?, suspect = ?, ready_at = ?, gated = 0, started_at = NULL
+UPDATE job SET state = 2, lane = ?, seq = ?, suspect = ?, ready_at = ?, gated = 0, started_at = NULL,
+    died_at = NULL
 WHERE pk = ?;
 
 -- name: to_scheduled
 UPDATE job SET state = 1, due_at = ?, gated = 0 WHERE pk = ?;
 
 -- name: to_final
-UPDATE job SET state = ?, ended_at = ?, gated = 0, waits_for = 0 WHERE pk = ?;
+UPDATE job SET state = ?1, ended_at = ?2, died_at = CASE WHEN ?1 = 5 THEN ?2 END, expires_at = NULL,
+    gated = 0, waits_for = 0
+WHERE pk = ?3;
 
 -- name: bury
-UPDATE job SET form = 2, body = NULL, result = NULL, headers = NULL, progress = NULL, failures = 0
+UPDATE job SET form = 2, buried_at = ended_at, died_at = NULL, body = NULL, result = NULL, headers = NULL, progress = NULL, failures = 0
 WHERE pk = ?;
 
 -- name: add_failure

@@ -4,7 +4,8 @@
 UPDATE counter SET seq = seq + ? RETURNING seq;
 
 -- name: draw_fences
-UPDATE counter SET fence = fence + ? RETURNING fence;
+-- Never below the clock in microseconds, so that a restored file does not repeat fences.
+UPDATE counter SET fence = max(fence, ?) + ? RETURNING fence;
 
 -- name: count
 INSERT INTO tally (queue, state, count) VALUES (?, ?, ?)

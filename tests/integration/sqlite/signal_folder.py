@@ -1,0 +1,15 @@
+"""Where the sockets of a database's listeners are."""
+
+from pathlib import Path
+
+from penstock.engines.sqlite.place import Place
+from penstock.engines.sqlite.signals import SocketPost, post_for
+
+
+def signal_folder(path: Path) -> Path:
+    """The folder that the processes of this file share."""
+    post = post_for(Place(path=str(path)))
+    assert isinstance(post, SocketPost)
+    folder = post._folder
+    post.close()
+    return folder
