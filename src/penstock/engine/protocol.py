@@ -109,7 +109,9 @@ class Settled(msgspec.Struct):
 class Promoted(msgspec.Struct):
     """The answer to a promote."""
 
-    jobs: int """How many jobs moved: became ready, expired, or were unblocked.""" wait: Span | None
+    jobs: int
+    """How many jobs moved: became ready, expired, or were unblocked."""
+    wait: Span | None
     """From now to the next due time of any queue; 0: there is more to do at once; None: nothing
     waits."""
 
@@ -151,7 +153,9 @@ class Jobs(Protocol):
 
         Checks every job by `check_new_job` before anything is stored. Where the store has more than one
         writer it never waits for a user's transaction, except one that is storing the same id. One
-        producer's calls get `seq` in the order in which they return. """ ...
+        producer's calls get `seq` in the order in which they return.
+        """
+        ...
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         """Take ready jobs: each becomes `running` under a fresh fence, held by the claimant.
@@ -190,7 +194,9 @@ class Jobs(Protocol):
         another is taking it. (An engine with concurrent writers may find a late commit up to 1 s later,
         and what a rolled-back claim had locked up to one lease later.) The cost depends on open lanes,
         never on the number of scheduled, parked or finished jobs. A claim that takes nothing writes
-        nothing durable. `Claim.wait` as documented there; exact to the engine's clock. """ ...
+        nothing durable. `Claim.wait` as documented there; exact to the engine's clock.
+        """
+        ...
 
     async def settle(
         self,
@@ -376,8 +382,7 @@ class Queues(Protocol):
         """All queues, by name."""
         ...
 
-    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) ->
-    None:
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         """No claim takes from it; what runs goes on. `UnknownQueue` if there is none. A repeat keeps
         the first pause's time and reason."""
         ...
@@ -402,8 +407,7 @@ class Tasks(Protocol):
 class Schedules(Protocol):
     """For the controller."""
 
-    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) ->
-    None:
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         """Add or replace by name. `last_at` and `paused` stay. If the timing is as before, `next_at`
         stays too, else it is taken from the argument. `version` grows if timing, job or missed
         changed. A repeat changes nothing."""
@@ -439,11 +443,11 @@ class Schedules(Protocol):
 class Locks(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
-    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease |
-    None:
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
         """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The same
         holder asking again within its ttl keeps its fence and is prolonged (a repeat). None: another
-        holds it.""" ...
+        holds it."""
+        ...
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         """Prolong from now. False: the lease has another fence now, was released, or ran out."""

@@ -77,7 +77,9 @@ async def test_ready_jobs_stand_as_they_are_claimed(engine: Engine, clock: Clock
     assert ids_of(await listed(engine, JobFilter(state=JobState.READY))) == ids_of(expected)
 
 
-async def test_suspects_stand_behind_the_others_of_their_priority(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_suspects_stand_behind_the_others_of_their_priority(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
     jobs = some_jobs(3)
     await engine.jobs.enqueue(jobs, now=clock.now)
     run = await claimant.take_one(ids=(jobs[1].id,))
