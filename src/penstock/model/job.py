@@ -148,6 +148,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: Instant | None = None
     ended_at: Instant | None = None
     expires_at: Instant | None = None
+    """Cleared when it ends."""
     member: str = ""
     """The name of the member that ran or runs it."""
     fence: Fence | None = None

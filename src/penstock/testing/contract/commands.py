@@ -101,7 +101,9 @@ limits = st.sampled_from(
         Limit(concurrency=2, rate=Rate(3, per=10)),
     ]
 )
-keeps = st.sampled_from([Keep(), Keep(count=1), Keep(count=3), Keep(age=1.0), Keep(age=60.0, count=2)])
+keeps = st.sampled_from(
+    [Keep(), Keep(count=0), Keep(count=1), Keep(count=3), Keep(age=1.0), Keep(age=60.0, count=2)]
+)
 
 
 @st.composite
@@ -115,7 +117,7 @@ def options(draw: st.DrawFn) -> QueueOptions:
                 "per_key": limits,
                 "per_task": st.dictionaries(st.sampled_from(TASKS), limits, max_size=2),
                 "fair_by": st.just("key"),
-                "keep_completed": keeps | st.just(Keep(count=0)),
+                "keep_completed": keeps,
                 "keep_dead": keeps,
                 "keep_cancelled": keeps,
                 "keep_body": flag,

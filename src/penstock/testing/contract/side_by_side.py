@@ -130,9 +130,7 @@ class SideBySide(RuleBasedStateMachine):
             who.hear(request, answer)
 
     def pick_ids(self, picks: list[int], *, related: bool = True) -> list[JobId]:
-        """Without tombstones: of those the contract says little. With `related=False`, no child comes
-        after its parent: whether it feels the parent's end within the call is not fixed."""
-        known = self.reference.store.jobs
+        """With `related=False`, no child comes after its parent: whether it feels the parent's end
+        within the call is not fixed."""
         jobs = [self.script.job(number) for number in picks]
-        jobs = [job for job in jobs if job.id not in known or not known[job.id].tombstone]
         return [job.id for place, job in enumerate(jobs) if related or place == 0 or not job.after]

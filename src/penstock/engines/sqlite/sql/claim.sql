@@ -13,9 +13,10 @@ INSERT INTO claimant (id, member, number) VALUES (?, ?, ?) RETURNING pk;
 UPDATE claimant SET number = ? WHERE pk = ?;
 
 -- name: take
-UPDATE job SET state = 3, fence = ?, claimant = ?, claim_no = ?, member = ?, claimed_at = ?,
+-- A stretch of consecutive pks, all of them chosen: ? is what a fence is ahead of its pk.
+UPDATE job SET state = 3, fence = pk + ?, claimant = ?, claim_no = ?, member = ?, claimed_at = ?,
     started_at = NULL
-WHERE pk = ?;
+WHERE pk BETWEEN ? AND ?;
 
 -- name: gate
 -- It runs behind a gate.

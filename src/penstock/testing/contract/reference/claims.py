@@ -78,6 +78,7 @@ class Claims:
         assert [(job.id, job.fence) for job in answer.jobs] == [(job.id, job.fence) for job in held], (
             "a repeated claim answered something else"
         )
+        assert answer.wait == 0, f"after a repeat the claimant goes on at once, but wait is {answer.wait}"
         for shown, job in zip(answer.jobs, held, strict=True):
             self._check_shown(shown, job)
 

@@ -71,7 +71,6 @@ def _expected(job: JobRecord) -> dict[str, object]:
         "suspect": job.suspect,
         "replays": job.replays,
         "created_at": job.created_at,
-        "expires_at": job.expires_at,
         "claimed_at": job.claimed_at,
         "ended_at": job.ended_at if job.state in FINAL else None,
         "member": job.member,
@@ -85,6 +84,7 @@ def _expected(job: JobRecord) -> dict[str, object]:
         fields["due_at"] = job.due_at
     if job.state in LIVE:
         fields["cancel_asked"] = job.cancel_asked
+        fields["expires_at"] = job.expires_at
     if job.state is JobState.BLOCKED:
         fields["waits_for"] = len(job.waits)
     if job.state is JobState.RUNNING:

@@ -28,7 +28,7 @@ from penstock.model.queue import TOMBSTONE_AGE, Keep
 from penstock.model.time import Instant, Span, span_of
 from penstock.testing.contract.reference.claims import promote_due
 from penstock.testing.contract.reference.records import UNSAID, JobRecord
-from penstock.testing.contract.reference.store import Seen, Store
+from penstock.testing.contract.reference.store import Seen, Store, keep_of
 
 NOT_STARTED = (JobState.BLOCKED, JobState.SCHEDULED, JobState.READY)
 
@@ -108,7 +108,6 @@ class Jobs:
         job.result = result if options.keep_body else None
         job.has_body = options.keep_body
         self._store.end(job, JobState.COMPLETED, now)
-        job.tombstone = options.keep_completed.nothing
 
     def _fail(self, job: JobRecord, failed: Failed, now: Instant) -> None:
         job.attempts += 1
@@ -160,7 +159,7 @@ class Jobs:
         return [self._cancel(self._store.jobs.get(job_id), now) for job_id in ids]
 
     def _cancel(self, job: JobRecord | None, now: Instant) -> CancelAnswer:
-        if job is None or job.tombstone:
+        if job is None:
             return CancelAnswer.UNKNOWN
         if job.state is JobState.RUNNING:
             job.cancel_asked = True
@@ -188,7 +187,7 @@ class Jobs:
         job.token = token
         job.waits.clear()
         job.started_at = UNSAID
-        self._store.become_ready(job, now, ready_at=now)
+        self._store.become_ready(job, now)
         return ReplayAnswer.REPLAYED
 
     def drop(self, ids: Sequence[JobId], *, now: Instant) -> list[DropAnswer]:
@@ -265,14 +264,9 @@ class Jobs:
         """How many finished jobs their queues no longer keep."""
         beyond = 0
         for queue in self._store.queues.values():
-            options = queue.options
-            for state, keep in (
-                (JobState.COMPLETED, options.keep_completed),
-                (JobState.DEAD, options.keep_dead),
-                (JobState.CANCELLED, options.keep_cancelled),
-            ):
+            for state in FINAL:
                 finished = [job for job in self._store.in_state(state) if job.queue == queue.name]
-                beyond += len(finished) - _kept(finished, keep, now)
+                beyond += len(finished) - _kept(finished, keep_of(queue.options, state), now)
         return beyond
 
 

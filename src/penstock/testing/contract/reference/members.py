@@ -128,7 +128,7 @@ class Members:
             self._store.give_back(job, now)
         else:
             self._store.end(job, after.state, now)
-            job.ready_at = job.started_at = UNSAID
+            job.started_at = UNSAID
 
     def _forget(self, member: bytes, now: Instant) -> None:
         self._store.members.pop(member, None)

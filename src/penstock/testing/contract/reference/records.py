@@ -120,5 +120,7 @@ class ClaimantRecord:
     retired_at: Instant | None = None
     maybe_retired: bool = False
     """Its member was dropped before it ever took a job: an engine may or may not know of it."""
+    last_queues: tuple[str | None, ...] = (None,)
+    """The queue that gave its last job; several where the contract can be read in several ways."""
     positions: dict[tuple[str, ...], Position] = field(default_factory=dict)
     """By queue and priority, by queue, and over all: the contract does not say how fine they are."""

@@ -8,6 +8,7 @@ from penstock.model.ids import JobId
 from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState
 from penstock.model.lane import group_of
 from penstock.model.lifecycle import check_step, state_after_enqueue, state_after_release
+from penstock.model.queue import Keep, QueueOptions
 from penstock.model.time import MINUTE, Instant
 from penstock.testing.contract.reference.records import (
     UNSAID,
@@ -19,6 +20,13 @@ from penstock.testing.contract.reference.records import (
 
 Seen: TypeAlias = Mapping[JobId, Job | None]
 """What the engine shows of each job after a call; None: not there."""
+
+
+def keep_of(options: QueueOptions, state: JobState) -> Keep:
+    """How long a queue keeps the jobs of a final state."""
+    if state is JobState.COMPLETED:
+        return options.keep_completed
+    return options.keep_dead if state is JobState.DEAD else options.keep_cancelled
 
 
 class Store:
@@ -90,11 +98,11 @@ class Store:
             job.claimant = None
         job.state = state
 
-    def become_ready(self, job: JobRecord, now: Instant, *, ready_at: Instant = UNSAID) -> None:
+    def become_ready(self, job: JobRecord, now: Instant) -> None:
         """To the end of its lane."""
         self.move(job, JobState.READY)
         job.place = self.next_place()
-        job.ready_at = ready_at
+        job.ready_at = now
 
     def begin(self, job: JobRecord, now: Instant) -> None:
         """A new or unblocked job: to its parents, its due time or its lane."""
@@ -110,6 +118,7 @@ class Store:
         job.ended_at = now
         self.count(job, state.value, now)
         self.tell_children(job, now)
+        job.tombstone = keep_of(self.queues[job.queue].options, state).nothing
 
     def count(self, job: JobRecord, what: str, now: Instant) -> None:
         self.finished[job.queue, now - now % MINUTE, what] += 1
@@ -136,7 +145,8 @@ class Store:
         else:
             self.move(job, state)
             job.due_at = job.due_at if due_at is None else due_at
-        job.ready_at = job.started_at = UNSAID
+            job.ready_at = now if state is JobState.READY else job.ready_at
+        job.started_at = UNSAID
 
     def tell_children(self, parent: JobRecord, now: Instant) -> None:
         """A parent has ended."""

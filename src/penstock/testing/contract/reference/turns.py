@@ -23,9 +23,8 @@ class Turns:
         self._claimant = claimant
         self._suspects = request.suspects
         self._left = {want.queue: request.most if want.most is None else want.most for want in request.wants}
-        self._order = [want.queue for want in request.wants]
         self._turn: dict[tuple[str, int], Position] = {}
-        self._last_queue: str | None = None
+        self._last_queues = claimant.last_queues
         self._waiting = [job for job in store.in_state(JobState.READY) if self._open(job)]
 
     def take(self, job: JobRecord) -> None:
@@ -34,7 +33,7 @@ class Turns:
         self._check_queue(job)
         self._check_priority(job)
         self._check_lane(job)
-        self._last_queue = job.queue
+        self._last_queues = self._claimant.last_queues = (job.queue,)
         self._left[job.queue] -= 1
         self._remove(job)
 
@@ -43,6 +42,7 @@ class Turns:
         assert job in self._waiting, "the job was not ready, in a paused queue, or expired"
         assert not job.suspect or self._suspects > 0, "more suspects than were allowed"
         assert room_for(self._store, job, self._now).most > 0, "a gate of the job was full"
+        self._claimant.last_queues = (*self._last_queues, job.queue)
         self._remove(job)
 
     def must_give(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
@@ -86,14 +86,9 @@ class Turns:
         assert lane[0] is job, f"{lane[0].id.hex()} stood before it in its lane"
 
     def _check_queue(self, job: JobRecord) -> None:
-        if self._last_queue is None:
-            return  # where the turns of a claim begin is not fixed
-        start = self._order.index(self._last_queue) + 1
-        for queue in self._order[start:] + self._order[:start]:
-            if queue == job.queue:
-                return
-            passed = [other for other in self.left_behind() if other.queue == queue]
-            assert not passed, f"it was the turn of queue {queue!r}, not of {job.queue!r}"
+        giving = {other.queue for other in self.left_behind()} | {job.queue}
+        legal = {turn_order(sorted(giving), last)[0] for last in self._last_queues}
+        assert job.queue in legal, f"it was the turn of queue {sorted(legal)}, not of {job.queue!r}"
 
     def _check_priority(self, job: JobRecord) -> None:
         ahead = [
