@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from penstock.engines.sqlite.step import Step
+from penstock.model.errors import EngineClosed
 from penstock.model.time import Instant
 
 T = TypeVar("T")
@@ -91,6 +92,15 @@ class CallThread:
             self._run()
         finally:
             self._shut()
+            self._refuse_the_rest()
+
+    def _refuse_the_rest(self) -> None:
+        """Nobody is left waiting: neither after a close, nor if a bug ended this thread."""
+        while not self._calls.empty():
+            call = self._calls.get()
+            if call is not None:
+                call.error = EngineClosed("the engine was closed before this call came up")
+                answer_calls([call])
 
     def _open(self) -> None:
         raise NotImplementedError

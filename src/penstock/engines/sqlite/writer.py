@@ -98,15 +98,18 @@ class Writer(CallThread):
             for calls in _neighbours(group):
                 signals += self._apply(calls)
             db.execute("COMMIT")
+            return signals
         except sqlite3.Error as error:
+            self._undo()
             for call in group:
                 call.error = translate(error, self._place)
-            signals = []
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-                self._catalogue.forget()
-        return signals
+            return []
+
+    def _undo(self) -> None:
+        """Nothing of this transaction stays, neither there nor in memory."""
+        self._catalogue.forget()
+        if self._db.in_transaction:  # some errors end it by themselves
+            self._db.execute("ROLLBACK")
 
     def _apply(self, calls: list[Call[Any]]) -> list[Signal]:
         """Run one call, or several as one operation, in a savepoint."""
@@ -125,7 +128,7 @@ class Writer(CallThread):
         except BaseException as error:
             db.execute("ROLLBACK TO step")
             db.execute("RELEASE step")
-            self._catalogue.forget()
+            self._catalogue.forget()  # what it had read may have been undone
             self._catalogue.refresh()
             if len(calls) > 1:  # each for itself: only those that are to blame get the error
                 return [signal for call in calls for signal in self._apply([call])]

@@ -93,7 +93,7 @@ class SideBySide(RuleBasedStateMachine):
         store = self.reference.store
         mark = store.places
         right = self.reference.members.beat(info, beats, now=self.now)
-        store.adopt_order(mark, self.look().jobs)
+        store.adopt_order(mark, self.look().known)
         shown = (reply.new, set(reply.lost), set(reply.asked))
         assert shown == tuple(right), f"a beat answered {shown}, should be {right}"
         assert reply.now == self.now
@@ -124,7 +124,7 @@ class SideBySide(RuleBasedStateMachine):
                 who.respawn()
                 self.beat_of(who.place)
             return
-        self.reference.claims.accept(request, answer, self.now, self.look().jobs)
+        self.reference.claims.accept(request, answer, self.now, self.look().known)
         self.script.runs += [(job.id, job.fence) for job in answer.jobs]
         if not lost:
             who.hear(request, answer)

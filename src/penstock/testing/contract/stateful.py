@@ -116,7 +116,7 @@ class RandomCommands(SideBySide):
         member = self.script.members[number].id
         for _ in range(1 + again):
             answer = self.run(self.engine.jobs.reclaim(member, limit=limit, now=self.now))
-            seen, mark = self.look().jobs, self.reference.store.places
+            seen, mark = self.look().known, self.reference.store.places
             right = self.reference.members.reclaim(
                 member, limit=limit, now=self.now, seen=seen, dropped=answer.gone
             )
@@ -292,7 +292,7 @@ class RandomCommands(SideBySide):
         for _ in range(1 + again):
             answer = self.run(self.engine.jobs.promote(limit=limit, now=self.now))
             view = self.look()
-            right = self.reference.jobs.promote(limit=limit, now=self.now, seen=view.jobs)
+            right = self.reference.jobs.promote(limit=limit, now=self.now, seen=view.known)
             assert (answer.jobs, answer.wait) == right, f"promote answered {answer}, should be {right}"
             self.compare(view)
 

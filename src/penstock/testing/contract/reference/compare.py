@@ -26,6 +26,11 @@ class View:
     queues: Sequence[QueueInfo]
     members: Sequence[Member]
 
+    @property
+    def known(self) -> Mapping[JobId, Job | None]:
+        """Jobs, and tombstones in place of those that are nothing more."""
+        return {**self.jobs, **self.tombstones}
+
 
 def differences(store: Store, view: View) -> list[str]:
     """Every difference, in words; empty if there is none."""
