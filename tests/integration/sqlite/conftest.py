@@ -2,16 +2,23 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.testing.contract.fixtures import Clock, clock
+from tests.integration.sqlite.opened import close_all
 
 __all__ = ["Clock", "clock"]
 
 Mount = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+async def _closed() -> AsyncIterator[None]:
+    yield
+    await close_all()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.testing.contract.cut import Cut, Stage
-from penstock.testing.contract.fixtures import Clock, a_claimant
+from penstock.testing.contract.fixtures import START, Clock, a_claimant
 from tests.integration.sqlite.deaths import Death, Kind, spread
 from tests.integration.sqlite.killed_operations import OPERATIONS
 from tests.integration.sqlite.looks import Contents, beside, contents, file_url, is_sound, plain
@@ -137,7 +138,7 @@ async def kill(play: Play, path: Path, death: Death, *, survivor: bool) -> None:
     pid, start, tell = fork(play, path, death)
     engine = await connect(file_url(path)) if survivor else None
     os.write(start, b"!")
-    _, status = os.waitpid(pid, 0)
+    _, status = os.waitpid(pid, 0)  # noqa: ASYNC222  (nothing else runs on the loop)
     os.close(start)
     os.close(tell)
     expected = signal.SIGXFSZ if death.kind == "byte" else signal.SIGKILL
@@ -181,6 +182,7 @@ def main(folder: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
+    time.time_ns = lambda: START * 1_000  # fences follow the clock: a twin gets the same ones
     for operation in sys.argv[2:]:
         own = Path(sys.argv[1], operation)
         own.mkdir()

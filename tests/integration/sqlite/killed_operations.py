@@ -10,6 +10,7 @@ from penstock.model.job import (
     Failed,
     LogLine,
     Loss,
+    LossVerdict,
     Release,
     Stopped,
     Then,
@@ -175,9 +176,10 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
     runs = await stage.claimant.take(suspects=1)
     by_id = {run.id: run for run in runs}
     assert set(by_id) == set(ids_of(jobs))
+    verdicts: tuple[LossVerdict, ...] = ("crash", "suspect", "crash")
     losses = [
         Loss(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
-        for job, verdict in zip(jobs, ("crash", "suspect", "crash"), strict=False)
+        for job, verdict in zip(jobs, verdicts, strict=False)
     ]
     return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
 

@@ -25,7 +25,8 @@ async def main(url):
     if pid == 0:
         os._exit(await in_child(engine, url, into))
     os.close(into)
-    said = os.read(out, 1_000).decode()
+    with open(out) as pipe:
+        said = pipe.read()
     assert os.waitpid(pid, 0)[1] == 0, said
     assert await engine.jobs.enqueue([a_job()], now=START) == [True]
     assert (await engine.inspect.counts(now=START))[0].ready == (2 if engine.single_process else 3)

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect
 from penstock.engines.sqlite import store
 from penstock.model.errors import EngineUnavailable, NotOurs
 from penstock.testing.contract.fixtures import Clock, a_job, listed
 from tests.integration.sqlite.looks import beside, file_url
+from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.signal_folder import signal_folder
 
 
-def threads() -> list[str]:
-    """Of engines."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock-")]
+def threads(place: object) -> list[str]:
+    """Of engines in a place."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith("penstock-") and str(place) in name]
 
 
 def open_files(path: Path) -> list[str]:
@@ -49,7 +50,7 @@ async def test_a_closed_engine_leaves_nothing(path: Path, clock: Clock) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await listed(engine)
     closed, left_open = await engine.signals.subscribe("x"), await engine.signals.subscribe("y")
-    assert len(threads()) == 2
+    assert len(threads(path)) == 2
     assert len(os.listdir(signal_folder(path))) == 2
     assert open_files(path)
     assert sockets() > before
@@ -57,7 +58,7 @@ async def test_a_closed_engine_leaves_nothing(path: Path, clock: Clock) -> None:
     assert len(os.listdir(signal_folder(path))) == 1
     await engine.close()
     assert await left_open.next(5) is None
-    assert threads() == []
+    assert threads(path) == []
     assert os.listdir(signal_folder(path)) == []
     assert open_files(path) == []
     assert sockets() == before
@@ -68,11 +69,11 @@ async def test_in_memory_too() -> None:
     before = sockets()
     one, other = await connect("sqlite://?name=leak"), await connect("sqlite://?name=leak")
     await one.signals.subscribe("x")
-    assert len(threads()) == 1
+    assert len(threads("name=leak")) == 1
     await one.close()
-    assert len(threads()) == 1
+    assert len(threads("name=leak")) == 1
     await other.close()
-    assert threads() == []
+    assert threads("name=leak") == []
     assert sockets() == before
 
 
@@ -81,7 +82,7 @@ async def test_a_refused_opening_leaves_nothing(path: Path) -> None:
     before = sockets()
     with pytest.raises(NotOurs):
         await connect(file_url(path), namespace="mine")
-    assert threads() == []
+    assert threads(path) == []
     assert open_files(path) == []
     assert sockets() == before
 
@@ -98,6 +99,6 @@ async def test_an_opening_that_fails_half_way_leaves_nothing(
     before = sockets()
     with pytest.raises(EngineUnavailable, match="too many"):
         await connect(file_url(path))
-    assert threads() == []
+    assert threads(path) == []
     assert open_files(path) == []
     assert sockets() == before

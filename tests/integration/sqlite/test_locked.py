@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect
 from penstock.model.errors import EngineUnavailable
 from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, listed, some_jobs
 from tests.integration.sqlite.children import HOLDS_THE_LOCK, child
 from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
+from tests.integration.sqlite.opened import connect
 
 
 @pytest.mark.parametrize("seconds", [0.3, 10])
@@ -22,21 +22,19 @@ async def test_calls_wait_for_the_lock(path: Path, clock: Clock, seconds: float)
     with child(HOLDS_THE_LOCK, path) as process:
         assert process.hear() == "locked"
         began = time.monotonic()
-        calls = [
-            asyncio.ensure_future(engine.jobs.enqueue([a_job()], now=clock.now)),
-            asyncio.ensure_future(claimant.take(most=2)),
-            asyncio.ensure_future(claimant.beat(answered=0)),
-        ]
+        enqueue = asyncio.ensure_future(engine.jobs.enqueue([a_job()], now=clock.now))
+        take = asyncio.ensure_future(claimant.take(most=2))
+        beat = asyncio.ensure_future(claimant.beat(answered=0))
         assert len(await listed(engine)) == 3
-        done, _ = await asyncio.wait(calls, timeout=seconds)
+        done, _ = await asyncio.wait([enqueue, take, beat], timeout=seconds)
         assert not done, "the lock was held"
         process.tell()
         assert process.hear() == "free"
-        enqueued, taken, beat = await asyncio.wait_for(asyncio.gather(*calls), 30)
+        await asyncio.wait_for(asyncio.gather(enqueue, take, beat), 30)
         assert time.monotonic() - began >= seconds
-    assert enqueued == [True]
-    assert len(taken) == 2
-    assert not beat.new
+    assert enqueue.result() == [True]
+    assert len(take.result()) == 2
+    assert not beat.result().new
     assert len(await listed(engine)) == 4
     await engine.close()
 

@@ -1,4 +1,5 @@
 """Opening a file: what is refused, with which words, and that a refusal changes nothing."""
+# ruff: noqa: ASYNC221, ASYNC240  (nothing else runs on the loop)
 
 import os
 import socket
@@ -7,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect
 from penstock.engines.sqlite import place
 from penstock.engines.sqlite.schema import MIGRATIONS
 from penstock.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew
 from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import beside, file_url, plain
+from tests.integration.sqlite.opened import connect
 
 CODE = MIGRATIONS[-1].version
 
@@ -57,7 +58,7 @@ async def test_a_read_only_disk(mount: Mount, there: bool) -> None:
     if there:
         await make(disk / "a.db")
     subprocess.run(("mount", "-o", "remount,ro", str(disk)), check=True)
-    with pytest.raises(BadUrl, match="writable|no file can be made"):
+    with pytest.raises(BadUrl, match=r"writable|no file can be made"):
         await connect(file_url(disk / "a.db"))
 
 
@@ -157,7 +158,7 @@ async def test_an_empty_file_is_as_good_as_none(path: Path, clock: Clock) -> Non
 
 async def test_another_namespace(path: Path) -> None:
     await make(path)
-    with pytest.raises(NotOurs, match="belongs to the namespace 'penstock', not 'mine'.*file of its own"):
+    with pytest.raises(NotOurs, match=r"belongs to the namespace 'penstock', not 'mine'.*file of its own"):
         await connect(file_url(path), namespace="mine")
     await make(path)
 
