@@ -14,7 +14,7 @@ from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import document, table
 
-PAPER_WIDTH = 120
+PAPER_WIDTH = 140
 """Of the table where no terminal says how wide it is."""
 QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 4_000, 3, 0.01
 

@@ -1,3 +1,7 @@
 """Random commands against the reference."""
 
+import pytest
+
 from penstock.testing.contract.stateful import test_random_commands  # noqa: F401
+
+pytestmark = pytest.mark.timeout(600)  # a failure is shrunk before it is shown

@@ -92,8 +92,6 @@ async def test_damage_in_use_is_loud(path: Path) -> None:
     await engine.close()
 
 
-@pytest.mark.xfail(reason="an error of ours outside of a savepoint ends the writer's thread: calls hang")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("script", ["DELETE FROM counter", "UPDATE queue SET options = x'7b'"])
 async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(
     path: Path, clock: Clock, script: str

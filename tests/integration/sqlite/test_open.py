@@ -11,6 +11,7 @@ import pytest
 from penstock.engines.sqlite import place
 from penstock.engines.sqlite.schema import MIGRATIONS
 from penstock.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew
+from penstock.model.queue import QueueOptions
 from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import beside, file_url, plain
@@ -163,14 +164,15 @@ async def test_another_namespace(path: Path) -> None:
     await make(path)
 
 
-@pytest.mark.xfail(reason="engines that share a name share a database whatever their namespace")
-async def test_another_namespace_in_memory() -> None:
+async def test_another_namespace_in_memory_is_another_place() -> None:
     engine = await connect("sqlite://?name=shared")
+    other = await connect("sqlite://?name=shared", namespace="mine")
     try:
-        with pytest.raises(NotOurs, match="namespace"):
-            await (await connect("sqlite://?name=shared", namespace="mine")).close()
+        await engine.queues.configure("q", QueueOptions())
+        assert await other.queues.list() == []
     finally:
         await engine.close()
+        await other.close()
 
 
 async def test_a_newer_schema_that_says_we_are_too_old(path: Path) -> None:

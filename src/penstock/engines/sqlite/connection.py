@@ -5,6 +5,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from penstock.engines.sqlite.place import Place
 from penstock.model.errors import EngineDamaged, EngineError, EngineFull, EngineUnavailable, NotOurs
@@ -85,8 +86,19 @@ def patiently(place: Place, opening: Callable[[], sqlite3.Connection]) -> sqlite
             time.sleep(wait)
 
 
-def translate(error: sqlite3.Error, place: Place) -> EngineError:
-    """Our error for one of SQLite's."""
+def roll_back(db: sqlite3.Connection) -> None:
+    """Undo a transaction after an error; where that fails too, the next BEGIN says why."""
+    with suppress(sqlite3.Error):
+        db.execute("ROLLBACK")
+
+
+def translate(error: Exception, place: Place) -> EngineError:
+    """Our error for one of SQLite's, or for data that is not as we left it."""
+    if not isinstance(error, sqlite3.Error):
+        return EngineDamaged(
+            f"{place} holds something unexpected ({type(error).__name__}: {error}): stop all processes, "
+            "and restore a backup if somebody changed the file by hand"
+        )
     code = _code(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return EngineUnavailable(

@@ -58,16 +58,18 @@ class _Shared:
     """Named in-memory databases of this process: the last engine that closes lets the data go."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, tuple[Store, LocalPost | SocketPost, int]] = {}
+        self._stores: dict[tuple[str, str], tuple[Store, LocalPost | SocketPost, int]] = {}
 
     def take(self, place: Place, namespace: str) -> tuple[Store, LocalPost | SocketPost]:
-        store, post, users = self._stores.get(place.name, (None, None, 0))
+        name = place.name, namespace
+        store, post, users = self._stores.get(name, (None, None, 0))
         if store is None or post is None:
             store, post = _open(place, namespace, migrate=True)
-        self._stores[place.name] = store, post, users + 1
+        self._stores[name] = store, post, users + 1
         return store, post
 
-    def give_back(self, name: str) -> None:
+    def give_back(self, place: Place, namespace: str) -> None:
+        name = place.name, namespace
         store, post, users = self._stores.pop(name)
         if users > 1:
             self._stores[name] = store, post, users - 1
@@ -93,7 +95,7 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Sqli
     place = place_of(url)
     if place.name:
         store, post = _shared.take(place, namespace)
-        return SqliteEngine(store, post, lambda: _shared.give_back(place.name))
+        return SqliteEngine(store, post, lambda: _shared.give_back(place, namespace))
     store, post = await asyncio.to_thread(_open, place, namespace, migrate=migrate)
 
     def let_go() -> None:

@@ -28,7 +28,7 @@ class _Walk(NamedTuple):
     descending: bool = False
 
 
-_ENDED = "state >= 4 AND form < 2 AND queue = ? AND state = "
+_ENDED = "ended_at IS NOT NULL AND form < 2 AND queue = ? AND state = "
 _WALKS = {
     JobState.BLOCKED: _Walk("waits_for > 0 AND queue = ?", ("job.pk",)),
     JobState.SCHEDULED: _Walk("state = 1 AND queue = ?", ("due_at", "seq")),

@@ -38,7 +38,7 @@ def prune(step: Step, limit: int) -> Pruned:
 def _beyond(step: Step, queue: Queue, state: int, limit: int) -> list[Facts]:
     """The oldest jobs of a state that are beyond the queue's retention by age or by count."""
     keep = keep_of(queue.options, state)
-    in_state = f"state >= 4 AND form < 2 AND queue = ? AND state = {state}"
+    in_state = f"ended_at IS NOT NULL AND form < 2 AND queue = ? AND state = {state}"
     found: list[Facts] = []
     if keep.age is not None:
         condition = f"{in_state} AND ended_at <= ? ORDER BY ended_at, pk LIMIT ?"

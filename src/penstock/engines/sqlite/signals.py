@@ -134,18 +134,20 @@ class SocketPost:
                     break
 
     async def open_inbox(self, topics: tuple[str, ...], session: Session) -> Inbox:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        address = str(self._folder / f"{os.getpid()}-{os.urandom(4).hex()}")
+        pid, loop = os.getpid(), asyncio.get_running_loop()
+        address = str(self._folder / f"{pid}-{os.urandom(4).hex()}")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         sock.setblocking(False)
-        sock.bind(address)
-        loop = asyncio.get_running_loop()
+        with suppress(OSError):  # without an address only the look is left: later, and never wrong
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            sock.bind(address)
 
         def leave(_: Inbox) -> None:
-            with suppress(OSError):
-                os.unlink(address)
             loop.remove_reader(sock.fileno())
             sock.close()
+            if os.getpid() == pid:  # in a forked child it is still the parent's
+                with suppress(OSError):
+                    os.unlink(address)
 
         async def version() -> int:
             return await session.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
-from penstock.engines.sqlite.connection import begin, open_connection, patiently, translate
+from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.writer import Writer
@@ -46,7 +46,7 @@ class Reader(CallThread):
             except BaseException as error:
                 call.error = error
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+                roll_back(self._db)
             answer_calls([call])
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
 from penstock.engines.sqlite.catalogue import Catalogue
-from penstock.engines.sqlite.connection import begin, open_connection, patiently, translate
+from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.schema import prepare
 from penstock.engines.sqlite.step import Step
@@ -99,7 +99,7 @@ class Writer(CallThread):
                 signals += self._apply(calls)
             db.execute("COMMIT")
             return signals
-        except sqlite3.Error as error:
+        except Exception as error:
             self._undo()
             for call in group:
                 call.error = translate(error, self._place)
@@ -109,7 +109,7 @@ class Writer(CallThread):
         """Nothing of this transaction stays, neither there nor in memory."""
         self._catalogue.forget()
         if self._db.in_transaction:  # some errors end it by themselves
-            self._db.execute("ROLLBACK")
+            roll_back(self._db)
 
     def _apply(self, calls: list[Call[Any]]) -> list[Signal]:
         """Run one call, or several as one operation, in a savepoint."""

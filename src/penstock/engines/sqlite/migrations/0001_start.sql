@@ -80,7 +80,7 @@ CREATE TABLE job (
 CREATE INDEX job_ready     ON job (queue, priority, suspect, lane, seq) WHERE state = 2;
 CREATE INDEX job_due       ON job (queue, due_at, seq) WHERE state = 1;
 CREATE INDEX job_running   ON job (claimant) WHERE state = 3;
-CREATE INDEX job_ended     ON job (queue, state, ended_at) WHERE state >= 4 AND form < 2;
+CREATE INDEX job_ended     ON job (queue, state, ended_at) WHERE ended_at IS NOT NULL AND form < 2;
 -- The others leave `state` out, so that claim and completion, which change it, do not touch them: each
 -- index that a changed column concerns costs an UPDATE about 2,500 instructions, used or not.
 -- Who stands behind a gate: only running jobs are gated, and only those of queues with limits.

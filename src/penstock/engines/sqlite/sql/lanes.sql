@@ -40,6 +40,7 @@ SELECT min(priority) FROM lane WHERE queue = ? AND parked = 0 AND priority > ?;
 
 -- name: open_lanes
 -- Open lanes of one priority within a range of groups, in the order of their turns.
-SELECT lane, key FROM lane
+-- Left alone, the planner takes the primary key and walks the parked ones too (50,000: 4.3 ms against 0.1).
+SELECT lane, key FROM lane INDEXED BY lane_open
 WHERE queue = ? AND parked = 0 AND priority = ? AND suspect = ? AND task = ? AND lane >= ? AND lane <= ?
 ORDER BY lane LIMIT ?;

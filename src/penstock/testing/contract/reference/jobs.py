@@ -78,8 +78,8 @@ class Jobs:
     def knew_longer(self, settlement: Settlement, right: Answer, answer: Answer) -> bool:
         """A settled run is known at least until its job is settled again; an engine may know it longer."""
         job = self._store.jobs.get(settlement.id)
-        settled = job is not None and settlement.fence in job.settled
-        return settled and (right, answer) == (Answer.STALE, Answer.ALREADY)
+        since = job is not None and settlement.fence in job.settled - {job.settled_fence}
+        return since and (right, answer) == (Answer.STALE, Answer.ALREADY)
 
     def _settle(self, settlement: Settlement, now: Instant) -> Answer:
         job = self._store.running(settlement.id, settlement.fence)
