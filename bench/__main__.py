@@ -16,7 +16,7 @@ from bench.report import document, table
 
 PAPER_WIDTH = 140
 """Of the table where no terminal says how wide it is."""
-QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 4_000, 3, 0.01
+QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
 
 
 @click.command()

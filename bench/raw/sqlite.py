@@ -4,15 +4,16 @@ Honest means: one transaction per step with the durability asked for, an id that
 idempotent, order by (queue, priority, seq), a fence on every settle, fair to a second process.
 Left out is everything an engine adds: lanes, gates, members, promotion, expiry, times, counts.
 
-Variants tried (SQLite 3.40, FULL, batch 100, interleaved medians of 11 to 15; jobs/s of `drain`
-against this one):
+Variants tried while the shape was sought (SQLite 3.40, FULL, batch 100, interleaved, jobs/s of `drain`
+against the shape here, on a machine that was not idle; within 0.87 and 1.15 counts as a tie):
 
-- `temp_store` at its default, a file: 0.78; at batch 10: 0.74
-- WITHOUT ROWID, the id as primary key: 0.81
-- 8 KiB pages; a cache of 16 MB; mmap; settle as one `UPDATE ... FROM (VALUES ...)`: ties
-- settle by rowid instead of by id: 1.1, but what a caller knows is the id
-- `bytes` as parameters instead of `bytearray`: 0.9, of enqueue 0.8; the sqlite3 module looks for an
-  adapter for each `bytes`, `None` and `bool` (0.7, 0.5, 0.5 microseconds; a `bytearray` costs 0.1)
+- `temp_store` at its default, a file: 0.78 (median of 13); at batch 10: 0.74 (of 7)
+- WITHOUT ROWID, the id as primary key: 0.81 (of 11)
+- 8 KiB pages; checkpoints every 2,000 pages; settle as one `UPDATE ... FROM (VALUES ...)`; settle by
+  rowid instead of by id: ties, 1.07 to 1.13 (of 11); a cache of 16 MB: a tie (of 15)
+- `bytes` as parameters instead of `bytearray`: by processor time 0.9, of enqueue 0.8 (of 15); the
+  sqlite3 module looks for an adapter for each `bytes`, `None` and `bool` (0.7, 0.5, 0.5 microseconds;
+  a `bytearray` costs 0.1)
 """
 
 import itertools
@@ -68,8 +69,9 @@ class Loop:
         self._patiently("PRAGMA journal_mode = WAL")
         self._db.execute(f"PRAGMA synchronous = {durability}")
         self._db.execute("PRAGMA temp_store = MEMORY")
-        # Bulk enqueue 171k/s, at the default of 1,000 pages 143k/s; claim + settle: a tie. While the
-        # WAL still grows to this size every sync is dearer (batch 10: 21k/s, then 28k/s): warm up first.
+        # As the engine has it. Against the default of 1,000 pages: claim + settle a tie, bulk enqueue a
+        # tie in short turns and 171k/s against 143k/s in turns of 20,000. While the WAL still grows to
+        # this size, syncs are dearer (batch 10: 21k/s against 28k/s at the default): warm up first.
         self._db.execute("PRAGMA wal_autocheckpoint = 4000")
         self._patiently("BEGIN IMMEDIATE")
         for statement in _SCHEMA.split(";"):
@@ -80,12 +82,9 @@ class Loop:
     def enqueue(self, jobs: Sequence[tuple[bytes, bytes]]) -> None:
         """Store jobs (id, body) in one transaction."""
         self._patiently("BEGIN IMMEDIATE")
-        if len(jobs) == 1:  # executemany for one row costs 2 microseconds more
-            self._db.execute(_ENQUEUE, (jobs[0][0], QUEUE, PRIORITY, jobs[0][1]))
-        else:
-            self._db.executemany(
-                _ENQUEUE, [(bytearray(id_), QUEUE, PRIORITY, bytearray(body)) for id_, body in jobs]
-            )
+        self._db.executemany(
+            _ENQUEUE, [(bytearray(id_), QUEUE, PRIORITY, bytearray(body)) for id_, body in jobs]
+        )
         self._db.execute("COMMIT")
 
     def drain(self, batch: int) -> int:

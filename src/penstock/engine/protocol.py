@@ -583,6 +583,6 @@ class OpenEngine(Protocol):
         """Connect, check that the place is ours and its schema fits, migrate if allowed.
 
         Options of the engine stand in the URL's query; an unknown one is `BadUrl`. Raises `BadUrl`,
-        `NotOurs`, `SchemaTooNew`, `EngineDamaged` or `EngineUnavailable`, each with what to do.
+        `NotOurs`, `SchemaTooNew`, `SchemaTooOld`, `EngineDamaged` or `EngineUnavailable`, with what to do.
         Starting processes may race: one migrates, the others wait for it."""
         ...

@@ -18,6 +18,7 @@
         +-- EngineClosed              closed by this process: trying again does not help
         +-- EngineDamaged             the data cannot be read; restore a backup
         +-- NotOurs                   the file or schema belongs to something else
+        +-- SchemaTooOld              not migrated yet, and migrating was not allowed
         +-- SchemaTooNew              made by a newer Penstock that this one must not touch
 
 A message says what was wrong and what to do next. A caller that repeats a call after
@@ -95,6 +96,10 @@ class EngineDamaged(EngineError):
 
 class NotOurs(EngineError):
     """The file, schema or keyspace belongs to something other than Penstock."""
+
+
+class SchemaTooOld(EngineError):
+    """The schema has to be migrated first, and that was not allowed here."""
 
 
 class SchemaTooNew(EngineError):

@@ -385,6 +385,8 @@ def check_new_job(job: NewJob) -> NewJob:
     check_queue(job.queue)
     check_priority(job.priority)
     check_key(job.key)
+    if not isinstance(job.body, bytes) or not (job.headers is None or isinstance(job.headers, bytes)):
+        raise BadInput("body and headers are bytes: encode them before enqueue")
     if len(job.body) > PAYLOAD_LIMIT:
         raise PayloadTooLarge(
             f"the arguments of {job.task} take {len(job.body):,} bytes; the limit is {PAYLOAD_LIMIT:,}: "
@@ -394,9 +396,9 @@ def check_new_job(job: NewJob) -> NewJob:
         raise BadInput("give at= or delay=, not both")
     if not 0 <= job.delay <= LONGEST or (job.at is not None and not 0 <= job.at <= FAR_FUTURE):
         raise BadInput("a due time lies between now and a hundred years ahead")
-    if job.timeout is not None and not 0 < job.timeout <= FAR_FUTURE:
+    if job.timeout is not None and not 0 < job.timeout <= LONGEST:
         raise BadInput("a timeout must be longer than 0 s; leave it out for none")
-    if job.expires is not None and not 0 < job.expires <= FAR_FUTURE:
+    if job.expires is not None and not 0 < job.expires <= LONGEST:
         raise BadInput("expires must be longer than 0 s; leave it out for never")
     if not 1 <= job.attempts <= ATTEMPTS_LIMIT:
         raise BadInput(f"attempts must lie between 1 and {ATTEMPTS_LIMIT}, not {job.attempts}")

@@ -59,6 +59,13 @@ def span_of(length: float | timedelta) -> Span:
     return span
 
 
+def check_span(span: Span) -> Span:
+    """The same span, or `BadInput`."""
+    if not isinstance(span, int) or not 0 <= span <= LONGEST:
+        raise BadInput(f"a span lies between 0 and {LONGEST} microseconds, not {span!r}")
+    return span
+
+
 def length_of(span: Span) -> timedelta:
     """The `timedelta` of a span."""
     return timedelta(microseconds=span)

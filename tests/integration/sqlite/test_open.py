@@ -10,7 +10,7 @@ import pytest
 
 from penstock.engines.sqlite import place
 from penstock.engines.sqlite.schema import MIGRATIONS
-from penstock.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew
+from penstock.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
 from penstock.model.queue import QueueOptions
 from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.conftest import Mount
@@ -196,7 +196,7 @@ async def test_a_newer_schema_that_still_admits_us(path: Path, clock: Clock) -> 
 
 
 async def test_a_new_file_without_leave_to_migrate(path: Path) -> None:
-    with pytest.raises(SchemaTooNew, match=f"needs schema version {CODE}.*has 0: run `penstock migrate`"):
+    with pytest.raises(SchemaTooOld, match=f"needs schema version {CODE}.*has 0: run `penstock migrate`"):
         await connect(file_url(path), migrate=False)
     if path.exists():
         with plain(path) as db:

@@ -4,6 +4,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from penstock.engines.sqlite.step import Step
@@ -19,7 +20,7 @@ Merge = Callable[[Step, list[Any]], list[Any]]
 class Call(Generic[T]):
     """An operation on its way through a thread."""
 
-    __slots__ = ("answer", "error", "future", "item", "loop", "merge", "now", "work")
+    __slots__ = ("answer", "error", "future", "item", "loop", "merge", "now", "size", "work")
 
     def __init__(
         self,
@@ -27,10 +28,12 @@ class Call(Generic[T]):
         now: Instant | None,
         merge: Merge | None = None,
         item: object = None,
+        size: int = 1,
     ) -> None:
         self.work = work
         self.merge = merge
         self.item = item
+        self.size = size
         self.now = now
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[T] = self.loop.create_future()
@@ -53,7 +56,7 @@ def answer_calls(calls: list[Call[Any]]) -> None:
     for call in calls:
         loops.setdefault(call.loop, []).append(call)
     for loop, own in loops.items():
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # its loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_resolve, own)
 
 
@@ -63,6 +66,7 @@ class CallThread:
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
         self._failed: BaseException | None = None
+        self._ended = False
         self._opened = threading.Event()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
 
@@ -74,6 +78,8 @@ class CallThread:
             raise self._failed
 
     def put(self, call: Call[Any]) -> None:
+        if self._ended:
+            raise EngineClosed("the engine's thread has ended; open the engine again")
         self._calls.put(call)
 
     def stop(self) -> None:
@@ -96,6 +102,7 @@ class CallThread:
 
     def _refuse_the_rest(self) -> None:
         """Nobody is left waiting: neither after a close, nor if a bug ended this thread."""
+        self._ended = True
         while not self._calls.empty():
             call = self._calls.get()
             if call is not None:

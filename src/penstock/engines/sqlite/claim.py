@@ -40,6 +40,8 @@ def check(request: ClaimRequest) -> None:
     check_batch(len(request.wants), BATCH_LIMIT)
     if len({want.queue for want in request.wants}) != len(request.wants):
         raise BadInput("a claim names each queue once")
+    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
+        raise BadInput("a claim's bounds are 0 or more")
     if not 0 <= request.most <= BATCH_LIMIT:
         raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
     if request.number < 1:
@@ -53,10 +55,7 @@ def claim(step: Step, request: ClaimRequest, turns: Turns, runs: Runs) -> Claim:
         return repeated
     ripple.tell(step, PROMOTE_LIMIT)
     choice = Choice(step, request, turns)
-    try:
-        rows = choice.by_turns() if request.ids is None else choice.by_ids()
-    finally:
-        choice.close_cursors()
+    rows = choice.by_turns() if request.ids is None else choice.by_ids()
     jobs = _write(step, request, claimant, rows, runs)
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())

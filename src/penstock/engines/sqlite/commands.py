@@ -126,7 +126,8 @@ def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
     """Record what runs say about themselves, fenced."""
     check_batch(len(notes), BATCH_LIMIT)
     jobs = facts.by_ids(step, {note.id: None for note in notes})
-    answers = []
+    answers: list[Answer] = []
+    logged: set[int] = set()
     for note in notes:
         job = jobs.get(note.id)
         if job is None or job.state != RUNNING or job.fence != note.fence:
@@ -134,6 +135,10 @@ def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
             continue
         _write(step, job.pk, note)
         answers.append(Answer.APPLIED)
+        if isinstance(note.entry, LogLine):
+            logged.add(job.pk)
+    for pk in logged:
+        step.db.execute(SQL.cut_log, (pk, LOG_LINES_KEPT))
     return answers
 
 
@@ -145,7 +150,6 @@ def _write(step: Step, pk: int, note: Note) -> None:
             step.db.execute(SQL.set_progress, (value, pk))
         case LogLine(number=number, level=level, message=message):
             step.db.execute(SQL.add_line, (pk, note.fence, number, step.now, level, message))
-            step.db.execute(SQL.cut_log, (pk, LOG_LINES_KEPT))
         case Checkpoint(name=name, value=value):
             step.db.execute(SQL.add_checkpoint, (pk, name, value))
 

@@ -1,6 +1,7 @@
 """The engine object: its facets, and opening and closing."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 
@@ -58,22 +59,25 @@ class _Shared:
     """Named in-memory databases of this process: the last engine that closes lets the data go."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # engines open on loops and close on threads
         self._stores: dict[tuple[str, str], tuple[Store, LocalPost | SocketPost, int]] = {}
 
     def take(self, place: Place, namespace: str) -> tuple[Store, LocalPost | SocketPost]:
         name = place.name, namespace
-        store, post, users = self._stores.get(name, (None, None, 0))
-        if store is None or post is None:
-            store, post = _open(place, namespace, migrate=True)
-        self._stores[name] = store, post, users + 1
+        with self._lock:
+            store, post, users = self._stores.get(name, (None, None, 0))
+            if store is None or post is None:
+                store, post = _open(place, namespace, migrate=True)
+            self._stores[name] = store, post, users + 1
         return store, post
 
     def give_back(self, place: Place, namespace: str) -> None:
         name = place.name, namespace
-        store, post, users = self._stores.pop(name)
-        if users > 1:
-            self._stores[name] = store, post, users - 1
-        else:
+        with self._lock:
+            store, post, users = self._stores.pop(name)
+            if users > 1:
+                self._stores[name] = store, post, users - 1
+        if users == 1:
             store.close()
             post.close()
 

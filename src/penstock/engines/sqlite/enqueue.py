@@ -84,8 +84,8 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
             targets[lane] = None
         if state == READY and _is_plain(job):
             plain.append((
-                seq, job.id, queue.pk, job.priority, lane[3], job.task, job.key or "", job.attempts, now,
-                job.codec, job.body,
+                seq, bytearray(job.id), queue.pk, job.priority, lane[3], job.task, job.key or "",
+                job.attempts, now, job.codec, bytearray(job.body),
             ))  # fmt: skip
         else:
             rest.append(_row(job, queue, lane[3], seq, state, due_at, now))
@@ -101,7 +101,8 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
 
 
 def _is_plain(job: NewJob) -> bool:
-    """Without the options that few jobs have: half the columns need no value (7 against 10 us a job)."""
+    """Without the options that few jobs have. Binding is dear for values that sqlite3 wants to adapt first:
+    0.5 us for None, 0.7 for bytes, 0.1 for a bytearray; so the columns without a value are left out."""
     return (
         job.headers is None and job.expires is None and job.timeout is None and job.retry is None
         and job.on_dead is None and job.schedule is None

@@ -17,7 +17,6 @@ class Facts(NamedTuple):
     queue: int
     priority: int
     suspect: int
-    lane: str
     seq: int
     state: int
     form: int

@@ -9,11 +9,19 @@ task's gate is one row. Whatever ends a run reopens the gates that it stood behi
 
 from collections.abc import Iterable
 
+from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import Step
-from penstock.model.gate import GateKind, counts_until, oldest_counting, opens_at, step_at
-from penstock.model.queue import Limit, Rate
+from penstock.model.gate import (
+    GateKind,
+    counts_until,
+    oldest_counting,
+    opens_at,
+    step_at,
+    step_length,
+)
+from penstock.model.queue import Limit, QueueOptions, Rate
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "gates")
@@ -135,6 +143,21 @@ def reopen_all(step: Step, queue: int) -> None:
     step.signal_ready(queue)
 
 
+def rates_changed(step: Step, queue: int, before: QueueOptions, after: QueueOptions) -> None:
+    """Date the logs of rates that have another window now, so that what they hold counts by the new one:
+    an entry stands for starts up to the end of its step."""
+    pairs: list[tuple[GateKind, str | None, Limit | None, Limit | None]] = [
+        ("queue", "", before.own, after.own),
+        ("key", None, before.per_key, after.per_key),
+        *(("task", task, before.per_task[task], after.limit_of_task(task)) for task in before.per_task),
+    ]
+    for kind, name, old, new in pairs:
+        if old and new and old.rate and new.rate and old.rate.per != new.rate.per:
+            end = step_length(old.rate)
+            shift = (end - step_length(new.rate), end + new.rate.window)
+            step.db.execute(SQL.redate_starts, (*shift, queue, kind, name, name))
+
+
 def next_wake(step: Step, queue: int) -> Instant | None:
     """When a rate of this queue opens again."""
     (wake_at,) = step.db.execute(SQL.next_wake, (queue,)).fetchone()
@@ -143,7 +166,7 @@ def next_wake(step: Step, queue: int) -> Instant | None:
 
 def _wake(step: Step, queue: int) -> None:
     """Reopen the gates whose time has come."""
-    for kind, name in step.db.execute(SQL.wake, (queue, step.now)).fetchall():
+    for kind, name in step.db.execute(SQL.wake, (queue, step.now, BATCH_LIMIT)).fetchall():
         _opened(step, queue, kind, name)
 
 

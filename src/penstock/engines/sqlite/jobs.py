@@ -50,7 +50,7 @@ class SqliteJobs:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         enqueue.check(jobs)
-        return await self._session.merge(enqueue.enqueue_calls, jobs, now)
+        return await self._session.merge(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         claiming.check(request)

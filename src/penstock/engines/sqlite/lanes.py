@@ -54,7 +54,7 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
         if limit <= 0:
             return False
         jobs = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, after, limit)).fetchall()
-        limit -= len(jobs)
+        limit -= max(1, len(jobs))
         moves: list[tuple[str, int]] = []
         targets: dict[LaneRow, None] = {}
         for pk, _, task, key in jobs:
@@ -68,11 +68,9 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             db.execute(SQL.stale_from, (jobs[-1][1] + 1, queue.pk, priority, suspect, lane))
         else:
             db.execute(SQL.delete_lane, (queue.pk, priority, suspect, lane))
-            if db.execute(SQL.lane_has_job, (queue.pk, priority, suspect, lane)).fetchone():
-                _, _, task, key = db.execute(
-                    SQL.stale_jobs, (queue.pk, priority, suspect, lane, 0, 1)
-                ).fetchone()
-                announce(step, [lane_of(queue, priority, suspect, task, key)])
+            stayed = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, 0, 1)).fetchone()
+            if stayed is not None:
+                announce(step, [lane_of(queue, priority, suspect, *stayed[2:])])
     return True
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.engines.sqlite.rows import LISTED, job_of
-from penstock.engines.sqlite.step import CODE
+from penstock.engines.sqlite.rows import FROM, LISTED, job_of
+from penstock.engines.sqlite.step import CODE, marks
 from penstock.model.errors import BadInput
 from penstock.model.job import Job, JobState
 from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
@@ -28,17 +28,22 @@ class _Walk(NamedTuple):
     descending: bool = False
 
 
-_ENDED = "ended_at IS NOT NULL AND form < 2 AND queue = ? AND state = "
+_ENDED = "ended_at IS NOT NULL AND form < 2 AND job.queue = ? AND state = "
 _WALKS = {
-    JobState.BLOCKED: _Walk("waits_for > 0 AND queue = ?", ("job.pk",)),
-    JobState.SCHEDULED: _Walk("state = 1 AND queue = ?", ("due_at", "seq")),
-    JobState.READY: _Walk("state = 2 AND queue = ?", ("priority", "suspect", "lane", "seq")),
-    JobState.RUNNING: _Walk("state = 3 AND queue = ?", ("job.pk",)),
+    JobState.BLOCKED: _Walk("waits_for > 0 AND job.queue = ?", ("job.pk",)),
+    JobState.SCHEDULED: _Walk("state = 1 AND job.queue = ?", ("due_at", "seq")),
+    JobState.READY: _Walk("state = 2 AND job.queue = ?", ("priority", "suspect", "lane", "seq")),
+    # + keeps SQLite from walking the whole table for its order: the few running ones are sorted
+    JobState.RUNNING: _Walk("state = 3 AND job.queue = ?", ("+job.pk",)),
     **{
         state: _Walk(f"{_ENDED}{CODE[state]}", ("ended_at", "job.pk"), descending=True)
         for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
     },
 }
+_DEAD_OF_TASK = _Walk(
+    "died_at IS NOT NULL AND job.queue = ? AND task = ?", ("died_at", "job.pk"), descending=True
+)
+"""Dead letters of one task are asked for often, and may be few among many."""
 
 
 class _Cursor(msgspec.Struct, array_like=True):
@@ -56,13 +61,13 @@ def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Pag
         raise BadInput("this cursor belongs to a listing of other states; begin again without one")
     jobs: list[Job] = []
     scanned, last = 0, at
-    for place, row, headers_and_body in _walk(db, only, at):
+    for place, row, body in _walk(db, only, at):
         if len(jobs) >= limit or scanned >= SCAN_LIMIT:
             return Page(jobs=jobs, cursor=None if last is None else _encode(last), scanned=scanned)
         scanned += 1
         last = place
         job = job_of(row)
-        if _matches(only, job, headers_and_body):
+        if _matches(only, job, body):
             jobs.append(job)
     return Page(jobs=jobs, cursor=None, scanned=scanned)
 
@@ -82,24 +87,25 @@ def _walk(
             if same and at is not None and name < at.queue:
                 continue
             after = at.key if same and at is not None and at.queue == name else None
-            yield from _in_queue(db, state, pk, name, after, body=only.text is not None)
+            yield from _in_queue(db, only, state, pk, name, after)
 
 
 def _in_queue(
-    db: Connection, state: JobState, queue: int, name: str, after: list[int | str] | None, *, body: bool
+    db: Connection, only: JobFilter, state: JobState, queue: int, name: str, after: list[int | str] | None
 ) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
-    walk = _WALKS[state]
-    key = ", ".join(walk.key)
-    select = LISTED.replace(", NULL, NULL FROM", f", NULL, NULL, {'body' if body else 'NULL'}, {key} FROM")
-    where, parameters = walk.where, [queue, *(after or ())]
+    walk, parameters = _WALKS[state], [queue, *(after or ())]
+    if state is JobState.DEAD and only.task is not None:
+        walk, parameters = _DEAD_OF_TASK, [queue, only.task, *(after or ())]
+    key, columns = ", ".join(walk.key), len(walk.key)
+    where = walk.where
     if after is not None:
-        where += f" AND ({key}) {'<' if walk.descending else '>'} ({', '.join('?' * len(after))})"
+        if len(after) != columns:
+            raise BadInput("this cursor belongs to another listing; begin again without one")
+        where += f" AND ({key}) {'<' if walk.descending else '>'} ({marks(columns)})"
     direction = " DESC" if walk.descending else ""
     order = ", ".join(column + direction for column in walk.key)
-    columns = len(walk.key)
-    # `queue` in the conditions is the job's column; the queue table is joined for its name only
-    where = where.replace("queue = ?", "job.queue = ?")
-    for row in db.execute(f"{select} WHERE {where} ORDER BY {order}", parameters):
+    body = "NULL" if only.text is None else "body"
+    for row in db.execute(f"{LISTED}, {body}, {key} {FROM} WHERE {where} ORDER BY {order}", parameters):
         yield _Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""
 
 

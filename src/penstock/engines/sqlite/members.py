@@ -8,7 +8,7 @@ from penstock.engines.sqlite import beats, losses, ripple
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
-from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
+from penstock.model.member import MISSED_BEATS, BeatReply, ClaimantBeat, Member, MemberInfo
 from penstock.model.time import Instant
 
 
@@ -21,8 +21,8 @@ class SqliteMembers:
     async def beat(
         self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
     ) -> BeatReply:
-        if len(info.id) != 16 or info.beat <= 0 or info.lease <= info.beat:
-            raise BadInput("a member has an id of 16 bytes and a lease that is longer than its beat")
+        if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
+            raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
 
         def work(step: Step) -> BeatReply:
             reply = beats.beat(step, info, claimants, losses.give_back)

@@ -4,8 +4,6 @@ Each function takes the facts of a job as they are now, makes one step of the li
 everything that hangs on it: lane, counts, permits, children, waiters.
 """
 
-from collections.abc import Iterable
-
 import msgspec
 
 from penstock.engine.statements import load_statements
@@ -69,7 +67,7 @@ def after_end(step: Step, job: Facts, state: int) -> None:
     if job.has_children:
         children.parent_ended(step, job.pk, state)
     if keep_of(step.catalogue.by_pk[job.queue].options, state).nothing:
-        bury(step, [job.pk])
+        bury(step, job.pk)
         step.move(job.queue, state, None)
 
 
@@ -80,11 +78,10 @@ def keep_of(options: QueueOptions, state: int) -> Keep:
     return options.keep_dead if state == DEAD else options.keep_cancelled
 
 
-def bury(step: Step, pks: Iterable[int]) -> None:
-    """Leave tombstones: id, state and settled fence stay for an hour."""
-    for pk in pks:
-        step.db.execute(SQL.bury, (pk,))
-        forget_parts(step, pk)
+def bury(step: Step, pk: int) -> None:
+    """Leave a tombstone: id, state and settled fence stay for an hour."""
+    step.db.execute(SQL.bury, (pk,))
+    forget_parts(step, pk)
 
 
 def forget_parts(step: Step, pk: int) -> None:
@@ -102,7 +99,7 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
         number=number,
         member=job.member or "",
         claimed_at=job.claimed_at,
-        started_at=failure.started_at if failure.started_at is not None else job.started_at,
+        started_at=job.started_at,
         ended_at=step.now,
     )
     step.db.execute(SQL.add_failure, (job.pk, number, _encode(record)))
@@ -113,9 +110,8 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
 
 def record_failure(step: Step, job: Facts, outcome: Failed) -> None:
     """Add a failed attempt to its job's history."""
-    failure = outcome.failure
-    if not job.cancel_asked:
-        failure = msgspec.structs.replace(failure, retry_in=outcome.retry_in)
+    retry_in = None if job.cancel_asked else outcome.retry_in
+    failure = msgspec.structs.replace(outcome.failure, retry_in=retry_in)
     append_failure(step, job, failure, attempt=job.attempts + 1)
 
 

@@ -1,10 +1,10 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
-from penstock.engine.protocol import Promoted
+from penstock.engine.protocol import PROMOTE_LIMIT, Promoted
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, lanes, moves, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.step import READY, SCHEDULED, Step
+from penstock.engines.sqlite.step import READY, SCHEDULED, Step, check_batch
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "promote")
@@ -38,19 +38,21 @@ def next_due(step: Step, queue: int) -> Instant | None:
 
 def promote(step: Step, limit: int) -> Promoted:
     """All queues: due jobs, expired jobs, and children that were left over."""
-    moved = told = ripple.tell(step, limit)
-    left, full = limit, told >= limit
+    check_batch(limit, PROMOTE_LIMIT)
+    left = limit
     expired = facts.where(
         step, "expires_at <= ? AND state <= 2 ORDER BY expires_at LIMIT ?",
         (step.now, limit),
     )  # fmt: skip
     for job in expired:
         moves.expire(step, job)
-    moved += len(expired)
+    told = ripple.tell(step, limit)
+    step.ripples = False
+    moved = len(expired) + told
     for queue in step.catalogue.by_pk.values():
         left -= due(step, queue, left)
     moved += limit - left
-    if full or left <= 0 or len(expired) >= limit:
+    if told >= limit or left <= 0 or len(expired) >= limit:
         return Promoted(moved, 0)
     moments = [next_due(step, queue) for queue in step.catalogue.by_pk]
     times = [moment for moment in moments if moment is not None]

@@ -30,6 +30,7 @@ def prune(step: Step, limit: int) -> Pruned:
         left -= _delete(step, facts.where(step, condition, (step.now - TOMBSTONE_AGE, left)))
     step.db.execute(SQL.forget_watches, (step.now,))
     step.db.execute(SQL.forget_starts, (step.now,))
+    step.db.execute(SQL.forget_leases, (step.now,))
     step.db.execute(SQL.forget_claimants, (step.now - RETIRED_KEPT,))
     step.db.execute(SQL.forget_minutes, (step.now - MINUTES_KEPT,))
     return Pruned(limit - left, left <= 0)

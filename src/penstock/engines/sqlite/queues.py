@@ -95,12 +95,16 @@ class SqliteTasks:
 
 
 def _configure(step: Step, name: str, options: QueueOptions, by: str) -> None:
+    new = name not in step.catalogue.by_name
     before = step.catalogue.named(name, step.now)
     if before.options == options:
+        if new:
+            step.audit(by, "configure", name)
         return
     step.db.execute(SQL.configure, (encode_options(options), before.pk))
     step.catalogue.changed()
     lanes.reshape(step, before.pk, before.options, options)
+    gates.rates_changed(step, before.pk, before.options, options)
     if before.limited or step.catalogue.by_pk[before.pk].limited:
         gates.reopen_all(step, before.pk)
     step.signal_ready(before.pk)

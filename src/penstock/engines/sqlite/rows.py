@@ -17,8 +17,9 @@ _COLUMNS = (
     "retry", "codec", "waits_for", "on_dead", "schedule", "failures", "progress", "headers",
     "(SELECT record FROM failure WHERE job = job.pk AND number = job.failures)", "form",
 )  # fmt: skip
-LISTED = f"SELECT {', '.join(_COLUMNS)}, NULL, NULL FROM job JOIN queue ON queue.pk = job.queue "
-WHOLE = f"SELECT {', '.join(_COLUMNS)}, body, result FROM job JOIN queue ON queue.pk = job.queue "
+FROM = "FROM job JOIN queue ON queue.pk = job.queue"
+LISTED = f"SELECT {', '.join(_COLUMNS)}, NULL, NULL"
+WHOLE = f"SELECT {', '.join(_COLUMNS)}, body, result"
 
 _failure = msgspec.json.Decoder(Failure).decode
 _retry = msgspec.json.Decoder(Retry).decode
@@ -72,7 +73,7 @@ def tombstone_of(row: Sequence[object]) -> Job:
 
 def find(db: sqlite3.Connection, job_id: JobId) -> Sequence[object] | None:
     """The row of one job, whole."""
-    row: Sequence[object] | None = db.execute(f"{WHOLE} WHERE id = ?", (job_id,)).fetchone()
+    row: Sequence[object] | None = db.execute(f"{WHOLE} {FROM} WHERE id = ?", (job_id,)).fetchone()
     return row
 
 

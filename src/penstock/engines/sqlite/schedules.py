@@ -35,8 +35,9 @@ class SqliteSchedules:
             check_new_job(schedule.job)
 
         def work(step: Step) -> None:
-            for schedule in schedules:
-                _put(step, schedule, by)
+            changed = [schedule.name for schedule in schedules if _put(step, schedule)]
+            if changed:
+                step.audit(by, "put schedule", ", ".join(changed))
 
         await self._session.write(work, now)
 
@@ -97,7 +98,8 @@ class SqliteSchedules:
         ]
 
 
-def _put(step: Step, schedule: Schedule, by: str) -> None:
+def _put(step: Step, schedule: Schedule) -> bool:
+    """Whether that changed anything."""
     timing = _encode(schedule.timing)
     # a template's id means nothing: left out, it cannot make two equal schedules look different
     job = _encode(msgspec.structs.replace(schedule.job, id=bytes(16)))
@@ -105,8 +107,8 @@ def _put(step: Step, schedule: Schedule, by: str) -> None:
     if row is None:
         step.db.execute(SQL.add, (schedule.name, timing, job, schedule.missed, schedule.next_at))
     elif row[:3] == (timing, job, schedule.missed):
-        return
+        return False
     else:
         next_at = row[3] if row[0] == timing else schedule.next_at
         step.db.execute(SQL.change, (timing, job, schedule.missed, next_at, schedule.name))
-    step.audit(by, "put schedule", schedule.name)
+    return True

@@ -6,7 +6,7 @@ import sqlite3
 from penstock.engine.migrations import check_schema, load_migrations
 from penstock.engines.sqlite.connection import APPLICATION_ID, begin
 from penstock.engines.sqlite.place import Place
-from penstock.model.errors import EngineDamaged, NotOurs, SchemaTooNew
+from penstock.model.errors import EngineDamaged, NotOurs, SchemaTooOld
 
 MIGRATIONS = load_migrations(__package__)
 QUICK_CHECK_BYTES = 64 << 20
@@ -22,7 +22,7 @@ def prepare(db: sqlite3.Connection, place: Place, *, namespace: str, migrate: bo
         db.execute("PRAGMA journal_mode = WAL")
     code = MIGRATIONS[-1].version
     if version < code and not migrate:
-        raise SchemaTooNew(
+        raise SchemaTooOld(
             f"this Penstock needs schema version {code} and {place} has {version}: run `penstock migrate`"
         )
     if version < code:

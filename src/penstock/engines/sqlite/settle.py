@@ -13,6 +13,7 @@ from penstock.model.errors import BadInput
 from penstock.model.job import Answer, Completed, Failed, Release, Settlement, Stopped, Then, check_result
 from penstock.model.lifecycle import state_after_failure, state_after_release
 from penstock.model.queue import QueueOptions
+from penstock.model.time import check_span
 
 SQL = load_statements(__package__, "settle")
 
@@ -21,8 +22,12 @@ def check(settlements: Sequence[Settlement]) -> None:
     """Refuse before anything is recorded."""
     check_batch(len(settlements), BATCH_LIMIT)
     for settlement in settlements:
-        if isinstance(settlement.outcome, Completed):
-            check_result(settlement.outcome.result)
+        outcome = settlement.outcome
+        if isinstance(outcome, Completed):
+            check_result(outcome.result)
+        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
+            check_span(outcome.retry_in)
+        check_span(settlement.ran)
         if settlement.then is not None:
             _check_then(settlement.then)
 
@@ -54,9 +59,10 @@ def _complete_at_once(step: Step, settlements: Sequence[Settlement], runs: Runs)
         if run is None or settlement.then is not None or not isinstance(outcome, Completed):
             return False
         done.append(run)
-        updates.append((now - settlement.ran, now, outcome.result, run.pk, settlement.fence))
+        result = None if outcome.result is None else bytearray(outcome.result)  # binds faster than bytes
+        updates.append((now - settlement.ran, now, result, run.pk, settlement.fence))
     counts = Counter([run.queue for run in done])
-    if not all(_kept_whole(queues[queue].options) for queue in counts):
+    if any(queues[queue].limited or not _kept_whole(queues[queue].options) for queue in counts):
         return False
     if not step.all_or_none((SQL.complete_plain, updates)):
         return False
@@ -144,6 +150,8 @@ def _follow(step: Step, then: Then) -> None:
 def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
     """Give jobs back without using an attempt."""
     check_batch(len(releases), BATCH_LIMIT)
+    for item in releases:
+        check_span(item.delay or 0)
     answers = []
     for item in releases:
         job = facts.by_ids(step, (item.id,)).get(item.id)

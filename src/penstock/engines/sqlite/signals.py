@@ -82,6 +82,10 @@ class Inbox:
             self._leave(self)
             self._arrived.set()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def _changed(self) -> bool:
         if self._version is None or self._closed:
             return False
@@ -143,18 +147,22 @@ class SocketPost:
             sock.bind(address)
 
         def leave(_: Inbox) -> None:
-            loop.remove_reader(sock.fileno())
-            sock.close()
-            if os.getpid() == pid:  # in a forked child it is still the parent's
+            if os.getpid() == pid:  # in a forked child all this is still the parent's
+                loop.remove_reader(sock.fileno())
                 with suppress(OSError):
                     os.unlink(address)
+            sock.close()
 
         async def version() -> int:
             return await session.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
 
         inbox = Inbox(topics, version=version, leave=leave)
         loop.add_reader(sock.fileno(), _receive, sock, inbox)
-        await inbox.prepare()
+        try:
+            await inbox.prepare()
+        except BaseException:
+            await inbox.close()
+            raise
         return inbox
 
     def close(self) -> None:
@@ -203,6 +211,7 @@ class SqliteSignals:
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._session.check()
+        self._open = {inbox for inbox in self._open if not inbox.closed}
         inbox = await self._post.open_inbox(topics, self._session)
         self._open.add(inbox)
         return inbox

@@ -125,7 +125,7 @@ def _state(code: int | None) -> JobState | None:
 
 def check_batch(size: int, limit: int) -> None:
     """Refuse a call with more items than one step takes."""
-    if size > limit:
+    if not 0 <= size <= limit:
         raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
 
 

@@ -92,11 +92,11 @@ class Session:
         return await call.future
 
     async def merge(
-        self, work: Callable[[Step, list[Item]], list[T]], item: Item, now: Instant | None = None
+        self, work: Callable[[Step, list[Item]], list[T]], item: Item, *, size: int, now: Instant | None
     ) -> T:
         """Run an operation that is done together with its like, wherever they stand next to each other."""
         self.check()
-        call = Call(lambda step: work(step, [item])[0], now, work, item)
+        call = Call(lambda step: work(step, [item])[0], now, work, item, size)
         self._store.writer.put(call)
         return await call.future
 

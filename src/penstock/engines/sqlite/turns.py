@@ -21,6 +21,7 @@ class Turns:
 
     def queue_served(self, claimant: bytes, name: str) -> None:
         """This queue gave the last job."""
+        self._queues.pop(claimant, None)  # the one used last stands last
         self._queues[claimant] = name
         if len(self._queues) > CLAIMANTS_KEPT:
             del self._queues[next(iter(self._queues))]
@@ -31,6 +32,7 @@ class Turns:
 
     def lane_served(self, claimant: bytes, queue: int, priority: int, group: str, used: int) -> None:
         """This lane gave its `used`-th job of this turn."""
+        self._lanes.pop((claimant, queue, priority), None)
         self._lanes[claimant, queue, priority] = group, used
         if len(self._lanes) > LANES_KEPT:
             del self._lanes[next(iter(self._lanes))]

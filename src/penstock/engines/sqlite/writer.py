@@ -21,12 +21,17 @@ from penstock.engines.sqlite.connection import begin, open_connection, patiently
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.schema import prepare
 from penstock.engines.sqlite.step import Step
+from penstock.model.errors import BadInput
 from penstock.model.event import Signal
 
-GROUP_LIMIT = 256
-"""The most operations in one transaction: it bounds how long other processes wait for the lock."""
+GROUP_CALLS, GROUP_ITEMS = 256, 2_000
+"""The most calls, and the most items in them, in one transaction: it bounds how long other processes
+wait for the lock."""
 MERGE_S = 0.002
 """A topic is signalled at once, and then at most once in this time; the last one is never dropped."""
+
+_OF_ONE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
+"""Errors of one operation, whose values do not fit, and not of the store."""
 
 
 class Writer(CallThread):
@@ -74,8 +79,8 @@ class Writer(CallThread):
                 continue
             if call is None:
                 return
-            group, last = [call], False
-            while len(group) < GROUP_LIMIT and not last:
+            group, items, last = [call], call.size, False
+            while len(group) < GROUP_CALLS and items < GROUP_ITEMS and not last:
                 try:
                     call = self._calls.get_nowait()
                 except queue.Empty:
@@ -84,6 +89,7 @@ class Writer(CallThread):
                     last = True
                 else:
                     group.append(call)
+                    items += call.size
             signals = self._transact(group)
             answer_calls(group)
             self._signal(signals)
@@ -123,20 +129,26 @@ class Writer(CallThread):
                 answers = [first.work(step)]
             signals = step.finish()
             db.execute("RELEASE step")
-        except sqlite3.Error:
-            raise
-        except BaseException as error:
-            db.execute("ROLLBACK TO step")
-            db.execute("RELEASE step")
-            self._catalogue.forget()  # what it had read may have been undone
-            self._catalogue.refresh()
-            if len(calls) > 1:  # each for itself: only those that are to blame get the error
-                return [signal for call in calls for signal in self._apply([call])]
-            first.error = error
-            return []
+        except sqlite3.Error as error:
+            if not isinstance(error, _OF_ONE):
+                raise  # the store is to blame, not this operation
+            return self._refuse(calls, BadInput(f"a value has the wrong type: {error}"))
+        except Exception as error:
+            return self._refuse(calls, error)
         for call, answer in zip(calls, answers, strict=True):
             call.answer = answer
         return signals
+
+    def _refuse(self, calls: list[Call[Any]], error: Exception) -> list[Signal]:
+        """Undo an operation. Of several calls, only those that are to blame get the error."""
+        self._db.execute("ROLLBACK TO step")
+        self._db.execute("RELEASE step")
+        self._catalogue.forget()  # what it had read may have been undone
+        self._catalogue.refresh()
+        if len(calls) > 1:
+            return [signal for call in calls for signal in self._apply([call])]
+        calls[0].error = error
+        return []
 
     def _signal(self, signals: list[Signal]) -> None:
         """Publish after the commit: the first of a topic at once, a burst merged."""

@@ -30,8 +30,15 @@ DELETE FROM parked WHERE queue = ? AND kind = ? AND name = ? AND wake_at IS NULL
 -- name: unpark_queue
 DELETE FROM parked WHERE queue = ?;
 
+-- name: redate_starts
+-- A NULL name: every key.
+UPDATE start SET step = step + ?, until = step + ? WHERE queue = ? AND kind = ? AND (? IS NULL OR name = ?);
+
 -- name: wake
-DELETE FROM parked WHERE queue = ? AND wake_at IS NOT NULL AND wake_at <= ? RETURNING kind, name;
+DELETE FROM parked WHERE (queue, kind, name) IN (
+    SELECT queue, kind, name FROM parked WHERE queue = ? AND wake_at IS NOT NULL AND wake_at <= ? LIMIT ?
+)
+RETURNING kind, name;
 
 -- name: next_wake
 SELECT min(wake_at) FROM parked WHERE queue = ? AND wake_at IS NOT NULL;

@@ -10,7 +10,8 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6,
 UPDATE lane SET stale = 0 WHERE queue = ?;
 
 -- name: stale_lane
-SELECT priority, suspect, lane, stale FROM lane WHERE queue = ? AND stale IS NOT NULL LIMIT 1;
+SELECT priority, suspect, lane, stale FROM lane INDEXED BY lane_stale
+WHERE queue = ? AND stale IS NOT NULL LIMIT 1;
 
 -- name: stale_jobs
 SELECT pk, seq, task, key FROM job
@@ -31,12 +32,9 @@ DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = 
     SELECT 1 FROM job WHERE state = 2 AND queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
 );
 
--- name: lane_has_job
-SELECT 1 FROM job WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? LIMIT 1;
-
 -- name: next_priority
 -- The next priority that has an open lane.
-SELECT min(priority) FROM lane WHERE queue = ? AND parked = 0 AND priority > ?;
+SELECT min(priority) FROM lane INDEXED BY lane_open WHERE queue = ? AND parked = 0 AND priority > ?;
 
 -- name: open_lanes
 -- Open lanes of one priority within a range of groups, in the order of their turns.

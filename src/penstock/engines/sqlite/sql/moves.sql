@@ -18,7 +18,6 @@ UPDATE job SET form = 2, buried_at = ended_at, died_at = NULL, body = NULL, resu
 WHERE pk = ?;
 
 -- name: add_failure
--- The count goes with it.
 INSERT INTO failure (job, number, record) VALUES (?, ?, ?);
 
 -- name: count_failure

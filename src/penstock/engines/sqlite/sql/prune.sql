@@ -10,6 +10,9 @@ DELETE FROM watch WHERE until <= ?;
 -- Entries of rates that no longer count.
 DELETE FROM start WHERE until <= ?;
 
+-- name: forget_leases
+DELETE FROM lease WHERE expires_at <= ?;
+
 -- name: forget_claimants
 DELETE FROM claimant WHERE retired_at <= ?;
 

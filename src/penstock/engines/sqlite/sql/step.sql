@@ -1,4 +1,4 @@
--- What every operation may need. :names as in the other dialects; times in microseconds.
+-- What every operation may need. Times in microseconds.
 
 -- name: draw_seq
 UPDATE counter SET seq = seq + ? RETURNING seq;

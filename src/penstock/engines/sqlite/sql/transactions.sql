@@ -1,6 +1,5 @@
 -- Enqueue inside a transaction of the caller's own, with named parameters. SQLite's julianday has
--- milliseconds at best, so now is taken from unixepoch('subsec') where there is one; here in
--- milliseconds by strftime. "This job was stored by this very call" is: its pk is the last seq drawn.
+-- milliseconds at best; so has this now, by strftime. "This job was stored by this very call" is: its pk is the last seq drawn.
 
 -- name: add_queue
 INSERT INTO queue (name, options, created_at)
@@ -41,7 +40,12 @@ WHERE id = :id AND state = 2 AND pk = (SELECT seq FROM counter);
 -- For the claims of a queue whose lanes have groups. A lane without misplaced jobs is soon found to be so.
 UPDATE lane SET stale = min(ifnull(stale, (SELECT seq FROM counter)), (SELECT seq FROM counter))
 WHERE suspect = 0 AND lane = '' AND priority = :priority
-  AND queue = (SELECT pk FROM queue WHERE name = :queue AND options <> '{}')
+  AND queue = (
+      SELECT pk FROM queue WHERE name = :queue AND (
+          instr(options, CAST('"fair_by"' AS BLOB)) OR instr(options, CAST('"per_key"' AS BLOB))
+          OR instr(options, CAST('"per_task"' AS BLOB))
+      )
+  )
   AND EXISTS (SELECT 1 FROM job WHERE id = :id AND state = 2 AND pk = (SELECT seq FROM counter));
 
 -- name: count_job

@@ -25,9 +25,6 @@ class Turns:
         self._left = {want.queue: request.most if want.most is None else want.most for want in request.wants}
         self._turn: dict[tuple[str, int], Position] = {}
         self._last_queues = claimant.last_queues
-        self._open_queues = [
-            name for name in self._left if name in store.queues and store.queues[name].paused_at is None
-        ]
         self._waiting = [job for job in store.in_state(JobState.READY) if self._open(job)]
 
     def take(self, job: JobRecord) -> None:
@@ -36,9 +33,7 @@ class Turns:
         self._check_queue(job)
         self._check_priority(job)
         self._check_lane(job)
-        # Where one queue alone is open, an engine need not note that it was served.
-        noted = (job.queue,) if len(self._open_queues) > 1 else (*self._last_queues, job.queue)
-        self._last_queues = self._claimant.last_queues = tuple(dict.fromkeys(noted))
+        self._last_queues = self._claimant.last_queues = (job.queue,)
         self._left[job.queue] -= 1
         self._remove(job)
 
