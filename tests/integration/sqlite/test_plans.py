@@ -112,7 +112,7 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("text", "index"),
     [
-        (choice._IN_LANE, "job_ready (queue=? AND priority=? AND suspect=? AND lane=?)"),
+        (choice._IN_LANE, "job_ready (queue=? AND priority=? AND suspect=? AND lane=? AND seq>?)"),
         (STATEMENTS["promote.due"], "job_due (queue=? AND due_at<?)"),
         (STATEMENTS["promote.next_due"], "job_due (queue=?)"),
         (
