@@ -1,3 +1,7 @@
 """What every test of the project may use."""
 
+import pytest
+
 pytest_plugins = ["pytester", "tests.rows"]
+
+pytest.register_assert_rewrite("penstock.testing.contract")  # before anything imports it

@@ -9,10 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-pytest.register_assert_rewrite("penstock.testing.contract")
-
-from penstock.engine.protocol import Engine  # noqa: E402
-from penstock.testing.contract.fixtures import (  # noqa: E402
+from penstock.engine.protocol import Engine
+from penstock.testing.contract.fixtures import (
     UserConnection,
     claimant,
     clock,

@@ -25,7 +25,8 @@ to all calls.
 crashes and restores too. A fenced write applies only while the job is `running` under exactly that
 fence; otherwise it answers `STALE` and changes nothing.
 
-**States.** `penstock.model.lifecycle` is the only authority, enforced inside the step.
+**States.** `penstock.model.lifecycle` is the only authority, enforced inside the step. `expires_at` is
+cleared when a job ends. Children react to their parents' end after the call's own items.
 
 **Order.** A `seq` is drawn each time a job becomes ready by enqueue, due time, retry, replay or
 unblocking, in the order in which that happens, and *kept* by release, retire, reclaim and a beat
@@ -375,7 +376,8 @@ class Queues(Protocol):
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         """Replace a queue's options; creates the queue. In force for the next claim anywhere, also
-        for jobs that wait or run already. A repeat changes nothing."""
+        for jobs that wait or run already; what the log of a rate still holds counts by the new window.
+        A repeat changes nothing."""
         ...
 
     async def list(self) -> list[QueueInfo]:

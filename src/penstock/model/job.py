@@ -81,7 +81,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     headers: bytes | None = None
     """JSON object: trace context, tags, origin."""
     key: str | None = None
-    """Always sent; the engine decides whether the queue is keyed."""
+    """Always sent; the engine decides whether the queue is keyed. "" is the same as None."""
     delay: Span = 0
     at: Instant | None = None
     """The one instant that comes from a user; exclusive with `delay`."""
@@ -195,7 +195,7 @@ class ClaimedJob(msgspec.Struct):
     crashes: int
     suspect: bool
     limited: bool
-    """Under a limit, a rate or fairness: never held in a buffer."""
+    """Its queue has a limit, a rate or fairness: never held in a buffer."""
     on_dead: str | None
     schedule: str | None
 
@@ -228,8 +228,8 @@ class Claim(msgspec.Struct):
     jobs: list[ClaimedJob]
     """In the order in which they should start."""
     wait: Span | None = None
-    """Fewer than asked: the earliest moment, from now, at which time alone makes more claimable
-    (a due job, a rate that opens). None: only a signal can."""
+    """Fewer than asked: the earliest moment, from now, at which time alone may make more claimable
+    (a due job, a rate that opens; 0: at once). None: only a signal can."""
 
 
 class Then(msgspec.Struct, frozen=True, kw_only=True):

@@ -252,3 +252,20 @@ async def test_a_task_under_a_limit_does_not_hold_back_the_others(
     await engine.jobs.enqueue([*slow, *quick], now=clock.now)
     await engine.queues.configure("q", QueueOptions(per_task={"slow": Limit(concurrency=1)}), now=clock.now)
     assert Counter(job.task for job in await claimant.take()) == {"slow": 1, "quick": 3}
+
+
+async def test_every_key_has_its_turn(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """Also those at the very end of Unicode, where a range over groups could stop too early."""
+    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    keys = [None, "a", "\U0010ffff", "\U0010ffff" * 200, "\U0010ffffx"]
+    await engine.jobs.enqueue([a_job(key=key) for key in keys], now=clock.now)
+    assert {job.key for job in await claimant.take()} == set(keys)
+
+
+async def test_the_queue_served_last_waits_for_the_others(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """Also if it was the only one wanted."""
+    await engine.jobs.enqueue([*some_jobs(2, queue="a"), *some_jobs(2, queue="b")], now=clock.now)
+    assert [job.queue for job in await claimant.take("a", most=1)] == ["a"]
+    assert [job.queue for job in await claimant.take("a", "b", most=1)] == ["b"]

@@ -180,3 +180,19 @@ async def test_a_clock_that_steps_back_opens_nothing(
     for before, after in pairwise((0.0, -0.3, -5.0)):
         clock.forward(after - before)
         assert await claimant.take() == []
+
+
+async def test_starts_before_a_change_of_the_window_count_by_the_new_one(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(1_000, per=3_600.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(20), now=clock.now)
+    assert len(await claimant.take(most=5)) == 5
+    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=1.0)), now=clock.now)
+    assert await claimant.take() == []
+    clock.forward(10)
+    assert len(await claimant.take()) == 5
+    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=3_600.0)), now=clock.now)
+    clock.forward(60)
+    await engine.jobs.prune(now=clock.now)
+    assert await claimant.take() == []

@@ -173,3 +173,14 @@ async def test_bad_jobs_are_refused_before_any_statement(
 ) -> None:
     with pytest.raises(BadInput):
         transactions.enqueue(jobs)
+
+
+async def test_many_jobs_can_be_claimed_at_once(
+    engine: Engine, transactions: Transactions, connection: UserConnection
+) -> None:
+    """A queue without lanes of its own needs no putting in order first."""
+    jobs = some_jobs(1_000)
+    run(connection, transactions, jobs)
+    run(connection, transactions, some_jobs(1_000))
+    connection.commit()
+    assert await take(engine, most=1_000) == ids_of(jobs)

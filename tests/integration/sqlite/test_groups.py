@@ -1,0 +1,47 @@
+"""Calls that share a commit: one that does not fit fails alone."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from penstock.model.errors import BadInput
+from penstock.model.job import JobState, NewJob
+from penstock.model.member import MemberInfo
+from penstock.model.queue import QueueOptions
+from penstock.model.view import JobFilter
+from penstock.testing.contract.fixtures import a_job
+from tests.integration.sqlite.looks import file_url
+from tests.integration.sqlite.opened import connect
+
+
+def misfit(job: NewJob) -> NewJob:
+    """A job with a value that no column takes, past every check at the edge."""
+    return msgspec.structs.replace(job, codec="one")
+
+
+async def test_a_value_that_does_not_fit_fails_its_own_call_only(path: Path) -> None:
+    engine = await connect(file_url(path))
+    good = [a_job() for _ in range(20)]
+    calls = [engine.jobs.enqueue([job]) for job in good]
+    calls.insert(10, engine.jobs.enqueue([misfit(a_job())]))
+    info = MemberInfo(id=bytes(16), name="m")
+    *answers, beat, configured = await asyncio.gather(
+        *calls,
+        engine.members.beat(info),
+        engine.queues.configure("r", QueueOptions()),
+        return_exceptions=True,
+    )
+    assert isinstance(answers.pop(10), BadInput)
+    assert answers == [[True]] * 20
+    assert not isinstance(beat, BaseException)
+    assert configured is None
+    page = await engine.inspect.list(JobFilter(state=JobState.READY))
+    assert {job.id for job in page.jobs} == {job.id for job in good}
+
+
+async def test_a_body_of_the_wrong_type_is_refused_at_the_edge(path: Path) -> None:
+    engine = await connect(file_url(path))
+    with pytest.raises(BadInput, match="bytes"):
+        await engine.jobs.enqueue([msgspec.structs.replace(a_job(), body="text")])
