@@ -34,6 +34,7 @@ async def test_without_an_explicit_now_the_engines_clock_counts(engine: Engine) 
     assert record.due_at == record.created_at + 60 * SECOND
 
 
+@pytest.mark.row("F1")
 async def test_clients_share_one_place(connect: Connect, clock: Clock) -> None:
     one, other = await connect(), await connect()
     await one.jobs.enqueue(some_jobs(3), now=clock.now)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -352,5 +353,6 @@ def run_commands(machine: type[RandomCommands], fresh_engine_url: Callable[[], s
     run_state_machine_as_test(Bound, settings=settings(**chosen | instead))
 
 
+@pytest.mark.row("F1")
 def test_random_commands(fresh_engine_url: Callable[[], str]) -> None:
     run_commands(RandomCommands, fresh_engine_url)
