@@ -5,8 +5,8 @@ import os
 from bench.load import QUEUE, RESULT
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
 from penstock.model.member import MemberInfo
+from penstock.model.run import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
 from penstock.model.time import HOUR
 
 

@@ -26,7 +26,8 @@ from penstock.engines.sqlite import (
     writer,
 )
 from penstock.engines.sqlite.step import Step
-from penstock.model.job import Answer, JobState
+from penstock.model.job import JobState
+from penstock.model.run import Answer
 
 PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
 """Name -> (the contract modules that must find it, what to patch)."""

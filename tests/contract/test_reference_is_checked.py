@@ -12,13 +12,8 @@ from hypothesis import Phase
 from penstock.model.crash import AfterLoss
 from penstock.model.errors import ClaimOutOfOrder
 from penstock.model.gate import Gate
-from penstock.model.job import (
-    Answer,
-    ClaimRequest,
-    Failed,
-    JobState,
-    Settlement,
-)
+from penstock.model.job import JobState
+from penstock.model.run import Answer, ClaimRequest, Failed, Settlement
 from penstock.model.time import Instant
 from penstock.testing.contract import reference
 from penstock.testing.contract.reference import gates, members

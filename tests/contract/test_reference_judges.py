@@ -6,19 +6,10 @@ import pytest
 
 from penstock.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from penstock.model.ids import JobId, new_id
-from penstock.model.job import (
-    Claim,
-    ClaimedJob,
-    ClaimRequest,
-    Job,
-    JobState,
-    NewJob,
-    Settlement,
-    Stopped,
-    Want,
-)
+from penstock.model.job import Job, JobState, NewJob
 from penstock.model.member import MemberInfo
 from penstock.model.queue import Limit, QueueOptions, Rate
+from penstock.model.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
 from penstock.model.time import HOUR, MINUTE, SECOND, Instant, Span
 from penstock.testing.contract.reference import Reference, gates
 

@@ -5,8 +5,9 @@ import itertools
 import pytest
 
 from penstock.model.crash import CRASH_LIMIT, AfterLoss, after_claimant_lost, after_member_lost
-from penstock.model.job import JobState, LossVerdict
+from penstock.model.job import JobState
 from penstock.model.lifecycle import allowed
+from penstock.model.run import LossVerdict
 
 READY, DEAD, CANCELLED = JobState.READY, JobState.DEAD, JobState.CANCELLED
 

@@ -18,11 +18,11 @@ from penstock.model.job import (
     Failure,
     NewJob,
     check_new_job,
-    check_result,
     clip_failure,
     kept_numbers,
 )
 from penstock.model.retry import ATTEMPTS_LIMIT
+from penstock.model.run import check_result
 from penstock.model.time import FAR_FUTURE, SECOND
 
 ID = new_id()

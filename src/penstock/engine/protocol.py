@@ -57,24 +57,20 @@ import msgspec
 from penstock.model.errors import Refused
 from penstock.model.event import Signal
 from penstock.model.ids import JobId
-from penstock.model.job import (
+from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
+from penstock.model.queue import QueueOptions
+from penstock.model.run import (
     Answer,
-    CancelAnswer,
     Checkpoint,
     Claim,
     ClaimRequest,
-    DropAnswer,
-    Job,
     Loss,
-    NewJob,
     Note,
     Release,
-    ReplayAnswer,
     Settlement,
     StoredLine,
 )
-from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
-from penstock.model.queue import QueueOptions
 from penstock.model.schedule import Schedule
 from penstock.model.time import Instant, Span
 from penstock.model.view import (

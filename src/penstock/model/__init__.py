@@ -8,7 +8,8 @@ standard library, only msgspec (records) and cronsim (calendar arithmetic).
 | `time` | instants and spans as int64 microseconds |
 | `ids` | time-ordered job ids |
 | `names` | which names are allowed |
-| `job` | the states of a job, and the records that cross the engine seam |
+| `job` | the states of a job, and its records |
+| `run` | claims, outcomes, and what is written about a run |
 | `lifecycle` | which transitions exist: the only authority |
 | `retry` | when a failed attempt is tried again |
 | `queue` | a queue's options: limits, rates, retention |

@@ -14,7 +14,8 @@ so that its next loss is proof again. Three proven crashes end the job: dead, "c
 
 from typing import NamedTuple
 
-from penstock.model.job import JobState, LossVerdict
+from penstock.model.job import JobState
+from penstock.model.run import LossVerdict
 
 CRASH_LIMIT = 3
 LOSSES_UNTIL_SUSPECT = 2

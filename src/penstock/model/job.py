@@ -1,4 +1,4 @@
-"""The job: its states, and the records that cross the engine seam.
+"""The job: its states, and the records of it that cross the engine seam. `run` has those of its runs.
 
 Read `JobState` first: each state says who moves a job in, who moves it out, and who deletes it.
 """
@@ -22,8 +22,6 @@ MESSAGE_LIMIT = 4 << 10
 PARENTS_LIMIT = 1_000
 FIRST_KEPT, LAST_KEPT = 5, 20
 """Of a job's failures the first 5 and the last 20 are kept: how it began, and how it is now."""
-LOG_LINES_KEPT = 1_000
-"""The newest log lines kept of one job."""
 
 Fence: TypeAlias = int
 """Grows with every claim, unique per run, below 2**53. Every write about a run carries it."""
@@ -173,183 +171,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str | None = None
 
 
-class ClaimedJob(msgspec.Struct):
-    """What a worker needs to run a job."""
-
-    id: JobId
-    fence: Fence
-    seq: int
-    task: str
-    queue: str
-    priority: int
-    attempt: int
-    max_attempts: int
-    codec: int
-    body: bytes
-    headers: bytes | None
-    key: str | None
-    timeout: Span | None
-    retry: Retry | None
-    created_at: Instant
-    ready_at: Instant
-    crashes: int
-    suspect: bool
-    limited: bool
-    """Its queue has a limit, a rate or fairness: never held in a buffer."""
-    on_dead: str | None
-    schedule: str | None
-
-
-class Want(msgspec.Struct, frozen=True):
-    """One queue a claim looks at, and the most it may take from it (None: no bound of its own)."""
-
-    queue: str
-    most: int | None = None
-
-
-class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim. `(claimant, number)` names it: a repeat of the number returns the same jobs."""
-
-    member: bytes
-    claimant: bytes
-    number: int
-    """1, 2, 3, ...: one in flight at a time."""
-    wants: tuple[Want, ...]
-    most: int
-    suspects: int = 0
-    """How many suspects may be among them (embedded workers: none)."""
-    ids: tuple[JobId, ...] | None = None
-    """Only these jobs, if they are ready (delivery by a broker)."""
-
-
-class Claim(msgspec.Struct):
-    """The answer to a claim."""
-
-    jobs: list[ClaimedJob]
-    """In the order in which they should start."""
-    wait: Span | None = None
-    """Fewer than asked: the earliest moment, from now, at which time alone may make more claimable
-    (a due job, a rate that opens; 0: at once). None: only a signal can."""
-
-
-class Then(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens in the same step as an outcome, if and only if that is applied."""
-
-    jobs: tuple[NewJob, ...] = ()
-    schedule: str | None = None
-    """A schedule whose next time is set ..."""
-    schedule_in: Span = 0
-    """... to this long from now."""
-
-
-class Completed(msgspec.Struct, frozen=True, kw_only=True, tag="completed"):
-    """The function returned."""
-
-    result: bytes | None = None
-
-
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
-    """The attempt failed: tried again after `retry_in`, or dead (None)."""
-
-    failure: Failure
-    retry_in: Span | None = None
-
-
-class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
-    """The function stopped because cancel was asked: cancelled."""
-
-
-Outcome: TypeAlias = Completed | Failed | Stopped
-
-
-class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """One outcome, under the fence of the run that it ends."""
-
-    id: JobId
-    fence: Fence
-    outcome: Outcome
-    ran: Span = 0
-    """How long it ran; the engine dates the start back from its own now."""
-    then: Then | None = None
-
-
-class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """Give a job back without using an attempt: to its place (None) or after a delay."""
-
-    id: JobId
-    fence: Fence
-    delay: Span | None = None
-
-
-LossVerdict = Literal["suspect", "crash"]
-
-
-class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that had really started in a dead claimant: one of several (suspect), or the proven
-    cause (crash)."""
-
-    id: JobId
-    fence: Fence
-    verdict: LossVerdict
-    message: str = ""
-
-
-class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """The run began now. Written for suspects before they run, for others when convenient."""
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress"):
-    """The latest progress, replacing the former."""
-
-    value: bytes
-
-
-class LogLine(msgspec.Struct, frozen=True, kw_only=True, tag="log"):
-    """One line. `number` grows within a run, so that a repeated write adds nothing."""
-
-    number: int
-    level: str
-    message: str
-
-
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoint"):
-    """The value of a durable step; the first write of a name stays, over attempts too."""
-
-    name: str
-    value: bytes
-
-
-Entry: TypeAlias = Started | Progress | LogLine | Checkpoint
-
-
-class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """Something written about a run while it runs."""
-
-    id: JobId
-    fence: Fence
-    entry: Entry
-
-
-class StoredLine(msgspec.Struct, frozen=True):
-    """A log line as it is kept."""
-
-    fence: Fence
-    number: int
-    at: Instant
-    level: str
-    message: str
-
-
-class Answer(StrEnum):
-    """What a fenced write or a command about one job came to."""
-
-    APPLIED = "applied"
-    ALREADY = "already"
-    """A repeat of a call that was applied before; changes nothing."""
-    STALE = "stale"
-    """Another run has the job, or nobody: changes nothing."""
-
-
 class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
     """It had not started, or was cancelled before: it never starts."""
@@ -417,16 +238,6 @@ def check_parents(job: NewJob) -> None:
         raise BadInput("a job cannot wait for itself")
     for parent in job.after:
         check_id(parent)
-
-
-def check_result(result: bytes | None) -> bytes | None:
-    """The same bytes, or `PayloadTooLarge`."""
-    if result is not None and len(result) > PAYLOAD_LIMIT:
-        raise PayloadTooLarge(
-            f"the result takes {len(result):,} bytes; the limit is {PAYLOAD_LIMIT:,}: "
-            "store the data elsewhere and return a reference"
-        )
-    return result
 
 
 def clip_failure(failure: Failure) -> Failure:

@@ -67,6 +67,3 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         if failed >= self.attempts or names.intersection(self.give_up):
             return False
         return not self.on or bool(names.intersection(self.on))
-
-
-DEFAULT_RETRY = Retry()

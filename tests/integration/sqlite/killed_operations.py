@@ -4,19 +4,10 @@ its engine do everything that may hang on one call."""
 import msgspec
 
 from penstock.engine.protocol import Engine, Pruned, Reclaimed
-from penstock.model.job import (
-    Answer,
-    DropAnswer,
-    Failed,
-    LogLine,
-    Loss,
-    LossVerdict,
-    Release,
-    Stopped,
-    Then,
-)
+from penstock.model.job import DropAnswer
 from penstock.model.member import ClaimantBeat
 from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.run import Answer, Failed, LogLine, Loss, LossVerdict, Release, Stopped, Then
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import DAY, SECOND
 from penstock.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)

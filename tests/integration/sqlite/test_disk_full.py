@@ -7,7 +7,8 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.errors import EngineFull
-from penstock.model.job import ClaimedJob, NewJob
+from penstock.model.job import NewJob
+from penstock.model.run import ClaimedJob
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, listed, some_jobs
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import contents, file_url, is_sound, plain

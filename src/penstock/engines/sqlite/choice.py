@@ -16,9 +16,9 @@ from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.gates import Room, Rooms, next_wake
 from penstock.engines.sqlite.step import Step, marks
 from penstock.engines.sqlite.turns import Turns
-from penstock.model.job import ClaimRequest
 from penstock.model.lane import take_turns, weight_of
 from penstock.model.names import KEY_LIMIT
+from penstock.model.run import ClaimRequest
 from penstock.model.time import Instant, Span
 
 LANES_LOOKED_AT = 1_000

@@ -16,8 +16,8 @@ from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
-from penstock.model.job import Claim, ClaimedJob, ClaimRequest
 from penstock.model.retry import Retry
+from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 
 SQL = load_statements(__package__, "claim")
 

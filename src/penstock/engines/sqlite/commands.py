@@ -11,18 +11,8 @@ from penstock.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step, ch
 from penstock.model.errors import BadInput
 from penstock.model.event import member_topic
 from penstock.model.ids import JobId, show_id
-from penstock.model.job import (
-    LOG_LINES_KEPT,
-    Answer,
-    CancelAnswer,
-    Checkpoint,
-    DropAnswer,
-    LogLine,
-    Note,
-    Progress,
-    ReplayAnswer,
-    Started,
-)
+from penstock.model.job import CancelAnswer, DropAnswer, ReplayAnswer
+from penstock.model.run import LOG_LINES_KEPT, Answer, Checkpoint, LogLine, Note, Progress, Started
 
 SQL = load_statements(__package__, "commands")
 

@@ -12,7 +12,8 @@ from penstock.engines.sqlite.step import check_batch
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
-from penstock.model.job import STATES, Checkpoint, Job, StoredLine
+from penstock.model.job import STATES, Job
+from penstock.model.run import Checkpoint, StoredLine
 from penstock.model.time import MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,

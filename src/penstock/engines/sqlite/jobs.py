@@ -20,21 +20,8 @@ from penstock.engines.sqlite.store import Session
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import Refused
 from penstock.model.ids import JobId, check_id
-from penstock.model.job import (
-    LIVE,
-    Answer,
-    CancelAnswer,
-    Claim,
-    ClaimRequest,
-    DropAnswer,
-    Job,
-    Loss,
-    NewJob,
-    Note,
-    Release,
-    ReplayAnswer,
-    Settlement,
-)
+from penstock.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from penstock.model.time import Instant, Span
 
 T = TypeVar("T")

@@ -9,8 +9,9 @@ from penstock.engines.sqlite.beats import decode_info
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.step import CANCELLED, CODE, READY, Step, check_batch
 from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
-from penstock.model.job import Failure, FailureKind, Loss
+from penstock.model.job import Failure, FailureKind
 from penstock.model.member import may_sweep
+from penstock.model.run import Loss
 
 SQL = load_statements(__package__, "losses")
 

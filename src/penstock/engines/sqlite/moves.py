@@ -18,8 +18,9 @@ from penstock.engines.sqlite.step import (
     SCHEDULED,
     Step,
 )
-from penstock.model.job import FIRST_KEPT, LAST_KEPT, Failed, Failure, clip_failure
+from penstock.model.job import FIRST_KEPT, LAST_KEPT, Failure, clip_failure
 from penstock.model.queue import Keep, QueueOptions
+from penstock.model.run import Failed
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "moves")

@@ -10,9 +10,9 @@ from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step, check_batch
 from penstock.model.errors import BadInput
-from penstock.model.job import Answer, Completed, Failed, Release, Settlement, Stopped, Then, check_result
 from penstock.model.lifecycle import state_after_failure, state_after_release
 from penstock.model.queue import QueueOptions
+from penstock.model.run import Answer, Completed, Failed, Release, Settlement, Stopped, Then, check_result
 from penstock.model.time import check_span
 
 SQL = load_statements(__package__, "settle")

@@ -8,17 +8,9 @@ import pytest
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import BadInput, EngineClosed, PayloadTooLarge
 from penstock.model.ids import JobId, new_id
-from penstock.model.job import (
-    PAYLOAD_LIMIT,
-    Completed,
-    JobState,
-    Note,
-    Progress,
-    Release,
-    Settlement,
-    Then,
-)
+from penstock.model.job import PAYLOAD_LIMIT, JobState
 from penstock.model.queue import QueueOptions
+from penstock.model.run import Completed, Note, Progress, Release, Settlement, Then
 from penstock.model.time import FAR_FUTURE, MINUTE, SECOND
 from penstock.model.view import PAGE_LIMIT, JobFilter, TaskEntry
 from penstock.testing.contract.fixtures import (

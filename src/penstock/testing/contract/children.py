@@ -4,8 +4,9 @@ import pytest
 
 from penstock.engine.protocol import PROMOTE_LIMIT, Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, JobState, NewJob, ParentDied
+from penstock.model.job import JobState, NewJob, ParentDied
 from penstock.model.queue import Keep, QueueOptions
+from penstock.model.run import Answer
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, job_of, some_jobs, states_of
 

@@ -5,9 +5,10 @@ import pytest
 
 from penstock.engine.protocol import PROMOTE_LIMIT, Engine
 from penstock.model.ids import new_id
-from penstock.model.job import JobState, Loss
+from penstock.model.job import JobState
 from penstock.model.queue import Limit, QueueOptions, Rate
 from penstock.model.retry import Retry
+from penstock.model.run import Loss
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

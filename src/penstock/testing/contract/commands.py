@@ -4,9 +4,9 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from penstock.model.job import LossVerdict
 from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.retry import Retry
+from penstock.model.run import LossVerdict
 from penstock.model.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Span
 
 QUEUES = ("a", "b")

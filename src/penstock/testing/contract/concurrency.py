@@ -7,8 +7,9 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, JobState
+from penstock.model.job import JobState
 from penstock.model.queue import Limit, QueueOptions
+from penstock.model.run import Answer
 from penstock.model.view import JobFilter
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -7,7 +7,8 @@ import pytest
 from penstock.engine.protocol import Engine
 from penstock.model.errors import Refused
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, JobState, Started
+from penstock.model.job import JobState
+from penstock.model.run import Answer, Started
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from penstock.engine.protocol import Engine
-from penstock.model.job import Checkpoint, LogLine
 from penstock.model.queue import QueueOptions
+from penstock.model.run import Checkpoint, LogLine
 from penstock.model.schedule import Every, Schedule, tick_id
 from penstock.model.time import MINUTE, SECOND
 from penstock.model.view import JobFilter, TaskEntry

@@ -2,23 +2,21 @@
 
 from penstock.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from penstock.model.ids import new_id
-from penstock.model.job import (
+from penstock.model.job import CancelAnswer, DropAnswer, ReplayAnswer
+from penstock.model.queue import Keep, QueueOptions, Rate
+from penstock.model.run import (
     Answer,
-    CancelAnswer,
     Checkpoint,
     Claim,
-    DropAnswer,
     Failed,
     LogLine,
     Loss,
     Note,
     Progress,
     Release,
-    ReplayAnswer,
     Started,
     Then,
 )
-from penstock.model.queue import Keep, QueueOptions, Rate
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import SECOND
 from penstock.testing.contract.cut import Cut, Stage, scenario

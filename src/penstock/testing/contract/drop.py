@@ -4,7 +4,8 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Checkpoint, DropAnswer, JobState, LogLine
+from penstock.model.job import DropAnswer, JobState
+from penstock.model.run import Checkpoint, LogLine
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, snapshot, some_jobs, states_of
 

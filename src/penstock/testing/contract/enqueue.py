@@ -6,9 +6,10 @@ import pytest
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import BadInput, UnknownParent
 from penstock.model.ids import new_id
-from penstock.model.job import PAYLOAD_LIMIT, Checkpoint, JobState, LogLine
+from penstock.model.job import PAYLOAD_LIMIT, JobState
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.retry import Retry
+from penstock.model.run import Checkpoint, LogLine
 from penstock.model.time import FAR_FUTURE, SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -11,7 +11,9 @@ import pytest
 from penstock.engine.protocol import BATCH_LIMIT, Engine, Settled
 from penstock.engine.registry import connect as open_engine
 from penstock.model.ids import JobId, new_id
-from penstock.model.job import (
+from penstock.model.job import Failure, Fence, Job, JobState, NewJob
+from penstock.model.member import BEAT, LEASE, BeatReply, ClaimantBeat, MemberInfo
+from penstock.model.run import (
     Answer,
     Claim,
     ClaimedJob,
@@ -19,11 +21,6 @@ from penstock.model.job import (
     Completed,
     Entry,
     Failed,
-    Failure,
-    Fence,
-    Job,
-    JobState,
-    NewJob,
     Note,
     Outcome,
     Release,
@@ -32,7 +29,6 @@ from penstock.model.job import (
     Then,
     Want,
 )
-from penstock.model.member import BEAT, LEASE, BeatReply, ClaimantBeat, MemberInfo
 from penstock.model.time import SECOND, Instant, Span
 from penstock.model.view import JobFilter
 

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.engine.protocol import Engine
-from penstock.model.job import ClaimedJob, JobState, Loss
+from penstock.model.job import JobState
 from penstock.model.queue import Limit, QueueOptions
+from penstock.model.run import ClaimedJob, Loss
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -8,8 +8,9 @@ import pytest
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import BadInput
 from penstock.model.ids import new_id
-from penstock.model.job import FIRST_KEPT, LAST_KEPT, JobState, Loss, NewJob
+from penstock.model.job import FIRST_KEPT, LAST_KEPT, JobState, NewJob
 from penstock.model.queue import QueueOptions
+from penstock.model.run import Loss
 from penstock.model.time import SECOND
 from penstock.model.view import SCAN_LIMIT, JobFilter
 from penstock.testing.contract.fixtures import (

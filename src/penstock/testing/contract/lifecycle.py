@@ -7,8 +7,9 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import ClaimedJob, JobState, Loss, Started
+from penstock.model.job import JobState
 from penstock.model.lifecycle import allowed
+from penstock.model.run import ClaimedJob, Loss, Started
 from penstock.model.time import SECOND
 from penstock.model.view import JobFilter
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, job_of

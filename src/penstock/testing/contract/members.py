@@ -5,8 +5,9 @@ import pytest
 from penstock.engine.protocol import Engine
 from penstock.model.errors import Refused
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, JobState
+from penstock.model.job import JobState
 from penstock.model.member import BEAT, LEASE, Health, MemberInfo
+from penstock.model.run import Answer
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     START,

@@ -4,21 +4,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.model.ids import JobId, id_at
-from penstock.model.job import (
+from penstock.model.job import Failure, Fence, NewJob
+from penstock.model.member import MemberInfo
+from penstock.model.run import (
     Claim,
     ClaimRequest,
     Completed,
     Failed,
-    Failure,
-    Fence,
-    NewJob,
     Outcome,
     Settlement,
     Stopped,
     Then,
     Want,
 )
-from penstock.model.member import MemberInfo
 from penstock.model.time import SECOND, Instant
 from penstock.testing.contract.commands import THEN_PRIORITY
 

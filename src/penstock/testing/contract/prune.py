@@ -4,8 +4,9 @@ import pytest
 
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import ClaimantRetired
-from penstock.model.job import Answer, JobState
+from penstock.model.job import JobState
 from penstock.model.queue import TOMBSTONE_AGE, Keep, QueueOptions
+from penstock.model.run import Answer
 from penstock.model.time import DAY, SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -4,7 +4,8 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, JobState, Release
+from penstock.model.job import JobState
+from penstock.model.run import Answer, Release
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -4,8 +4,9 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import Checkpoint, JobState, LogLine, Loss, Progress, ReplayAnswer
+from penstock.model.job import JobState, ReplayAnswer
 from penstock.model.queue import Keep, QueueOptions
+from penstock.model.run import Checkpoint, LogLine, Loss, Progress
 from penstock.model.time import SECOND
 from penstock.model.view import JobFilter
 from penstock.testing.contract.fixtures import (

@@ -5,7 +5,8 @@ import pytest
 from penstock.engine.protocol import Engine
 from penstock.model.errors import ClaimantRetired
 from penstock.model.ids import new_id
-from penstock.model.job import Answer, ClaimedJob, JobState, Loss, LossVerdict
+from penstock.model.job import JobState
+from penstock.model.run import Answer, ClaimedJob, Loss, LossVerdict
 from penstock.testing.contract.fixtures import (
     Claimant,
     Clock,

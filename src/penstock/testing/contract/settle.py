@@ -6,23 +6,10 @@ import pytest
 from penstock.engine.protocol import Engine
 from penstock.model.errors import PayloadTooLarge
 from penstock.model.ids import new_id
-from penstock.model.job import (
-    MESSAGE_LIMIT,
-    PAYLOAD_LIMIT,
-    TRACEBACK_LIMIT,
-    Answer,
-    Checkpoint,
-    Completed,
-    Failed,
-    Failure,
-    JobState,
-    LogLine,
-    Settlement,
-    Started,
-    Stopped,
-)
+from penstock.model.job import MESSAGE_LIMIT, PAYLOAD_LIMIT, TRACEBACK_LIMIT, Failure, JobState
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.retry import Retry
+from penstock.model.run import Answer, Checkpoint, Completed, Failed, LogLine, Settlement, Started, Stopped
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,

@@ -4,12 +4,8 @@ import msgspec
 
 from penstock.engine.protocol import Engine
 from penstock.model.errors import ClaimantRetired
-from penstock.model.job import (
-    Answer,
-    Failed,
-    JobState,
-    Then,
-)
+from penstock.model.job import JobState
+from penstock.model.run import Answer, Failed, Then
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (

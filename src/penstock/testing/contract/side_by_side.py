@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine
 from penstock.engine.registry import connect
 from penstock.model.errors import ClaimantRetired, MemberGone, PenstockError, Refused
 from penstock.model.ids import JobId
-from penstock.model.job import Claim, ClaimRequest
 from penstock.model.member import ClaimantBeat
+from penstock.model.run import Claim, ClaimRequest
 from penstock.model.time import DAY, MINUTE, Instant
 from penstock.testing.contract.players import Child, Script
 from penstock.testing.contract.reference import Reference, View, differences

@@ -8,8 +8,8 @@ import pytest
 from penstock.engine.protocol import Engine, Subscription
 from penstock.model.event import ANY_TOPIC, Signal, member_topic, ready_topic
 from penstock.model.ids import new_id
-from penstock.model.job import ClaimedJob
 from penstock.model.queue import QueueOptions
+from penstock.model.run import ClaimedJob
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, Connect, a_claimant, a_job
 

@@ -22,18 +22,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock.model.job import (
-    JobState,
-    Loss,
-    LossVerdict,
-    NewJob,
-    Note,
-    Progress,
-    Release,
-    Started,
-)
+from penstock.model.job import JobState, NewJob
 from penstock.model.member import BEAT
 from penstock.model.queue import QueueOptions
+from penstock.model.run import Loss, LossVerdict, Note, Progress, Release, Started
 from penstock.model.time import Span
 from penstock.testing.contract.commands import (
     QUEUES,

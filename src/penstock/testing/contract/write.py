@@ -4,11 +4,11 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import (
+from penstock.model.job import JobState
+from penstock.model.run import (
     LOG_LINES_KEPT,
     Answer,
     Checkpoint,
-    JobState,
     LogLine,
     Note,
     Progress,

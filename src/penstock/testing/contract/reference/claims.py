@@ -1,7 +1,8 @@
 """Whether an answer to a claim is legal."""
 
 from penstock.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from penstock.model.job import Claim, ClaimedJob, ClaimRequest, JobState
+from penstock.model.job import JobState
+from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 from penstock.model.time import HOUR, Instant
 from penstock.testing.contract.reference.gates import gates_for, openings, room_for
 from penstock.testing.contract.reference.records import ClaimantRecord, JobRecord

@@ -6,25 +6,10 @@ import msgspec
 
 from penstock.model.errors import UnknownParent
 from penstock.model.ids import JobId
-from penstock.model.job import (
-    FINAL,
-    Answer,
-    CancelAnswer,
-    Completed,
-    DropAnswer,
-    Failed,
-    JobState,
-    NewJob,
-    Note,
-    Progress,
-    Release,
-    ReplayAnswer,
-    Settlement,
-    Started,
-    clip_failure,
-)
+from penstock.model.job import FINAL, CancelAnswer, DropAnswer, JobState, NewJob, ReplayAnswer, clip_failure
 from penstock.model.lifecycle import state_after_failure
 from penstock.model.queue import TOMBSTONE_AGE, Keep
+from penstock.model.run import Answer, Completed, Failed, Note, Progress, Release, Settlement, Started
 from penstock.model.time import Instant, Span, span_of
 from penstock.testing.contract.reference.claims import promote_due
 from penstock.testing.contract.reference.records import UNSAID, JobRecord

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
-from penstock.model.job import Fence, JobState, Loss
+from penstock.model.job import Fence, JobState
 from penstock.model.member import (
     Ask,
     ClaimantBeat,
@@ -14,6 +14,7 @@ from penstock.model.member import (
     may_sweep,
     steady_after_beat,
 )
+from penstock.model.run import Loss
 from penstock.model.time import Instant
 from penstock.testing.contract.reference.records import UNSAID, ClaimantRecord, JobRecord, MemberRecord
 from penstock.testing.contract.reference.store import Seen, Store

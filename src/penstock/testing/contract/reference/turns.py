@@ -6,8 +6,9 @@ shrinks. So a queue or lane may be passed over exactly when it has nothing to gi
 
 from collections.abc import Sequence
 
-from penstock.model.job import ClaimRequest, JobState
+from penstock.model.job import JobState
 from penstock.model.lane import turn_order, weight_of
+from penstock.model.run import ClaimRequest
 from penstock.model.time import Instant
 from penstock.testing.contract.reference.gates import log_start, room_for
 from penstock.testing.contract.reference.records import ClaimantRecord, JobRecord, Position
