@@ -216,6 +216,8 @@ class Jobs(Protocol):
           Cancel was asked: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
           0). Else dead.
         - `Stopped`: cancelled, no attempt used.
+        - `Crashed`: as `retire` with the verdict "crash" does for this one run: `after_claimant_lost`
+          decides, no attempt is used, a failure of kind "crash" is appended, the `seq` is kept.
         - `then`: only with `APPLIED`: its jobs (without `after`, else `BadInput`) are enqueued (an
           existing id is passed over), its schedule's `next_at` is set if that schedule exists.
 

@@ -6,12 +6,24 @@
     |   +-- PayloadTooLarge           arguments or result over the limit
     |   +-- UnknownParent             `after=` names a job that does not exist
     |   +-- UnknownQueue              an operator named a queue that does not exist
+    |   +-- UnknownTask               no task of this name is known here or to any worker
+    |   +-- UnknownJob                no job with this id, or it is no longer kept
+    |   +-- BadArguments              the arguments do not fit the task's signature
+    |   +-- BadPayload                the stored arguments cannot be read, or do not fit the function
+    |   +-- Unencodable               a value has no JSON form
     +-- Refused                       the engine's state forbids it; nothing was changed
     |   +-- IllegalTransition         the state machine has no such step
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
     |   +-- ClaimOutOfOrder           an older claim number than one already answered
     |   +-- MemberGone                beat first: the engine does not know this member
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
+    |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
+    |   +-- NoCurrentJob              `current_job()` outside of a running job
+    +-- NoResult                      a job ended, or has not ended, without a result to give
+    |   +-- JobFailed                 it is dead; carries its last failure and the remote traceback
+    |   +-- JobCancelled              it was cancelled
+    |   +-- ResultTimeout (TimeoutError)  it has not ended in the time given
+    |   +-- ResultGone                it completed, and its queue does not keep results
     +-- EngineError                   the engine could not do it
         +-- EngineUnavailable         out of reach or locked; trying again may help
         |   +-- EngineFull            no space left; trying again helps once there is
@@ -24,6 +36,11 @@
 A message says what was wrong and what to do next. A caller that repeats a call after
 `EngineUnavailable` is safe: every method of the engine contract answers a repeat.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.model.job import Failure
 
 
 class PenstockError(Exception):
@@ -50,6 +67,26 @@ class UnknownQueue(BadInput):
     """An operator named a queue that does not exist."""
 
 
+class UnknownTask(BadInput):
+    """No task of this name is known here or to any worker."""
+
+
+class UnknownJob(BadInput):
+    """No job with this id: never enqueued here, dropped, or no longer kept."""
+
+
+class BadArguments(BadInput):
+    """The arguments do not fit the task's signature."""
+
+
+class BadPayload(BadInput):
+    """The stored arguments cannot be read, or do not fit the function that is to run."""
+
+
+class Unencodable(BadInput):
+    """A value has no JSON form, or would come back as something else."""
+
+
 class Refused(PenstockError):
     """The engine's state forbids it. Nothing was changed."""
 
@@ -72,6 +109,38 @@ class MemberGone(Refused):
 
 class SingleProcess(Refused):
     """An in-memory engine lives in one process only."""
+
+
+class SyncInLoop(Refused):
+    """A call that blocks was made inside a running event loop. The message names its async form."""
+
+
+class NoCurrentJob(Refused):
+    """`current_job()` was called where no job runs."""
+
+
+class NoResult(PenstockError):
+    """There is no result to give."""
+
+
+class JobFailed(NoResult):
+    """The job is dead. `failure` is its last failure; the message ends with the remote traceback."""
+
+    def __init__(self, message: str, failure: "Failure | None" = None) -> None:
+        super().__init__(message)
+        self.failure = failure
+
+
+class JobCancelled(NoResult):
+    """The job was cancelled."""
+
+
+class ResultTimeout(NoResult, TimeoutError):
+    """The job has not ended in the time given. It goes on."""
+
+
+class ResultGone(NoResult):
+    """The job completed, but its queue keeps no results."""
 
 
 class EngineError(PenstockError):

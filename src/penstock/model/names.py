@@ -51,3 +51,8 @@ def _check(pattern: re.Pattern[str], name: str, what: str, rule: str) -> str:
     if not isinstance(name, str) or not pattern.fullmatch(name):
         raise BadInput(f"{name!r} is not a {what}: {rule}")
     return name
+
+
+def qualified_name(of: type) -> str:
+    """`OSError`, `shop.errors.Declined`: how a class is known where its code may not be."""
+    return of.__qualname__ if of.__module__ == "builtins" else f"{of.__module__}.{of.__qualname__}"

@@ -7,11 +7,12 @@ failed together do not come back together; `jitter="none"` takes the ceiling its
 
 import random
 from collections.abc import Iterable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from penstock.model.errors import BadInput
+from penstock.model.names import qualified_name
 from penstock.model.time import SECOND, Span, span_of
 
 Backoff = Literal["exponential", "fixed"]
@@ -19,12 +20,17 @@ Jitter = Literal["full", "none"]
 
 ATTEMPTS_LIMIT = 10_000
 
+if TYPE_CHECKING:
+    Error: TypeAlias = str | type[BaseException]
+else:  # as it is stored and read back: `Retry.__post_init__` puts names in the place of classes
+    Error = str
+
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long in between. `attempts` counts all tries, the first included.
 
-    `on` and `give_up` hold qualified names of exception classes and are matched along the MRO:
-    with `on`, only those are retried; those in `give_up` never are. `give_up` wins.
+    `on` and `give_up` take exception classes or their qualified names, keep the names, and are matched
+    along the MRO: with `on`, only those are retried; those in `give_up` never are. `give_up` wins.
     """
 
     attempts: int = 5
@@ -32,8 +38,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     base: float = 1.0
     cap: float = 300.0
     jitter: Jitter = "full"
-    on: tuple[str, ...] = ()
-    give_up: tuple[str, ...] = ()
+    on: tuple[Error, ...] = ()
+    give_up: tuple[Error, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.attempts <= ATTEMPTS_LIMIT:
@@ -43,6 +49,10 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         if self.jitter not in ("full", "none"):
             raise BadInput(f'jitter is "full" or "none", not {self.jitter!r}')
         span_of(self.base), span_of(self.cap)
+        for field in ("on", "give_up"):
+            errors = getattr(self, field)
+            if errors:
+                msgspec.structs.force_setattr(self, field, tuple(_name_of(error) for error in errors))
 
     def ceiling(self, failed: int) -> Span:
         """The longest wait after `failed` failed attempts (1 or more)."""
@@ -67,3 +77,11 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         if failed >= self.attempts or names.intersection(self.give_up):
             return False
         return not self.on or bool(names.intersection(self.on))
+
+
+def _name_of(error: Error) -> str:
+    if isinstance(error, str):
+        return error
+    if isinstance(error, type) and issubclass(error, BaseException):
+        return qualified_name(error)
+    raise BadInput(f"on= and give_up= take exception classes or their names, not {error!r}")

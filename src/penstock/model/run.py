@@ -104,7 +104,13 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
     """The function stopped because cancel was asked: cancelled."""
 
 
-Outcome: TypeAlias = Completed | Failed | Stopped
+class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
+    """It ran in a process of its own, and that process died: the proof of a crash."""
+
+    message: str = ""
+
+
+Outcome: TypeAlias = Completed | Failed | Stopped | Crashed
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from penstock.engines.sqlite.step import CANCELLED, CODE, READY, Step, check_bat
 from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
 from penstock.model.job import Failure, FailureKind
 from penstock.model.member import may_sweep
-from penstock.model.run import Loss
+from penstock.model.run import Loss, LossVerdict
 
 SQL = load_statements(__package__, "losses")
 
@@ -29,18 +29,28 @@ def retire(step: Step, claimant: bytes, losses: Sequence[Loss]) -> int:
     jobs = facts.running_under(step, pk)
     for job in jobs:
         loss = verdicts.get((job.id, job.fence or 0))
-        after = after_claimant_lost(
-            None if loss is None else loss.verdict,
-            suspect=bool(job.suspect),
-            losses=job.losses,
-            crashes=job.crashes,
-            cancel_asked=bool(job.cancel_asked),
-        )
-        if loss is not None:
-            kind: FailureKind = "crash" if loss.verdict == "crash" else "lost"
-            _record(step, job, kind, loss.message or "its process died")
-        _give_back(step, job, after)
+        if loss is None:
+            give_back(step, job)
+        else:
+            _blame(step, job, loss.verdict, loss.message)
     return len(jobs)
+
+
+def crash(step: Step, job: Facts, message: str) -> None:
+    """A run took the process with it in which it was alone."""
+    _blame(step, job, "crash", message)
+
+
+def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
+    after = after_claimant_lost(
+        verdict,
+        suspect=bool(job.suspect),
+        losses=job.losses,
+        crashes=job.crashes,
+        cancel_asked=bool(job.cancel_asked),
+    )
+    _record(step, job, "crash" if verdict == "crash" else "lost", message or "its process died")
+    _give_back(step, job, after)
 
 
 def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:

@@ -5,14 +5,24 @@ from collections.abc import Sequence
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import enqueue, facts, moves, ripple
+from penstock.engines.sqlite import enqueue, facts, losses, moves, ripple
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step, check_batch
 from penstock.model.errors import BadInput
 from penstock.model.lifecycle import state_after_failure, state_after_release
 from penstock.model.queue import QueueOptions
-from penstock.model.run import Answer, Completed, Failed, Release, Settlement, Stopped, Then, check_result
+from penstock.model.run import (
+    Answer,
+    Completed,
+    Crashed,
+    Failed,
+    Release,
+    Settlement,
+    Stopped,
+    Then,
+    check_result,
+)
 from penstock.model.time import check_span
 
 SQL = load_statements(__package__, "settle")
@@ -115,6 +125,9 @@ def _end(step: Step, settlement: Settlement, job: Facts) -> None:
         case Failed() as outcome:
             step.db.execute(SQL.end_attempt, (1, started_at, job.pk))
             _fail(step, job, outcome)
+        case Crashed(message=message):
+            step.db.execute(SQL.end_attempt, (0, started_at, job.pk))
+            losses.crash(step, job, message)
         case Stopped():
             step.db.execute(SQL.end_attempt, (0, started_at, job.pk))
             moves.to_final(step, job, CANCELLED)

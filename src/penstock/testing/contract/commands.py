@@ -153,7 +153,7 @@ outcomes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "run": pick,
         "stale": seldom,
-        "kind": st.sampled_from(["completed", "completed", "retried", "failed", "stopped"]),
+        "kind": st.sampled_from(["completed", "completed", "retried", "failed", "stopped", "crashed"]),
         "retry_in": st.just(0) | short,
         "ran": st.sampled_from([0, 1, SECOND]),
         "then": one_in(6, st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2), None),

@@ -10,6 +10,7 @@ from penstock.model.run import (
     Claim,
     ClaimRequest,
     Completed,
+    Crashed,
     Failed,
     Outcome,
     Settlement,
@@ -158,6 +159,8 @@ class Script:
                 return Failed(failure=failure, retry_in=said["retry_in"])
             case "failed":
                 return Failed(failure=failure)
+            case "crashed":
+                return Crashed(message="signal 11")
             case _:
                 return Stopped()
 

@@ -9,7 +9,17 @@ from penstock.model.ids import new_id
 from penstock.model.job import MESSAGE_LIMIT, PAYLOAD_LIMIT, TRACEBACK_LIMIT, Failure, JobState
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.retry import Retry
-from penstock.model.run import Answer, Checkpoint, Completed, Failed, LogLine, Settlement, Started, Stopped
+from penstock.model.run import (
+    Answer,
+    Checkpoint,
+    Completed,
+    Crashed,
+    Failed,
+    LogLine,
+    Settlement,
+    Started,
+    Stopped,
+)
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,
@@ -319,3 +329,38 @@ async def test_the_largest_result_is_kept_and_a_larger_one_refused(
     assert await snapshot(engine, clock) == before
     await claimant.complete(first, result=b"x" * PAYLOAD_LIMIT)
     assert (await job_of(engine, first.id)).result == b"x" * PAYLOAD_LIMIT
+
+
+@pytest.mark.row("A4")
+async def test_a_crash_in_a_process_of_its_own_keeps_the_place_and_the_third_is_the_end(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    new = a_job()
+    await engine.jobs.enqueue([new], now=clock.now)
+    seqs, states = set(), []
+    for crashes in (1, 2, 3):
+        clock.forward(1)
+        run = await claimant.take_one(suspects=1)
+        crash = settlement(run, Crashed(message="signal 11"))
+        assert (await claimant.settle(crash)).answers == [APPLIED]
+        assert (await claimant.settle(crash)).answers == [ALREADY]
+        job = await job_of(engine, new.id)
+        assert (job.crashes, job.attempts, job.suspect, job.failure_count) == (crashes, 0, True, crashes)
+        seqs.add(job.seq)
+        states.append(job.state)
+    assert states == [JobState.READY, JobState.READY, JobState.DEAD]
+    assert len(seqs) == 1
+    job = await job_of(engine, new.id)
+    assert {(failure.kind, failure.message) for failure in job.failures} == {("crash", "signal 11")}
+    (counts,) = await engine.inspect.counts(now=clock.now)
+    assert (counts.dead, counts.window.dead, counts.window.failed) == (1, 1, 0)
+
+
+async def test_a_crash_of_a_job_that_was_asked_to_stop_cancels_it(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    run = await claimant.take_one()
+    await engine.jobs.cancel([run.id], now=clock.now)
+    assert (await claimant.settle(settlement(run, Crashed()))).answers == [APPLIED]
+    assert await states_of(engine, [run]) == [JobState.CANCELLED]

@@ -4,12 +4,23 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.model.crash import after_claimant_lost
 from penstock.model.errors import UnknownParent
 from penstock.model.ids import JobId
 from penstock.model.job import FINAL, CancelAnswer, DropAnswer, JobState, NewJob, ReplayAnswer, clip_failure
 from penstock.model.lifecycle import state_after_failure
 from penstock.model.queue import TOMBSTONE_AGE, Keep
-from penstock.model.run import Answer, Completed, Failed, Note, Progress, Release, Settlement, Started
+from penstock.model.run import (
+    Answer,
+    Completed,
+    Crashed,
+    Failed,
+    Note,
+    Progress,
+    Release,
+    Settlement,
+    Started,
+)
 from penstock.model.time import Instant, Span, span_of
 from penstock.testing.contract.reference.claims import promote_due
 from penstock.testing.contract.reference.records import UNSAID, JobRecord
@@ -80,6 +91,8 @@ class Jobs:
                 self._complete(job, result, now)
             case Failed() as failed:
                 self._fail(job, failed, now)
+            case Crashed():
+                self._crash(job, now)
             case _:
                 self._store.end(job, JobState.CANCELLED, now)
         if settlement.then is not None:
@@ -114,6 +127,17 @@ class Jobs:
             job.due_at = now + (failed.retry_in or 0)
         else:
             self._store.end(job, state, now)
+
+    def _crash(self, job: JobRecord, now: Instant) -> None:
+        self._store.note_failure(job, "crash", now)
+        after = after_claimant_lost(
+            "crash",
+            suspect=job.suspect,
+            losses=job.losses,
+            crashes=job.crashes,
+            cancel_asked=job.cancel_asked,
+        )
+        self._store.lose(job, after, now)
 
     def write(self, notes: Sequence[Note], *, now: Instant) -> list[Answer]:
         return [self._write(note, now) for note in notes]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
+from penstock.model.crash import after_claimant_lost, after_member_lost
 from penstock.model.job import Fence, JobState
 from penstock.model.member import (
     Ask,
@@ -16,7 +16,7 @@ from penstock.model.member import (
 )
 from penstock.model.run import Loss
 from penstock.model.time import Instant
-from penstock.testing.contract.reference.records import UNSAID, ClaimantRecord, JobRecord, MemberRecord
+from penstock.testing.contract.reference.records import ClaimantRecord, JobRecord, MemberRecord
 from penstock.testing.contract.reference.store import Seen, Store
 
 
@@ -83,7 +83,7 @@ class Members:
                 crashes=job.crashes,
                 cancel_asked=job.cancel_asked,
             )
-            self._lose(job, after, now)
+            self._store.lose(job, after, now)
         record = self._store.claimants.setdefault(claimant, ClaimantRecord(b""))
         record.retired_at = now
         return len(held)
@@ -121,15 +121,7 @@ class Members:
             cancel_asked=job.cancel_asked,
         )
         self._store.note_failure(job, "crash" if after.crashes > job.crashes else "lost", now)
-        self._lose(job, after, now)
-
-    def _lose(self, job: JobRecord, after: AfterLoss, now: Instant) -> None:
-        job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
-        if after.state is JobState.READY:
-            self._store.give_back(job, now)
-        else:
-            self._store.end(job, after.state, now)
-            job.started_at = UNSAID
+        self._store.lose(job, after, now)
 
     def _forget(self, member: bytes, now: Instant) -> None:
         self._store.members.pop(member, None)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from penstock.model.crash import AfterLoss
 from penstock.model.ids import JobId
 from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState
 from penstock.model.lane import group_of
@@ -147,6 +148,15 @@ class Store:
             job.due_at = job.due_at if due_at is None else due_at
             job.ready_at = now if state is JobState.READY else job.ready_at
         job.started_at = UNSAID
+
+    def lose(self, job: JobRecord, after: AfterLoss, now: Instant) -> None:
+        """A run was lost: back to its place, or to its end."""
+        job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
+        if after.state is JobState.READY:
+            self.give_back(job, now)
+        else:
+            self.end(job, after.state, now)
+            job.started_at = UNSAID
 
     def tell_children(self, parent: JobRecord, now: Instant) -> None:
         """A parent has ended."""
