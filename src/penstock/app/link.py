@@ -1,0 +1,137 @@
+"""The way from any thread or loop to the engine.
+
+An engine belongs to the loop that opened it. A worker's loop brings its own (`adopt`), and async calls on
+that loop use it directly. Every other call, blocking or async, goes through the portal: one thread, one
+loop, one engine for the whole process, opened by the first call. After a fork the child has none of these
+(threads do not survive a fork, and connections must not be shared); it makes its own with its first call.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from penstock.app.portal import Portal
+from penstock.app.session import Session
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from penstock.model.errors import SyncInLoop
+from penstock.model.ids import new_id
+from penstock.model.job import NewJob
+
+T = TypeVar("T")
+Work = Callable[[Session], Coroutine[Any, Any, T]]
+
+IN_MEMORY = "sqlite://"
+
+
+class Link:
+    """The engine of one app, wherever it is called from."""
+
+    def __init__(self, url: str, namespace: str) -> None:
+        # Nameless memory belongs to one engine object alone; the portal and an embedded worker have one
+        # each and must meet in the same place.
+        self.url = f"{IN_MEMORY}?name={new_id().hex()}" if url == IN_MEMORY else url
+        self.namespace = namespace
+        self._start_over()
+        _links.add(self)
+
+    def _start_over(self) -> None:
+        self._lock = threading.Lock()
+        self._portal: Portal | None = None
+        self._session: Session | None = None
+        self._adopted: Session | None = None
+
+    def wait(self, name: str, work: Work[T]) -> T:
+        """Do some work and block until it is done. `name` is that of the blocking method."""
+        refuse_in_loop(name)
+        return self._submit(work).result()
+
+    async def run(self, work: Work[T]) -> T:
+        """Do some work from a running loop."""
+        if (here := self._here()) is not None:
+            return await work(here)
+        return await asyncio.wrap_future(self._submit(work))
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> "Future[list[bool]]":
+        """Hand over new jobs from any thread; merged with what others hand over now."""
+        answer: Future[list[bool]] = Future()
+        self._shared().producer.put(jobs, answer)
+        return answer
+
+    async def aenqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
+        """The same from a running loop."""
+        if (here := self._here()) is not None:
+            return await here.producer.enqueue(jobs)
+        return await asyncio.wrap_future(self.enqueue(jobs))
+
+    def adopt(self, session: Session) -> None:
+        """Use this session for calls on its loop: a worker's loop brings its own engine."""
+        self._adopted = session
+
+    def disown(self, session: Session) -> None:
+        """The opposite of `adopt`."""
+        if self._adopted is session:
+            self._adopted = None
+
+    def close(self) -> None:
+        """Let go of the engine and end the thread. The next call begins anew."""
+        refuse_in_loop("close")
+        with self._lock:
+            portal, session = self._portal, self._session
+            self._portal = self._session = None
+        if portal is not None:
+            if session is not None:
+                portal.submit(session.close).result()
+            portal.close()
+
+    def _here(self) -> Session | None:
+        adopted = self._adopted
+        return adopted if adopted is not None and adopted.loop is asyncio.get_running_loop() else None
+
+    def _submit(self, work: Work[T]) -> "Future[T]":
+        session = self._shared()
+
+        async def go() -> T:
+            await session.opened()
+            return await work(session)
+
+        return asyncio.run_coroutine_threadsafe(go(), session.loop)
+
+    def _shared(self) -> Session:
+        """The session of the portal. Nothing is waited for here: it opens with its first call."""
+        session = self._session
+        if session is None:
+            with self._lock:
+                if self._session is None:
+                    self._portal = Portal()
+                    self._session = Session(self._portal.loop, self.open_engine)
+                session = self._session
+        return session
+
+    async def open_engine(self) -> Engine:
+        """Another engine on the same place, for the running loop."""
+        return await connect(self.url, namespace=self.namespace)
+
+    def _after_fork(self) -> None:
+        self._start_over()
+
+
+def refuse_in_loop(name: str) -> None:
+    """A blocking call on an event loop's thread would stop everything on that loop."""
+    if asyncio._get_running_loop() is not None:
+        raise SyncInLoop(f"{name}() blocks, and an event loop runs in this thread: use `await a{name}(...)`")
+
+
+_links: WeakSet[Link] = WeakSet()
+
+
+def _after_fork() -> None:
+    for link in list(_links):
+        link._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

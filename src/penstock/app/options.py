@@ -1,0 +1,178 @@
+"""What a call may say, and how a call becomes a job.
+
+Precedence of every option: the call (`using`) > the task > its queue > the app.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypedDict
+from uuid import UUID
+
+import msgspec
+
+from penstock.model.errors import BadInput, PayloadTooLarge
+from penstock.model.ids import JobId, new_id, parse_id
+from penstock.model.job import NewJob, ParentDied
+from penstock.model.lane import DEFAULT_PRIORITY, check_priority
+from penstock.model.names import check_key
+from penstock.model.retry import Retry
+from penstock.model.time import LONGEST, Span, instant_of, span_of
+from penstock.task import codec
+from penstock.task.registry import Registry
+
+if TYPE_CHECKING:
+    from penstock.app.job import Job
+
+Seconds = float | timedelta
+
+
+class Using(TypedDict, total=False):
+    """The options of `using` and of enqueue by name."""
+
+    delay: Seconds
+    at: datetime
+    priority: int
+    queue: str
+    timeout: Seconds | None
+    retry: Retry
+    id: str | UUID
+    key: str | None
+    expires: Seconds
+    after: "Iterable[Job[Any]]"
+    parent_died: ParentDied
+    tags: Iterable[str]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one call, checked. None: not said."""
+
+    delay: Span = 0
+    at: int | None = None
+    priority: int | None = None
+    queue: str | None = None
+    timeout: Span | None = None
+    retry: Retry | None = None
+    id: JobId | None = None
+    key: str | None = None
+    expires: Span | None = None
+    after: tuple[JobId, ...] = ()
+    parent_died: ParentDied = "cancel"
+    headers: bytes | None = None
+
+
+NOTHING = Options()
+
+
+def read_options(registry: Registry, said: Mapping[str, Any], former: Options = NOTHING) -> Options:
+    """Options as they were written, on top of former ones; `BadInput` for what makes no sense."""
+    changes: dict[str, Any] = {}
+    for name, value in said.items():
+        read = _READ.get(name)
+        if read is None:
+            known = ", ".join(sorted(_READ))
+            raise BadInput(f"there is no option {name!r}; options are {known}")
+        changes |= read(value)
+    if "queue" in changes:
+        registry.check_queue(changes["queue"])
+    options = msgspec.structs.replace(former, **changes)
+    if options.at is not None and options.delay:
+        raise BadInput("give at= or delay=, not both")
+    return options
+
+
+def _timeout(value: Seconds | None) -> dict[str, Any]:
+    # "none" said by a call is stronger than what task and queue say, so it is a length of its own
+    return {"timeout": LONGEST if value is None else read_timeout(value)}
+
+
+def read_timeout(value: Seconds) -> Span:
+    """A timeout as a span."""
+    if (span := span_of(value)) == 0:
+        raise BadInput("a timeout must be longer than 0 s; timeout=None is none")
+    return span
+
+
+def _retry(value: Retry) -> dict[str, Any]:
+    if not isinstance(value, Retry):
+        raise BadInput(f"retry= takes a Retry(...), not {type(value).__name__}")
+    return {"retry": value}
+
+
+def _moment(value: datetime) -> dict[str, Any]:
+    if not isinstance(value, datetime):
+        raise BadInput(f"at= takes a datetime with a time zone, not {type(value).__name__}")
+    return {"at": instant_of(value)}
+
+
+def _parents(value: "Iterable[Job[Any]]") -> dict[str, Any]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise BadInput("after= takes a list of jobs")
+    return {"after": tuple(parse_id(job.id) for job in value)}
+
+
+def _tags(value: Iterable[str]) -> dict[str, Any]:
+    tags = list(value)
+    if isinstance(value, str) or not all(isinstance(tag, str) for tag in tags):
+        raise BadInput("tags= takes a list of strings")
+    return {"headers": codec.encode({"tags": tags}) if tags else None}
+
+
+_READ: dict[str, Any] = {
+    "delay": lambda value: {"delay": span_of(value)},
+    "at": _moment,
+    "priority": lambda value: {"priority": check_priority(value)},
+    "queue": lambda value: {"queue": value},
+    "timeout": _timeout,
+    "retry": _retry,
+    "id": lambda value: {"id": parse_id(value)},
+    "key": lambda value: {"key": check_key(value)},
+    "expires": lambda value: {"expires": span_of(value)},
+    "after": _parents,
+    "parent_died": lambda value: {"parent_died": value},
+    "tags": _tags,
+}
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What a task says of its jobs: from its definition, or from the catalogue."""
+
+    name: str
+    queue: str
+    priority: int | None
+    timeout: Span | None
+    retry: Retry | None
+    on_dead: str | None
+
+
+def new_job(
+    registry: Registry, defaults: Defaults, options: Options, body: bytes, key: str | None, limit: int
+) -> NewJob:
+    """The job that a call asks for, all options resolved."""
+    if len(body) > limit:
+        raise PayloadTooLarge(
+            f"the arguments of {defaults.name} take {len(body):,} bytes; the limit is {limit:,}: store the "
+            "data elsewhere and pass a reference"
+        )
+    queue = options.queue or defaults.queue
+    of_queue = registry.options_of(queue)
+    retry = options.retry or defaults.retry or of_queue.retry or registry.retry
+    timeout = options.timeout or defaults.timeout or registry.timeout_of(of_queue)
+    priority = options.priority if options.priority is not None else defaults.priority
+    return NewJob(
+        id=options.id or new_id(),
+        task=defaults.name,
+        queue=queue,
+        priority=DEFAULT_PRIORITY if priority is None else priority,
+        body=body,
+        headers=options.headers,
+        key=options.key or key,
+        delay=options.delay,
+        at=options.at,
+        expires=options.expires,
+        timeout=timeout,
+        retry=options.retry,
+        attempts=retry.attempts,
+        after=options.after,
+        parent_died=options.parent_died,
+        on_dead=defaults.on_dead,
+    )

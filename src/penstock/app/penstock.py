@@ -1,0 +1,275 @@
+"""`Penstock`: one application's tasks and queues, and the way to their jobs."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from uuid import UUID
+
+from penstock.app.by_name import job_by_name
+from penstock.app.job import Job
+from penstock.app.link import Link, refuse_in_loop
+from penstock.app.options import (
+    NOTHING,
+    Defaults,
+    Options,
+    Seconds,
+    Using,
+    new_job,
+    read_options,
+    read_timeout,
+)
+from penstock.app.session import Session
+from penstock.app.task import Call, Task
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.model.errors import BadInput
+from penstock.model.ids import parse_id
+from penstock.model.job import NewJob
+from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.retry import Retry
+from penstock.model.time import span_of
+from penstock.task.definition import Definition, RunsIn
+from penstock.task.registry import Registry
+from penstock.task.settings import Settings
+
+if TYPE_CHECKING:
+    from penstock.engine.protocol import Engine
+    from penstock.worker.embedded import EmbeddedWorker
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNKS_UNDER_WAY = 2
+"""Of a long `enqueue_many`: one is encoded while the other goes to disk."""
+
+
+class Penstock:
+    """One application.
+
+    `url` says where state lives: an argument, else `PENSTOCK_URL`, else `sqlite:///penstock.db`. Nothing is
+    opened before the first call that needs it."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        retry: Retry | None = None,
+        timeout: "Seconds | None" = None,
+        strict_queues: bool = False,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings or Settings.load(url=url, namespace=namespace, timeout=timeout)
+        keep = self.settings.keep_completed
+        self.registry = Registry(
+            retry=retry or self._default_retry(),
+            timeout=None if self.settings.timeout is None else span_of(self.settings.timeout),
+            default=QueueOptions(keep_completed=keep, keep_cancelled=keep, keep_dead=self.settings.keep_dead),
+            strict_queues=strict_queues,
+        )
+        self._link = Link(self.settings.url, self.settings.namespace)
+
+    def __repr__(self) -> str:
+        return f"<Penstock {self.settings.shown('url')}>"
+
+    @property
+    def url(self) -> str:
+        """Where state lives, as an engine's URL. It may hold a password: do not log it."""
+        return self._link.url
+
+    @property
+    def namespace(self) -> str:
+        return self._link.namespace
+
+    def queue(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: str | Rate | None = None,
+        per_key: Limit | None = None,
+        per_task: "Mapping[Task[..., Any] | str, Limit] | None" = None,
+        per_worker: Limit | None = None,
+        fair_by: str | None = None,
+        weights: Mapping[str, int] | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        keep_completed: Keep | None = None,
+        keep_dead: Keep | None = None,
+        keep_cancelled: Keep | None = None,
+        keep_body: bool = True,
+    ) -> None:
+        """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
+        worker of this app starts."""
+        default = self.registry.default
+        limits = {
+            task if isinstance(task, str) else task.name: limit for task, limit in (per_task or {}).items()
+        }
+        options = QueueOptions(
+            concurrency=concurrency,
+            rate=None if rate is None else Rate.parse(rate),
+            per_key=per_key,
+            per_task=limits,
+            per_worker=per_worker,
+            fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
+            weights=dict(weights or {}),
+            timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
+            retry=retry,
+            keep_completed=keep_completed or default.keep_completed,
+            keep_dead=keep_dead or default.keep_dead,
+            keep_cancelled=keep_cancelled or default.keep_cancelled,
+            keep_body=keep_body,
+        )
+        self.registry.declare(name, options)
+
+    @overload
+    def task(self, function: Callable[P, T], /) -> Task[P, T]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        key: str | None = None,
+        runs_in: RunsIn | None = None,
+    ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Register a function as a task, with or without options.
+
+        `async def` runs on the worker's loop, `def` in one of its threads; `runs_in="process"` gives CPU work
+        a process that can be stopped. `key` names the parameter by which jobs are told apart for limits and
+        fairness."""
+        if function is not None:
+            return self._register(function, options)
+        return lambda function: self._register(function, options)
+
+    def _register(self, function: Callable[P, T], options: dict[str, Any]) -> Task[P, T]:
+        if options.get("timeout") is not None:
+            options = {**options, "timeout": read_timeout(options["timeout"])}
+        if not isinstance(options.get("retry"), Retry | None):
+            raise BadInput(f"retry= takes a Retry(...), not {type(options['retry']).__name__}")
+        definition = self.registry.add(Definition(function, **options))
+        return Task(self, definition, NOTHING)
+
+    def enqueue(
+        self,
+        task: str,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[Using],
+    ) -> Job[Any]:
+        """Enqueue by a task's name, from a process that need not have its code. Defaults come from this app,
+        else from the catalogue that workers publish; without an entry there, `queue=` must be given."""
+        read = read_options(self.registry, options)
+        refuse_in_loop("enqueue")
+        new = self._link.wait("enqueue", self._by_name(task, args, kwargs or {}, read))
+        return self._put("enqueue", new, self.registry.find(task))
+
+    async def aenqueue(
+        self,
+        task: str,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[Using],
+    ) -> Job[Any]:
+        """`enqueue` for async code."""
+        read = read_options(self.registry, options)
+        new = await self._link.run(self._by_name(task, args, kwargs or {}, read))
+        return await self._aput(new, self.registry.find(task))
+
+    def _by_name(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> Any:
+        async def make(session: Session) -> NewJob:
+            return await job_by_name(session, self, task, args, kwargs, options)
+
+        return make
+
+    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
+        """Enqueue many calls in their order, in atomic chunks of 1,000."""
+        refuse_in_loop("enqueue_many")
+        jobs: list[Job[R]] = []
+        under_way: list[Future[list[bool]]] = []
+        for chunk in _chunks(calls):
+            if len(under_way) == CHUNKS_UNDER_WAY:
+                under_way.pop(0).result()
+            under_way.append(self._link.enqueue([call.job for call in chunk]))
+            jobs += [self._handle(call) for call in chunk]
+        for future in under_way:
+            future.result()
+        return jobs
+
+    async def aenqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
+        """`enqueue_many` for async code."""
+        jobs: list[Job[R]] = []
+        for chunk in _chunks(calls):
+            await self._link.aenqueue([call.job for call in chunk])
+            jobs += [self._handle(call) for call in chunk]
+        return jobs
+
+    def job(self, job_id: str | UUID) -> Job[Any]:
+        """A handle on a job by its id; nothing is asked before its first `refresh` or `result`."""
+        return Job(self._link, parse_id(job_id))
+
+    def worker(
+        self,
+        *,
+        slots: int | None = None,
+        queues: Sequence[str] | None = None,
+        shutdown_timeout: float | None = None,
+    ) -> "EmbeddedWorker":
+        """A worker inside this program: `async with app.worker(): ...`. Leaving the block drains it.
+
+        It shares the program's loop and its fate: a task that blocks the loop blocks the program, and a crash
+        takes both. Use `penstock worker` where jobs must not harm one another."""
+        from penstock.app.embedding import embed
+
+        return embed(self, slots=slots, queues=queues, shutdown_timeout=shutdown_timeout)
+
+    def close(self) -> None:
+        """Let go of the engine. The next call opens it anew."""
+        self._link.close()
+
+    async def aclose(self) -> None:
+        """`close` for async code."""
+        await asyncio.to_thread(self._link.close)
+
+    def adopt(self, engine: "Engine") -> Callable[[], None]:
+        """Use a worker's engine for calls on the loop that opened it. Returns the undoing."""
+        session = Session(asyncio.get_running_loop(), engine)
+        self._link.adopt(session)
+        return lambda: self._link.disown(session)
+
+    def _put(self, name: str, new: NewJob, definition: Definition | None) -> Job[Any]:
+        """Store one job and hand out its handle."""
+        refuse_in_loop(name)
+        self._link.enqueue((new,)).result()
+        return Job(self._link, new.id, new.task, definition)
+
+    async def _aput(self, new: NewJob, definition: Definition | None) -> Job[Any]:
+        """`_put` for async code."""
+        await self._link.aenqueue((new,))
+        return Job(self._link, new.id, new.task, definition)
+
+    def _new_job(self, defaults: Defaults, options: Options, body: bytes, key: str | None) -> NewJob:
+        """The job that a call asks for."""
+        return new_job(self.registry, defaults, options, body, key, self.settings.payload_limit)
+
+    def _handle(self, call: Call[R]) -> Job[R]:
+        return Job(self._link, call.job.id, call.job.task, call.definition)
+
+    def _default_retry(self) -> Retry:
+        settings = self.settings
+        return Retry(attempts=settings.retry_attempts, base=settings.retry_base, cap=settings.retry_cap)
+
+
+def _chunks(calls: Iterable[Call[R]]) -> Iterable[list[Call[R]]]:
+    left = iter(calls)
+    while chunk := list(islice(left, BATCH_LIMIT)):
+        if not all(isinstance(call, Call) for call in chunk):
+            raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
+        yield chunk

@@ -1,0 +1,122 @@
+"""Concurrent enqueues merge into batches, from threads and from loops.
+
+A call that finds nothing under way is sent at once. Those that come while a batch is on its way wait for
+it and then go together: one statement and one commit for all of them. Calls stay whole and in order, so
+one producer's enqueues never overtake each other. If the engine refuses a batch, its calls are sent one by
+one, and only the guilty one gets the error.
+
+If the engine does not answer, the same batch is sent again: ids make that harmless. Only when that goes on
+for too long does the caller get `EngineUnavailable`, and then it is not known whether the job was stored.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from penstock.engine.protocol import BATCH_LIMIT, Engine
+from penstock.model.errors import BadInput, EngineFull, EngineUnavailable, Refused
+from penstock.model.job import NewJob
+
+REPEAT_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+"""Waits between repeats of a batch that the engine did not answer."""
+
+
+class Answer(Protocol):
+    """A future of either kind, of this loop or of another thread."""
+
+    def done(self) -> bool: ...
+    def set_result(self, result: list[bool], /) -> object: ...
+    def set_exception(self, exception: BaseException, /) -> object: ...
+
+
+class Enqueue(NamedTuple):
+    """One call that waits for its answer."""
+
+    jobs: Sequence[NewJob]
+    answer: Answer
+
+
+class Producer:
+    """The way of new jobs to one engine."""
+
+    def __init__(self, engine: Callable[[], Awaitable[Engine]], loop: asyncio.AbstractEventLoop) -> None:
+        self._engine = engine
+        self._loop = loop
+        self._calls: deque[Enqueue] = deque()
+        self._woken = False
+        self._sending: asyncio.Task[None] | None = None
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
+        """From a task of the engine's own loop."""
+        answer: asyncio.Future[list[bool]] = self._loop.create_future()
+        self._calls.append(Enqueue(jobs, answer))
+        self._wake()
+        return await answer
+
+    def put(self, jobs: Sequence[NewJob], answer: Answer) -> None:
+        """From any thread; the answer is given on the engine's loop."""
+        self._calls.append(Enqueue(jobs, answer))
+        if not self._woken:  # a wake-up that is on its way will find this call too
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._woken = False
+        if self._sending is None:
+            self._sending = self._loop.create_task(self._send())
+
+    async def _send(self) -> None:
+        try:
+            while self._calls:
+                await self._send_together(self._next())
+        finally:
+            self._sending = None
+
+    def _next(self) -> list[Enqueue]:
+        """Calls that fit into one batch, at least one."""
+        together = [self._calls.popleft()]
+        size = len(together[0].jobs)
+        while self._calls and size + len(self._calls[0].jobs) <= BATCH_LIMIT:
+            size += len(self._calls[0].jobs)
+            together.append(self._calls.popleft())
+        return together
+
+    async def _send_together(self, calls: list[Enqueue]) -> None:
+        jobs = calls[0].jobs if len(calls) == 1 else [job for call in calls for job in call.jobs]
+        try:
+            created = await self._repeated(jobs)
+        except (BadInput, Refused) as error:
+            if len(calls) == 1:
+                _fail(calls, error)
+            else:
+                for call in calls:
+                    await self._send_together([call])
+        except asyncio.CancelledError:
+            _fail(calls, EngineUnavailable("closed while an enqueue was on its way: it may be stored or not"))
+            raise
+        except Exception as error:
+            _fail(calls, error)
+        else:
+            at = 0
+            for call in calls:
+                if not call.answer.done():  # given up by its caller
+                    call.answer.set_result(created[at : at + len(call.jobs)])
+                at += len(call.jobs)
+
+    async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
+        engine = await self._engine()
+        for wait_s in REPEAT_AFTER_S:
+            try:
+                return await engine.jobs.enqueue(jobs)
+            except EngineFull:
+                raise
+            except EngineUnavailable:
+                await asyncio.sleep(wait_s)
+        return await engine.jobs.enqueue(jobs)
+
+
+def _fail(calls: list[Enqueue], error: Exception) -> None:
+    for call in calls:
+        if not call.answer.done():
+            call.answer.set_exception(error)

@@ -1,0 +1,83 @@
+"""An engine on one loop, with what hangs on it.
+
+A session that has to open its engine does so with the first call that needs it. Calls that come meanwhile
+wait for the same opening; if it fails, they all get its error, and the next call tries again.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from penstock.app.producer import Producer
+from penstock.app.waiter import Waiter
+from penstock.engine.protocol import Engine
+from penstock.model.view import TaskEntry
+
+CATALOGUE_AGE_S = 1.0
+"""A task that is not in our copy of the catalogue is looked up again, at most this often."""
+
+OpenIt = Callable[[], Coroutine[Any, Any, Engine]]
+
+
+class Session:
+    """What the app works with on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine | OpenIt) -> None:
+        self.loop = loop
+        self.producer = Producer(self.opened, loop)
+        self._open_it = engine if callable(engine) else None
+        self._opening: asyncio.Task[Engine] | None = None
+        self._engine: Engine | None = None if callable(engine) else engine
+        self._waiter: Waiter | None = None
+        self._catalogue: dict[str, TaskEntry] = {}
+        self._read_at = float("-inf")
+
+    async def opened(self) -> Engine:
+        """The engine, opened if need be."""
+        if self._engine is None:
+            if self._opening is None:
+                assert self._open_it is not None
+                self._opening = self.loop.create_task(self._open_it())
+            opening = self._opening
+            try:
+                self._engine = await asyncio.shield(opening)
+            finally:
+                if opening.done() and self._opening is opening:
+                    self._opening = None
+        return self._engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine; only after `opened`."""
+        if self._engine is None:
+            raise RuntimeError("a session is used before it was opened")
+        return self._engine
+
+    @property
+    def waiter(self) -> Waiter:
+        """Those who wait for jobs to end; only after `opened`."""
+        if self._waiter is None:
+            self._waiter = Waiter(self.engine)
+        return self._waiter
+
+    async def entry(self, task: str) -> TaskEntry | None:
+        """What the catalogue says of a task, or None."""
+        if task not in self._catalogue and time.monotonic() - self._read_at > CATALOGUE_AGE_S:
+            await self.read_catalogue()
+        return self._catalogue.get(task)
+
+    async def read_catalogue(self) -> dict[str, TaskEntry]:
+        """All tasks that any worker has published."""
+        self._catalogue = {entry.name: entry for entry in await self.engine.tasks.list()}
+        self._read_at = time.monotonic()
+        return self._catalogue
+
+    async def close(self) -> None:
+        """Let go of the engine."""
+        if self._waiter is not None:
+            await self._waiter.close()
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._engine is not None:
+            await self._engine.close()

@@ -1,0 +1,116 @@
+"""A function that can be enqueued.
+
+`Task[P, T]` keeps the function's own types: P its parameters, T what a plain call returns. For an `async
+def` that is a coroutine; the methods that make jobs unwrap it, so that the job of `async def f() -> str` is a
+`Job[str]`. (Overloading the decorator instead does not work: a type checker cannot tell the two apart.)
+"""
+
+from collections.abc import Callable, Coroutine
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
+
+from penstock.app.job import Job
+from penstock.app.options import Defaults, Options, Using, read_options
+from penstock.model.job import NewJob
+from penstock.task.definition import Definition
+
+if TYPE_CHECKING:
+    from penstock.app.penstock import Penstock
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Call(Generic[R_co]):
+    """A call that is not yet enqueued: checked and encoded already, for `enqueue_many` and workflows."""
+
+    __slots__ = ("definition", "job")
+
+    def __init__(self, definition: Definition, job: NewJob) -> None:
+        self.definition = definition
+        self.job = job
+
+    def __repr__(self) -> str:
+        return f"<Call of {self.definition.name}>"
+
+
+class Bound(Generic[P, T_co]):
+    """A task with options for its jobs."""
+
+    def __init__(self, app: "Penstock", definition: Definition, options: Options) -> None:
+        self._app = app
+        self._definition = definition
+        self._options = options
+        self._defaults = Defaults(
+            definition.name,
+            app.registry.queue_of(definition),
+            definition.priority,
+            definition.timeout,
+            definition.retry,
+            definition.on_dead,
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """What its jobs call it."""
+        return self._definition.name
+
+    def using(self, **options: Unpack[Using]) -> "Bound[P, T_co]":
+        """The same task with options for its jobs: delay, at, priority, queue, timeout, retry, id, ..."""
+        read = read_options(self._app.registry, options, self._options)
+        return Bound(self._app, self._definition, read)
+
+    @overload
+    def enqueue(self: "Bound[P, Coroutine[Any, Any, R]]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    @overload
+    def enqueue(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue a call; returns once it is durable. In async code use `aenqueue`."""
+        return self._app._put("enqueue", self._new(args, kwargs), self._definition)
+
+    @overload
+    async def aenqueue(
+        self: "Bound[P, Coroutine[Any, Any, R]]", *args: P.args, **kwargs: P.kwargs
+    ) -> Job[R]: ...
+    @overload
+    async def aenqueue(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
+        """Enqueue a call; returns once it is durable."""
+        return await self._app._aput(self._new(args, kwargs), self._definition)
+
+    @overload
+    def call(self: "Bound[P, Coroutine[Any, Any, R]]", *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+    @overload
+    def call(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
+    def call(self, *args: Any, **kwargs: Any) -> Call[Any]:
+        """A call that is not yet enqueued, for `app.enqueue_many`."""
+        return Call(self._definition, self._new(args, kwargs))
+
+    def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
+        definition = self._definition
+        body = definition.encode(args, kwargs)
+        key = None if definition.key is None else definition.key_of(args, kwargs)
+        return self._app._new_job(self._defaults, self._options, body, key)
+
+
+class Task(Bound[P, T_co]):
+    """A registered function. A plain call just runs it."""
+
+    __wrapped__: Callable[P, T_co]
+
+    def __init__(self, app: "Penstock", definition: Definition, options: Options) -> None:
+        super().__init__(app, definition, options)
+        update_wrapper(self, definition.function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co:
+        return self.__wrapped__(*args, **kwargs)
+
+    @property
+    def definition(self) -> Definition:
+        """Its name, options and signature, as workers see them."""
+        return self._definition

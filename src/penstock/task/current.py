@@ -1,0 +1,182 @@
+"""The job that runs here and now: what running code can ask, and how it says how far it is.
+
+`current_job()` works in async tasks, in threads and in processes alike: whoever runs a job sets one
+context variable. `progress` and `log` only buffer; the worker writes them under the run's fence, at least
+once a second and before the outcome.
+"""
+
+from contextvars import ContextVar
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from penstock.model.errors import BadInput, NoCurrentJob
+from penstock.model.ids import JobId, show_id
+from penstock.model.run import ClaimedJob
+from penstock.model.time import moment_of
+from penstock.task import codec
+
+
+class Abort(StrEnum):
+    """Why running code should stop."""
+
+    CANCEL = "cancel"
+    """Somebody asked for it."""
+    TIMEOUT = "timeout"
+    """It has run longer than it may."""
+    DRAIN = "drain"
+    """The worker is going down and its deadline has come."""
+    LOST = "lease lost"
+    """The job was given to somebody else; this outcome will be refused."""
+
+
+class Aborted(Exception):
+    """Raised by a task to stop early. On a drain the job is given back without using an attempt."""
+
+    def __init__(self, reason: Abort | str = "") -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class Notes(Protocol):
+    """Where a run's progress and log lines go. Buffers only; may be called from any thread."""
+
+    def progress(self, value: bytes) -> None: ...
+
+    def log(self, level: str, message: str) -> None: ...
+
+
+class JobLog:
+    """The job's own log, kept with the job: `current_job().log.info("...")`."""
+
+    __slots__ = ("_notes",)
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    def debug(self, message: str, *args: object) -> None:
+        self._write("debug", message, args)
+
+    def info(self, message: str, *args: object) -> None:
+        self._write("info", message, args)
+
+    def warning(self, message: str, *args: object) -> None:
+        self._write("warning", message, args)
+
+    def error(self, message: str, *args: object) -> None:
+        self._write("error", message, args)
+
+    def _write(self, level: str, message: str, args: tuple[object, ...]) -> None:
+        self._notes.log(level, str(message) % args if args else str(message))
+
+
+class RunningJob:
+    """A job, seen from inside."""
+
+    __slots__ = ("_aborted", "_job", "_log", "_notes")
+
+    def __init__(self, job: ClaimedJob, notes: Notes) -> None:
+        self._job = job
+        self._notes = notes
+        self._log: JobLog | None = None
+        self._aborted: Abort | None = None
+
+    def __repr__(self) -> str:
+        return f"<RunningJob {self.task} {self.id} attempt {self.attempt}/{self.max_attempts}>"
+
+    @property
+    def id(self) -> str:
+        return show_id(self._job.id)
+
+    @property
+    def job_id(self) -> JobId:
+        """The id's 16 bytes."""
+        return self._job.id
+
+    @property
+    def task(self) -> str:
+        return self._job.task
+
+    @property
+    def queue(self) -> str:
+        return self._job.queue
+
+    @property
+    def priority(self) -> int:
+        return self._job.priority
+
+    @property
+    def key(self) -> str | None:
+        return self._job.key
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first."""
+        return self._job.attempt
+
+    @property
+    def max_attempts(self) -> int:
+        return self._job.max_attempts
+
+    @property
+    def fence(self) -> int:
+        """Grows with every run in the namespace: hand it to systems that can refuse an older one."""
+        return self._job.fence
+
+    @property
+    def created_at(self) -> datetime:
+        return moment_of(self._job.created_at)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of this job: hand it to payment providers and the like."""
+        return f"{self._job.task}:{self.id}"
+
+    @property
+    def headers(self) -> dict[str, Any]:
+        """What travelled with the job: tags, trace context, origin."""
+        headers: dict[str, Any] = {} if self._job.headers is None else msgspec.json.decode(self._job.headers)
+        return headers
+
+    @property
+    def log(self) -> JobLog:
+        """Lines that are kept with the job."""
+        if self._log is None:
+            self._log = JobLog(self._notes)
+        return self._log
+
+    @property
+    def aborted(self) -> Abort | None:
+        """None while all is well, else the reason to stop."""
+        return self._aborted
+
+    def abort(self, reason: Abort) -> None:
+        """Ask the running code to stop. The first reason stays."""
+        if self._aborted is None:
+            self._aborted = reason
+
+    def check(self) -> None:
+        """Raise `Aborted` if this job should stop."""
+        if self._aborted is not None:
+            raise Aborted(self._aborted)
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """How far it is. Only the latest is kept."""
+        for number in (done, total):
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
+                raise BadInput(f"progress is given in numbers, not {type(number).__name__}")
+        self._notes.progress(codec.encode({"done": done, "total": total, "message": message}))
+
+
+CURRENT: ContextVar[RunningJob] = ContextVar("penstock_current_job")
+"""Set by whoever runs a job, around the call of its function."""
+
+
+def current_job() -> RunningJob:
+    """The job that runs here, or `NoCurrentJob`."""
+    job = CURRENT.get(None)
+    if job is None:
+        raise NoCurrentJob("no job runs here: current_job() works inside a task that a worker runs")
+    return job

@@ -1,0 +1,44 @@
+"""Exceptions as records: what is kept of a failed attempt, and what the retry policy asks about it."""
+
+import traceback
+from types import TracebackType
+
+from penstock.model.job import Failure, FailureKind
+from penstock.model.names import qualified_name
+
+
+def failure_of(error: BaseException, kind: FailureKind = "error") -> Failure:
+    """The record of an exception. Frames of Penstock itself, above the task's own code, are left out."""
+    return Failure(
+        kind=kind,
+        error=qualified_name(type(error)),
+        message=_message(error),
+        traceback=_traceback(error),
+    )
+
+
+def lineage(error: BaseException) -> list[str]:
+    """The names of an exception's classes, from its own up to the root."""
+    return [qualified_name(cls) for cls in type(error).__mro__ if issubclass(cls, BaseException)]
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<its message cannot be shown: {type(broken).__name__}>"
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        own = _without_our_frames(error.__traceback__)
+        return "".join(traceback.format_exception(type(error), error, own))
+    except Exception as broken:  # an exception whose parts misbehave must not hide that there was one
+        return f"{qualified_name(type(error))}: <its traceback cannot be shown: {type(broken).__name__}>\n"
+
+
+def _without_our_frames(frames: TracebackType | None) -> TracebackType | None:
+    found = frames
+    while found is not None and found.tb_frame.f_globals.get("__name__", "").startswith("penstock."):
+        found = found.tb_next
+    return found if found is not None else frames

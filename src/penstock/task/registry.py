@@ -1,0 +1,100 @@
+"""The tasks and queues of one app."""
+
+from difflib import get_close_matches
+
+from penstock.model.errors import BadInput
+from penstock.model.names import check_queue
+from penstock.model.queue import QueueOptions
+from penstock.model.retry import Retry
+from penstock.model.time import Span, span_of
+from penstock.task.definition import Definition
+
+DEFAULT_QUEUE = "default"
+
+
+class Registry:
+    """What an app declares, by name."""
+
+    def __init__(
+        self,
+        *,
+        retry: Retry | None = None,
+        timeout: Span | None = None,
+        default: QueueOptions | None = None,
+        strict_queues: bool = False,
+    ) -> None:
+        self.retry = retry or Retry()
+        """The app's default, for tasks and queues that say nothing."""
+        self.timeout = timeout
+        self.default = default or QueueOptions()
+        """The options of a queue that was not declared."""
+        self.strict_queues = strict_queues
+        """Only declared queues may be used."""
+        self.default_queue = DEFAULT_QUEUE
+        self.queues: dict[str, QueueOptions] = {}
+        self._definitions: dict[str, Definition] = {}
+
+    def add(self, definition: Definition) -> Definition:
+        """Register a task. Two functions with one name are refused: jobs would go to the wrong one."""
+        known = self._definitions.get(definition.name)
+        if known is not None and not _same_code(known, definition):
+            raise BadInput(
+                f"there are two tasks named {definition.name!r}: give one of them another name by "
+                "@app.task(name=...)"
+            )
+        if definition.queue is not None:
+            self.check_queue(definition.queue)
+        self._definitions[definition.name] = definition
+        return definition
+
+    def declare(self, name: str, options: QueueOptions) -> None:
+        """A queue with its options; twice is refused unless both say the same."""
+        if self.queues.get(check_queue(name), options) != options:
+            raise BadInput(f"the queue {name!r} was declared before with other options")
+        self.queues[name] = options
+
+    def check_queue(self, name: str) -> str:
+        """The same name, or `BadInput`."""
+        if self.strict_queues and name not in self.queues:
+            declared = ", ".join(sorted(self.queues)) or "none"
+            raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
+        return check_queue(name)
+
+    def find(self, name: str) -> Definition | None:
+        """A task by its name, or None."""
+        return self._definitions.get(name)
+
+    def definitions(self) -> list[Definition]:
+        """All tasks, by name."""
+        return [self._definitions[name] for name in sorted(self._definitions)]
+
+    def options_of(self, queue: str) -> QueueOptions:
+        """The options of a queue, declared or not."""
+        return self.queues.get(queue, self.default)
+
+    def timeout_of(self, options: QueueOptions) -> Span | None:
+        """What a queue's jobs get when neither call nor task says anything."""
+        return self.timeout if options.timeout is None else span_of(options.timeout)
+
+    def queue_of(self, definition: Definition) -> str:
+        """Where a task's jobs go unless the call says otherwise."""
+        return definition.queue or self.default_queue
+
+    def queue_names(self) -> tuple[str, ...]:
+        """Every queue that this app declares or that its tasks use, the default one included."""
+        used = {self.queue_of(definition) for definition in self._definitions.values()}
+        return tuple(sorted({*self.queues, *used, self.default_queue}))
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint for a name that is not known: the nearest one, or nothing."""
+    matches = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _same_code(one: Definition, other: Definition) -> bool:
+    """A module that is imported twice (as __main__ and by its name, or reloaded) is no conflict."""
+    first, second = one.function, other.function
+    return getattr(first, "__qualname__", first) == getattr(second, "__qualname__", second) and getattr(
+        getattr(first, "__code__", None), "co_filename", None
+    ) == getattr(getattr(second, "__code__", None), "co_filename", None)

@@ -1,0 +1,67 @@
+"""Types of tasks, jobs and calls (row A13)."""
+
+from datetime import timedelta
+from typing import assert_type
+
+from penstock import Bound, Call, Job, Penstock, Retry, Task
+
+app = Penstock("sqlite://")
+
+
+@app.task
+async def ping() -> None: ...
+
+
+@app.task
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+@app.task(queue="email", priority=0, timeout=30, key="to", retry=Retry(attempts=5, on=(OSError,)))
+async def send(to: str, subject: str) -> str:
+    return to + subject
+
+
+async def right() -> None:
+    assert_type(add(1, 2), int)
+    assert_type(await send("a", "b"), str)
+    assert_type(add.enqueue(1), Job[int])
+    assert_type(add.enqueue(1).result(), int)
+    assert_type(send.enqueue("a", subject="b"), Job[str])
+    assert_type(await send.aenqueue("a", "b"), Job[str])
+    assert_type(await (await send.aenqueue("a", "b")).aresult(timeout=3), str)
+    assert_type(ping.enqueue(), Job[None])
+    assert_type(send.call("a", "b"), Call[str])
+    assert_type(app.enqueue_many(send.call(to, "b") for to in "xyz"), list[Job[str]])
+    assert_type(await app.aenqueue_many([add.call(1)]), list[Job[int]])
+    assert_type(send.using(delay=5, priority=1).enqueue("a", "b"), Job[str])
+    assert_type(add.using(delay=timedelta(minutes=1)).call(1), Call[int])
+    bound: Bound[[int], int] = add.using(delay=1)
+    del bound
+
+
+def covariant(job: Job[object], call: Call[object]) -> None: ...
+
+
+def accepts() -> None:
+    covariant(add.enqueue(1), send.call("a", "b"))
+
+
+def wrong() -> None:
+    add("1")  # type: ignore[arg-type]
+    add.enqueue("1")  # type: ignore[arg-type]
+    add.enqueue()  # type: ignore[call-arg]
+    add.enqueue(1, c=2)  # type: ignore[call-arg]
+    send.enqueue("a")  # type: ignore[call-overload]
+    send.call(1, "b")  # type: ignore[call-overload]
+    add.using(dealy=5)  # type: ignore[call-arg]
+    add.using(delay="5")  # type: ignore[arg-type]
+    text: str = add.enqueue(1).result()  # type: ignore[assignment]
+    app.enqueue_many([add(1)])  # type: ignore[arg-type]
+    app.task(runs_in="moon")  # type: ignore[call-overload]
+    del text
+
+
+def registered() -> None:
+    task: Task[[int], int] = app.task(lambda n: n + 1)
+    assert_type(task.enqueue(1), Job[int])
