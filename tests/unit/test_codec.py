@@ -76,7 +76,8 @@ def everything(
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 VALUES = (
     NOW, date(2026, 3, 1), timedelta(seconds=90), Order(uuid4(), Decimal("1.10"), NOW), Point(3), Colour.RED,
-    b"\x00\xff", [Point(1), Point(2)], {"a": Decimal("2.5")}, (1, "a"), None, Model("m"), {"k": [1, "two", None]},
+    b"\x00\xff", [Point(1), Point(2)], {"a": Decimal("2.5")}, (1, "a"), None, Model("m"),
+    {"k": [1, "two", None]},
 )  # fmt: skip
 
 

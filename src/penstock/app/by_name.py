@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.options import Defaults, Options
+from penstock.app.options import Defaults, Options, check_size, resolve
 from penstock.app.session import Session
 from penstock.model.errors import BadArguments, UnknownTask
+from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.model.names import KEY_LIMIT, check_key, check_task
 from penstock.model.view import TaskEntry
@@ -48,7 +49,9 @@ async def job_by_name(
         key = _check_arguments(entry, args, kwargs)
         body = codec.encode((args, kwargs))
     defaults = Defaults(task, entry.queue, entry.priority, entry.timeout, entry.retry, entry.on_dead)
-    return app._new_job(defaults, options, body, key)
+    check_size(task, body, app.settings.payload_limit)
+    fields = resolve(app.registry, defaults, options)
+    return NewJob(id=options.id or new_id(), body=body, key=options.key or key, **fields)
 
 
 async def _unknown(session: Session, app: "Penstock", task: str, options: Options) -> TaskEntry:

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from penstock.model.errors import BadInput, PayloadTooLarge
-from penstock.model.ids import JobId, new_id, parse_id
+from penstock.model.ids import JobId, parse_id
 from penstock.model.job import NewJob, ParentDied
 from penstock.model.lane import DEFAULT_PRIORITY, check_priority
 from penstock.model.names import check_key
@@ -144,35 +144,37 @@ class Defaults(msgspec.Struct, frozen=True):
     on_dead: str | None
 
 
-def new_job(
-    registry: Registry, defaults: Defaults, options: Options, body: bytes, key: str | None, limit: int
-) -> NewJob:
-    """The job that a call asks for, all options resolved."""
-    if len(body) > limit:
-        raise PayloadTooLarge(
-            f"the arguments of {defaults.name} take {len(body):,} bytes; the limit is {limit:,}: store the "
-            "data elsewhere and pass a reference"
-        )
+def resolve(registry: Registry, defaults: Defaults, options: Options) -> dict[str, Any]:
+    """The fields of a job that follow from options alone; those that are as in `NewJob` are left out."""
     queue = options.queue or defaults.queue
     of_queue = registry.options_of(queue)
     retry = options.retry or defaults.retry or of_queue.retry or registry.retry
-    timeout = options.timeout or defaults.timeout or registry.timeout_of(of_queue)
     priority = options.priority if options.priority is not None else defaults.priority
-    return NewJob(
-        id=options.id or new_id(),
-        task=defaults.name,
-        queue=queue,
-        priority=DEFAULT_PRIORITY if priority is None else priority,
-        body=body,
-        headers=options.headers,
-        key=options.key or key,
-        delay=options.delay,
-        at=options.at,
-        expires=options.expires,
-        timeout=timeout,
-        retry=options.retry,
-        attempts=retry.attempts,
-        after=options.after,
-        parent_died=options.parent_died,
-        on_dead=defaults.on_dead,
-    )
+    fields = {
+        "task": defaults.name,
+        "queue": queue,
+        "priority": DEFAULT_PRIORITY if priority is None else priority,
+        "headers": options.headers,
+        "delay": options.delay,
+        "at": options.at,
+        "expires": options.expires,
+        "timeout": options.timeout or defaults.timeout or registry.timeout_of(of_queue),
+        "retry": options.retry,
+        "attempts": retry.attempts,
+        "after": options.after,
+        "parent_died": options.parent_died,
+        "on_dead": defaults.on_dead,
+    }
+    return {name: value for name, value in fields.items() if value != _USUAL.get(name)}
+
+
+_USUAL = {field.name: field.default for field in msgspec.structs.fields(NewJob)}
+
+
+def check_size(task: str, body: bytes, limit: int) -> None:
+    """Refuse arguments that are too large to be stored with a job."""
+    if len(body) > limit:
+        raise PayloadTooLarge(
+            f"the arguments of {task} take {len(body):,} bytes; the limit is {limit:,}: store the data "
+            "elsewhere and pass a reference"
+        )

@@ -12,11 +12,9 @@ from penstock.app.job import Job
 from penstock.app.link import Link, refuse_in_loop
 from penstock.app.options import (
     NOTHING,
-    Defaults,
     Options,
     Seconds,
     Using,
-    new_job,
     read_options,
     read_timeout,
 )
@@ -254,10 +252,6 @@ class Penstock:
         """`_put` for async code."""
         await self._link.aenqueue((new,))
         return Job(self._link, new.id, new.task, definition)
-
-    def _new_job(self, defaults: Defaults, options: Options, body: bytes, key: str | None) -> NewJob:
-        """The job that a call asks for."""
-        return new_job(self.registry, defaults, options, body, key, self.settings.payload_limit)
 
     def _handle(self, call: Call[R]) -> Job[R]:
         return Job(self._link, call.job.id, call.job.task, call.definition)

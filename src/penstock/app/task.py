@@ -10,7 +10,8 @@ from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from penstock.app.job import Job
-from penstock.app.options import Defaults, Options, Using, read_options
+from penstock.app.options import Defaults, Options, Using, check_size, read_options, resolve
+from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.task.definition import Definition
 
@@ -43,14 +44,8 @@ class Bound(Generic[P, T_co]):
         self._app = app
         self._definition = definition
         self._options = options
-        self._defaults = Defaults(
-            definition.name,
-            app.registry.queue_of(definition),
-            definition.priority,
-            definition.timeout,
-            definition.retry,
-            definition.on_dead,
-        )
+        self._fields: dict[str, Any] = {}
+        self._fields_version = -1
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -92,10 +87,28 @@ class Bound(Generic[P, T_co]):
         return Call(self._definition, self._new(args, kwargs))
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
+        definition, options = self._definition, self._options
+        registry = self._app.registry
+        if self._fields_version != registry.version:  # a queue may be declared after the task
+            self._fields_version = registry.version
+            self._fields = resolve(registry, self._defaults(), options)
+        body = definition.signature.encode(args, kwargs)
+        check_size(definition.name, body, self._app.settings.payload_limit)
+        key = options.key
+        if key is None and definition.key is not None:
+            key = definition.key_of(args, kwargs)
+        return NewJob(id=options.id or new_id(), body=body, key=key, **self._fields)
+
+    def _defaults(self) -> Defaults:
         definition = self._definition
-        body = definition.encode(args, kwargs)
-        key = None if definition.key is None else definition.key_of(args, kwargs)
-        return self._app._new_job(self._defaults, self._options, body, key)
+        return Defaults(
+            definition.name,
+            self._app.registry.queue_of(definition),
+            definition.priority,
+            definition.timeout,
+            definition.retry,
+            definition.on_dead,
+        )
 
 
 class Task(Bound[P, T_co]):

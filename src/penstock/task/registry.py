@@ -32,6 +32,8 @@ class Registry:
         """Only declared queues may be used."""
         self.default_queue = DEFAULT_QUEUE
         self.queues: dict[str, QueueOptions] = {}
+        self.version = 0
+        """Grows with every declaration, so that what was worked out before is worked out again."""
         self._definitions: dict[str, Definition] = {}
 
     def add(self, definition: Definition) -> Definition:
@@ -52,6 +54,7 @@ class Registry:
         if self.queues.get(check_queue(name), options) != options:
             raise BadInput(f"the queue {name!r} was declared before with other options")
         self.queues[name] = options
+        self.version += 1
 
     def check_queue(self, name: str) -> str:
         """The same name, or `BadInput`."""

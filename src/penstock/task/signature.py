@@ -65,8 +65,9 @@ class Signature:
         return wanted if codec.knows(wanted) else Any
 
     @cached_property
-    def _certain(self) -> list[type | None]:
-        return [wanted if wanted in _CERTAIN else None for wanted in map(self._types.get, self.positional)]
+    def _certain(self) -> tuple[type | None, ...]:
+        types = map(self._types.get, self.positional)
+        return tuple(wanted if wanted in _CERTAIN else None for wanted in types)
 
     def check(self) -> None:
         """Resolve every annotation now, or `BadInput`."""
@@ -90,7 +91,7 @@ class Signature:
         certain = self._certain
         if not self._only_positional or not self._least <= len(args) <= len(certain):
             return False
-        return all(type(value) is wanted for value, wanted in zip(args, certain, strict=False))
+        return tuple(map(type, args)) == certain[: len(args)]
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """(parameter, value) of every argument given."""
