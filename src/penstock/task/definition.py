@@ -1,7 +1,9 @@
 """One task with its options, as workers see it."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from penstock.model.errors import BadInput, BadPayload, Unencodable
@@ -36,7 +38,7 @@ class Definition:
     ) -> None:
         if not callable(function):
             raise BadInput(f"a task is a function, not {type(function).__name__}")
-        self.name = check_task(name or f"{function.__module__}.{function.__qualname__}")
+        self.name = check_task(name or f"{_module_of(function)}.{function.__qualname__}")
         self.function = function
         self.queue = None if queue is None else check_queue(queue)
         self.priority = None if priority is None else check_priority(priority)
@@ -91,6 +93,17 @@ class Definition:
             schema=self.signature.schema(),
             on_dead=self.on_dead,
         )
+
+
+def _module_of(function: Callable[..., Any]) -> str:
+    """The module's name as a worker will import it. A program that is run (`python shop.py`, `python -m shop`)
+    is called __main__ there and `shop` in the worker: the same task must have the same name in both."""
+    if function.__module__ != "__main__":
+        return function.__module__
+    program = sys.modules["__main__"]
+    if program.__spec__ is not None:
+        return program.__spec__.name.removesuffix(".__main__")
+    return Path(getattr(program, "__file__", None) or "__main__").stem
 
 
 def _runs_in(name: str, function: Callable[..., Any], asked: RunsIn | None, *, is_async: bool) -> RunsIn:

@@ -1,0 +1,63 @@
+"""The pages that show the table: .env.example and docs/settings.md."""
+
+from typing import Any
+
+from penstock.task.settings.setting import Setting
+from penstock.task.settings.table import Settings
+
+_EXAMPLE_HEAD = """\
+# Settings of Penstock, with their defaults. Copy to .env and change what you need.
+# Lengths of time: 30 (seconds), 500ms, 30s, 5m, 24h, 7d. Sizes: 65536, 64KiB.
+"""
+
+_PAGE_HEAD = """\
+# Settings
+
+Generated from the one table of settings in the code; `penstock config show` prints each value in force and
+where it came from.
+
+A setting has one name everywhere: `slots` in `pyproject.toml` and in code, `PENSTOCK_SLOTS` in the
+environment, an option where a command has it. Sources, strongest first:
+
+1. an argument in code, or an option of a command
+2. the environment: `PENSTOCK_SLOTS`. An empty variable counts as not set
+3. `.env`, in the working folder or on the way up to the project's `pyproject.toml`, with the same names
+4. `[tool.penstock]` in the nearest `pyproject.toml`, from the working folder upwards
+5. the default
+
+Those with a file variable may hold secrets: `PENSTOCK_TOKEN_FILE=/run/secrets/token` reads the value from a
+file. Secrets are never shown, and of a URL the password is not.
+
+Lengths of time are seconds, or a number with a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes are bytes, or
+`64KiB`, `1MiB`. A retention is an age, a number of jobs, both (`24h 1000000`), or `forever`.
+
+| setting | default | what it means | file |
+|---|---|---|---|
+"""
+
+
+def env_example() -> str:
+    """A .env with every setting at its default, commented out."""
+    return _EXAMPLE_HEAD + "".join(_example(entry) for entry in Settings.table().values())
+
+
+def settings_page() -> str:
+    """The reference for people."""
+    return _PAGE_HEAD + "".join(_row(entry) for entry in Settings.table().values())
+
+
+def _example(entry: Setting[Any]) -> str:
+    about = entry.about.replace("`", "") + _planned(entry)
+    file = f"# or, from a file:\n# {entry.file_variable}=/run/secrets/{entry.name}\n" if entry.secret else ""
+    value = f'"{entry.default}"' if " " in entry.default else entry.default
+    return f"\n# {about}\n# {entry.variable}={value}\n{file}"
+
+
+def _row(entry: Setting[Any]) -> str:
+    default = f"`{entry.default}`" if entry.default else "none"
+    file = f"`{entry.file_variable}`" if entry.file_variable else ""
+    return f"| `{entry.name}` | {default} | {entry.about}{_planned(entry)} | {file} |\n"
+
+
+def _planned(entry: Setting[Any]) -> str:
+    return " (Planned: nothing uses it yet.)" if entry.planned else ""
