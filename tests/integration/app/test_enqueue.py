@@ -54,7 +54,7 @@ def number(n: int) -> int:
 def test_enqueues_of_many_threads_merge_and_none_is_lost(app: Penstock) -> None:
     task = app.task(name="t")(number)
     threads = [
-        threading.Thread(target=lambda first=first: [task.enqueue(first + n) for n in range(50)])  # type: ignore[misc]
+        threading.Thread(target=lambda first=first: [task.enqueue(first + n) for n in range(50)])
         for first in range(0, 500, 50)
     ]
     for thread in threads:
@@ -230,7 +230,7 @@ def test_an_unknown_job_is_said_to_be_unknown(app: Penstock) -> None:
 def test_enqueue_many_takes_calls_only_and_nothing_of_a_bad_chunk(app: Penstock) -> None:
     task = app.task(name="t")(number)
     with pytest.raises(BadInput, match=r"task\.call"):
-        app.enqueue_many([task.call(1), 2])  # type: ignore[list-item]
+        app.enqueue_many([task.call(1), 2])  # type: ignore[arg-type]
     assert asyncio.run(taken(app)) == []
     assert app.enqueue_many([]) == []
     assert bodies(asyncio.run(taken(app))) == []
