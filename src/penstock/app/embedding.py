@@ -17,8 +17,8 @@ def embed(
     queues: Sequence[str] | None,
     shutdown_timeout: float | None,
 ) -> EmbeddedWorker:
-    """The worker that the app's settings and these arguments ask for. While it works, async calls of the app on
-    its loop use its engine."""
+    """The worker that the app's settings and these arguments ask for. While it works, async calls of the app
+    on its loop use its engine."""
     settings = app.settings
     config = WorkerConfig(
         url=app.url,
