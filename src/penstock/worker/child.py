@@ -1,0 +1,195 @@
+"""The program of a worker process: `penstock _child`, executed by a supervisor and by nobody else.
+
+It loads the app, opens the engine, runs one `Worker` until that is drained, and says how it went. Its life
+belongs to its supervisor: orders come by the channel, and when the supervisor is gone it is killed
+(`lifeline`), or, if its loop turns, ends at once by itself. SIGTERM and SIGINT are for the supervisor to
+interpret; a service manager that signals the whole group must not make it drain twice, in two ways.
+
+Of its own accord it ends only when it cannot go on: it says why first, so that nobody takes it for a crash
+and blames the jobs that were running.
+"""
+
+import asyncio
+import faulthandler
+import gc
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from penstock.model.errors import ClaimantRetired, EngineUnavailable, PenstockError
+from penstock.task.registry import Registry
+from penstock.worker.backoff import Backoff
+from penstock.worker.board import Board
+from penstock.worker.channel import (
+    Asked,
+    Beaten,
+    Channel,
+    Drain,
+    Drained,
+    Hello,
+    Hurry,
+    Leaving,
+    Lost,
+    Ready,
+    ToWorker,
+    Unfit,
+    encode_line,
+    hear_first,
+    runs_of,
+)
+from penstock.worker.config import WorkerConfig
+from penstock.worker.lifeline import ORPHANED
+from penstock.worker.logs import write_log
+from penstock.worker.runners.process import ProcessRunner
+from penstock.worker.spawn import inherited
+from penstock.worker.worker import Worker
+
+UNFIT = 78
+"""The exit code of a process that could not begin; what it said tells why."""
+
+log = logging.getLogger("penstock.worker")
+
+
+class App(Protocol):
+    """What a worker needs of an app."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+
+LoadApp = Callable[[str], App]
+
+
+def main(load_app: LoadApp) -> None:
+    """Run a worker process. Ends with the process."""
+    faulthandler.enable()  # a segmentation fault leaves the line of the task in the log
+    leave_signals_to_the_supervisor()
+    end, (board_fd,) = inherited()
+    hello = hear_first(end, Hello)
+    write_log(hello.config.log_format)
+    try:
+        app = load_app(hello.config.app)
+    except Exception as error:
+        if not isinstance(error, PenstockError):
+            traceback.print_exc()
+        end.sendall(encode_line(Unfit(f"{hello.config.app} cannot be loaded: {said(error)}")))
+        sys.exit(UNFIT)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: later collections need not look at it
+    child = Child(hello, app.registry, Board.attach(board_fd, hello.capacity), end)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(child.run())
+
+
+class Child:
+    """One worker process, from the inside."""
+
+    def __init__(self, hello: Hello, registry: Registry, board: Board, end: socket.socket) -> None:
+        self._hello = hello
+        self._registry = registry
+        self._board = board
+        self._end = end
+        self._worker: Worker | None = None
+
+    async def run(self) -> None:
+        """Until drained."""
+        channel = await Channel.open(self._end, ToWorker, self._hear)
+        watching = asyncio.create_task(_end_with(channel), name="supervisor")
+        try:
+            last_word: object = await self._work(channel)
+        except ClaimantRetired as error:
+            last_word = Leaving(said(error))
+        except Exception as error:
+            log.exception("this worker process cannot go on")
+            last_word = Leaving(said(error))
+        watching.cancel()
+        channel.send(last_word)
+        channel.close()
+        await channel.gone.wait()
+        if self._board.rows():  # code that cannot be stopped: only our end lets others have its job
+            os._exit(0)
+
+    async def _work(self, channel: Channel) -> Drained | Unfit:
+        hello, config = self._hello, self._hello.config
+        try:
+            engine = await _connect(config)
+        except PenstockError as error:
+            return Unfit(said(error))
+        processes = ProcessRunner(config.app, most=config.slots, log_format=config.log_format)
+        try:
+            self._worker = Worker(
+                engine,
+                self._registry,
+                config,
+                member=bytes.fromhex(hello.member),
+                claimant=bytes.fromhex(hello.claimant),
+                board=self._board,
+                processes=processes,
+                takes_suspects=hello.takes_suspects,
+            )
+            channel.send(Ready(list(config.queues or self._registry.queue_names())))
+            return await self._worker.run()
+        finally:
+            await processes.close()
+            await engine.close()
+
+    def _hear(self, message: ToWorker) -> None:
+        worker = self._worker
+        if worker is None:  # the supervisor kills one that has not begun; beats come again
+            return
+        match message:
+            case Drain(timeout_s):
+                worker.drain(timeout_s)
+            case Hurry():
+                worker.hurry()
+            case Asked(runs):
+                worker.asked(runs_of(runs))
+            case Lost(fences):
+                worker.lost(fences)
+            case Beaten(ok):
+                worker.beaten(ok)
+
+
+async def _end_with(channel: Channel) -> None:
+    """The supervisor is gone, and with it our lease."""
+    await channel.gone.wait()
+    os._exit(ORPHANED)
+
+
+async def _connect(config: WorkerConfig) -> Engine:
+    """Open the engine, however long it takes: the supervisor decides when to give up."""
+    backoff = Backoff()
+    while True:
+        try:
+            return await connect(config.url, namespace=config.namespace)
+        except EngineUnavailable as error:
+            log.debug("trying again: %s", error)
+            await asyncio.sleep(backoff.next_s())
+
+
+def leave_signals_to_the_supervisor() -> None:
+    """Handlers that do nothing: unlike ignored signals they are not inherited by what tasks start."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, if it is installed."""
+    with suppress(ImportError):
+        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+        return factory
+    return None
+
+
+def said(error: BaseException) -> str:
+    """An error in one line: ours say enough by themselves."""
+    return str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"

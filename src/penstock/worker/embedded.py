@@ -1,0 +1,166 @@
+"""A worker inside another program: `async with app.worker(): ...`.
+
+It shares the program's loop, its threads and its fate. It has no supervisor, and that sets its limits:
+
+- It beats from a thread with a loop and an engine of its own, so that a task that blocks the program's loop
+  does not cost the lease. Code that holds the GIL for a whole lease does. (`heart`)
+- Nobody sees it crash, so it takes no suspects; and nobody can kill what does not stop: a thread past its
+  timeout is settled when it ends, with a warning, and holds its slot until then.
+- It never gives up: when the engine is out of reach, it waits.
+
+**Declared dead.** If the whole program was stopped for longer than its lease, others have its jobs, and its
+claimant is retired. What still runs is told so, and a fresh claimant goes on in its place.
+
+**The end.** Leaving the block drains. Jobs in threads that do not end within the shutdown timeout cannot be
+taken from a living process: the member then does not sign off, and others get them when its lease is over.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from penstock.model.errors import ClaimantRetired
+from penstock.model.ids import JobId
+from penstock.model.job import Fence
+from penstock.model.member import ClaimantBeat, MemberInfo
+from penstock.task.registry import Registry
+from penstock.worker.board import Board
+from penstock.worker.channel import Drained
+from penstock.worker.config import WorkerConfig
+from penstock.worker.heart import Heart
+from penstock.worker.introduction import introduction
+from penstock.worker.moments import Moments
+from penstock.worker.runners.process import ProcessRunner
+from penstock.worker.worker import Worker
+
+log = logging.getLogger("penstock.worker")
+
+Adopt = Callable[[Engine], Callable[[], None]]
+"""Told of the engine that was opened; returns what is called before it is closed."""
+
+
+class EmbeddedWorker:
+    """One member with one claimant, as long as the block lasts."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        config: WorkerConfig,
+        *,
+        engine: Engine | None = None,
+        adopt: Adopt | None = None,
+    ) -> None:
+        """`engine`: use this one, opened on the running loop, and do not close it."""
+        queues = config.queues or registry.queue_names()
+        self._config = msgspec.structs.replace(config, queues=queues)
+        self._registry = registry
+        self._given = engine
+        self._adopt = adopt
+        self.member = os.urandom(16)
+        self.moments = Moments()
+        self.drained: Drained | None = None
+        """How it ended; after the block."""
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        config = self._config
+        engine = self._given or await connect(config.url, namespace=config.namespace)
+        self._engine = engine
+        self._disown = self._adopt(engine) if self._adopt is not None else lambda: None
+        self._processes = ProcessRunner(config.app, most=config.slots) if config.app else None
+        self._boards: list[Board] = []
+        self._leaving = False
+        self._new_claimant()
+        self._heart = Heart(self, config, engine=engine if engine.single_process else None)
+        self._heart.start()
+        self._working = asyncio.create_task(self._work(), name="penstock worker")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._leaving = True
+            self.worker.drain(self._config.shutdown_timeout_s)
+            try:
+                await asyncio.shield(self._working)
+            except asyncio.CancelledError:
+                self.worker.hurry()
+                await asyncio.wait({self._working})
+                raise
+        finally:
+            await self._close()
+
+    def info(self) -> MemberInfo:
+        """How the member introduces itself."""
+        return introduction(self.member, self._config, [])
+
+    # What its beats need (`beats.Charge`): called where the heart beats
+
+    def beat(self) -> ClaimantBeat:
+        return self._board.beat(self._claimant)
+
+    def beaten(self, sent_ns: int | None) -> bool:
+        if sent_ns is not None:
+            self._board.beaten(sent_ns)
+        return self._tell(lambda: self.worker.beaten(sent_ns is not None))
+
+    def lost(self, fences: Sequence[Fence]) -> bool:
+        return self._tell(lambda: self.worker.lost(fences))
+
+    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        return self._tell(lambda: self.worker.asked(runs))
+
+    def _tell(self, call: Callable[[], None]) -> bool:
+        with suppress(RuntimeError):  # the program's loop was closed
+            self._loop.call_soon_threadsafe(call)
+        return True
+
+    def _new_claimant(self) -> None:
+        self._board = Board.create(self._config.board_capacity)
+        self._boards.append(self._board)
+        self._claimant = os.urandom(16)
+        self.worker = Worker(
+            self._engine,
+            self._registry,
+            self._config,
+            member=self.member,
+            claimant=self._claimant,
+            board=self._board,
+            processes=self._processes,
+            takes_suspects=False,
+            supervised=False,
+            moments=self.moments,
+        )
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                self.drained = await self.worker.run()
+                return
+            except ClaimantRetired as error:
+                log.warning("%s; going on as a new one", error)
+                self.worker.abandon()
+                self._new_claimant()
+                if self._leaving:
+                    self.worker.drain(0)
+
+    async def _close(self) -> None:
+        try:
+            await self._heart.stop(leave=not any(board.rows() for board in self._boards))
+            if self._processes is not None:
+                await self._processes.close()
+        finally:
+            self._disown()
+            if self._given is None:
+                await self._engine.close()
+        if self._working.done() and not self._working.cancelled():
+            self._working.result()  # a worker that could not go on is no secret

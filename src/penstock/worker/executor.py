@@ -1,0 +1,146 @@
+"""Running one job: a pipeline of small steps over one value, `Run`.
+
+    resolve     which code, and under which terms        unknown: given back with a delay
+    decode      the arguments, by their annotations      bad: dead at once
+    start       the board and the clock know of it       \\
+    perform     the function is called                    > in its runner: loop, thread, process
+    normalise   what it did becomes an outcome           /
+    settle      the exchange gets it; the slot is free
+    report      people hear of it
+
+A step either passes the run on or ends it. Every run that began here is ended here exactly once, whatever
+its code does, and only when its code has ended.
+"""
+
+from penstock.model.run import Completed
+from penstock.model.time import SECOND, Span
+from penstock.task.current import RunningJob
+from penstock.worker.board import NO_RETRY, Board, boot_ns
+from penstock.worker.deadlines import Deadlines
+from penstock.worker.exchange import Exchange
+from penstock.worker.outcomes import Ending, Instead, refused_payload
+from penstock.worker.report import Report
+from penstock.worker.runners.apart import ApartRunner
+from penstock.worker.runners.loop import LoopRunner
+from penstock.worker.runners.thread import ThreadRunner
+from penstock.worker.runs import Run
+from penstock.worker.slots import Slots
+from penstock.worker.stops import Stops
+from penstock.worker.terms import TIMEOUT_LINEAGE, TermsBook
+
+UNKNOWN_TASK_DELAY: Span = 10 * SECOND
+"""Jobs of a task that is not known here are given back for this long: another worker may know it, or a
+newer version of this one."""
+
+
+class Executor:
+    """Takes runs through the pipeline. `wire` completes it: its parts know one another."""
+
+    loop: LoopRunner
+    thread: ThreadRunner
+    apart: ApartRunner | None
+    slots: Slots
+    stops: Stops
+    deadlines: Deadlines
+
+    def __init__(self, terms: TermsBook, exchange: Exchange, board: Board, report: Report) -> None:
+        self._terms = terms
+        self._exchange = exchange
+        self._board = board
+        self._report = report
+        self._tells_all = report.verbose
+
+    def begin(self, run: Run) -> None:
+        """Resolve, decode, and hand it to its runner."""
+        run.running = RunningJob(run.job, run)
+        terms = self._terms.of(run.job)
+        if terms is None:
+            self._unknown(run)
+            return
+        run.terms = terms
+        if run.job.suspect or terms.runs_in == "process":
+            self._begin_apart(run)
+            return
+        if self._decode(run):
+            self.deadlines.watch(0)
+            if terms.runs_in == "loop":
+                self.loop.begin(run)
+            else:
+                self.thread.begin(run)
+
+    def start(self, run: Run) -> None:
+        """Its function is about to be called in this process. From any thread."""
+        self.begin_clock(run)
+        self._board.start(
+            run.row, started_ns=run.started_ns, deadline_ns=run.deadline_ns, retry_in=run.retry_in
+        )
+
+    def begin_clock(self, run: Run) -> None:
+        """Timeouts run from here."""
+        run.started_ns = boot_ns()
+        timeout = run.job.timeout or run.terms.timeout
+        if timeout is not None:
+            run.deadline_ns = run.due_ns = run.started_ns + 1_000 * timeout
+            retry_in = run.terms.retry_in(run.job, TIMEOUT_LINEAGE)
+            run.retry_in = NO_RETRY if retry_in is None else retry_in
+
+    def watch(self, run: Run) -> None:
+        """Keep its deadline. (A thread's is found by the next sweep: its code has only a flag to see.)"""
+        self.deadlines.watch(run.due_ns)
+
+    def end(self, run: Run, ending: Ending) -> None:
+        """Settle, free the slot, report."""
+        now_ns = boot_ns()
+        if run.started_ns:
+            run.ran = (now_ns - run.started_ns) // 1_000
+        run.handle = None
+        del run.running  # it knows the run: a circle would wait for the garbage collector
+        if type(ending) is Completed:
+            run.outcome = ending
+            self._exchange.settle(run)
+        else:
+            self._settle(run, ending)
+        self.slots.leave(run, now_ns)
+        if self._tells_all or type(ending) is not Completed or run.stuck:
+            self._tell(run, ending)
+
+    def _decode(self, run: Run) -> bool:
+        job = run.job
+        try:
+            run.args, run.kwargs = run.terms.decode(job.codec, job.body)
+        except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
+            self.end(run, refused_payload(error))
+            return False
+        return True
+
+    def _begin_apart(self, run: Run) -> None:
+        """In another process. A suspect's arguments are not even decoded here."""
+        run.apart = True
+        if self.apart is None:
+            self._report.no_processes(run)
+            self._give_back(run, UNKNOWN_TASK_DELAY)
+        elif run.job.suspect or self._decode(run):
+            self.deadlines.watch(0)
+            self.apart.begin(run)
+
+    def _unknown(self, run: Run) -> None:
+        self._report.unknown_task(run)
+        self._give_back(run, UNKNOWN_TASK_DELAY)
+
+    def _give_back(self, run: Run, delay: Span) -> None:
+        self._exchange.give_back(run, delay)
+        self.slots.leave(run, boot_ns())
+
+    def _settle(self, run: Run, ending: Ending) -> None:
+        if ending is Instead.GIVE_BACK:
+            self._exchange.give_back(run)
+        elif ending is Instead.DROP:
+            self._exchange.forget(run)
+        else:
+            run.outcome = ending
+            self._exchange.settle(run)
+
+    def _tell(self, run: Run, ending: Ending) -> None:
+        if run.stuck:
+            self.stops.ended(run)
+        self._report.ended(run, ending)

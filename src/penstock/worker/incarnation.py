@@ -1,0 +1,135 @@
+"""One worker process as its supervisor sees it: a claimant, from its start to its end.
+
+An incarnation is never used twice. What starts after a death is a new process with a new claimant id and an
+empty board, so that nothing that the dead one still had under way, at the engine or in a socket, can be
+mistaken for the new one's.
+"""
+
+import logging
+import os
+from collections.abc import Sequence
+
+from penstock.model.ids import JobId
+from penstock.model.job import Fence
+from penstock.model.member import ClaimantBeat
+from penstock.worker.board import Board, Held, boot_ns
+from penstock.worker.channel import (
+    Asked,
+    Beaten,
+    Drain,
+    Drained,
+    FromWorker,
+    Hello,
+    Hurry,
+    Leaving,
+    Lost,
+    Ready,
+    Unfit,
+)
+from penstock.worker.config import WorkerConfig
+from penstock.worker.spawn import Program, penstock
+
+COMMAND = penstock("_child")
+
+log = logging.getLogger("penstock.worker")
+
+
+class Incarnation:
+    """One worker process. See `penstock.worker.beats.Charge` for what beats ask of it."""
+
+    def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
+        self.claimant = os.urandom(16)
+        self.board = Board.create(config.board_capacity)
+        self.started_ns = boot_ns()
+        self.ready: Ready | None = None
+        self.drained: Drained | None = None
+        self.unfit = ""
+        """Why it cannot work at all, if it said so."""
+        self.leaving = ""
+        """Why it left by its own decision, if it did."""
+        self.stuck: frozenset[Fence] = frozenset()
+        """The runs for which it was killed: past their deadline, and not to be stopped otherwise."""
+        self.killed = False
+        """By us: no task is to blame."""
+        self._program: Program | None = None
+        self._closed = False
+        self._hello = Hello(
+            config=config,
+            member=member.hex(),
+            claimant=self.claimant.hex(),
+            capacity=self.board.capacity,
+            takes_suspects=takes_suspects,
+        )
+
+    async def start(self) -> None:
+        """Execute it. It says `Ready` when it has loaded the app."""
+        self._program = await Program.start(COMMAND, FromWorker, self._hear, descriptors=(self.board.fd,))
+        self._program.send(self._hello)
+
+    @property
+    def pid(self) -> int:
+        return 0 if self._program is None else self._program.pid
+
+    async def wait(self) -> int:
+        """Its exit code, once everything that it said has been heard."""
+        assert self._program is not None
+        return await self._program.wait()
+
+    def rows(self) -> list[Held]:
+        """The runs that it has, or had when it died."""
+        return self.board.rows()
+
+    def drain(self, timeout_s: float | None) -> None:
+        """Finish, take no more. One that is still loading has nothing to finish."""
+        if self.ready is None and not self.rows():
+            self.kill()
+        else:
+            self._say(Drain(timeout_s))
+
+    def hurry(self) -> None:
+        """Give back what still runs."""
+        self._say(Hurry())
+
+    def kill(self, stuck: frozenset[Fence] = frozenset()) -> None:
+        """At once, with everything it has started."""
+        self.killed, self.stuck = True, stuck
+        if self._program is not None:
+            self._program.kill()
+
+    def close(self) -> None:
+        """It has been buried."""
+        self._closed = True
+        self.board.close()
+
+    # For beats
+
+    def beat(self) -> ClaimantBeat:
+        return self.board.beat(self.claimant)
+
+    def beaten(self, sent_ns: int | None) -> bool:
+        if self._closed:
+            return False
+        if sent_ns is not None:
+            self.board.beaten(sent_ns)
+        return self._say(Beaten(ok=sent_ns is not None))
+
+    def lost(self, fences: Sequence[Fence]) -> bool:
+        return self._say(Lost(list(fences)))
+
+    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        return self._say(Asked([(job_id.hex(), fence) for job_id, fence in runs]))
+
+    def _say(self, message: object) -> bool:
+        return self._program is not None and self._program.send(message)
+
+    def _hear(self, message: FromWorker) -> None:
+        match message:
+            case Ready():
+                self.ready = message
+                log.info("worker process %d is ready", self.pid)
+            case Drained():
+                self.drained = message
+            case Unfit(why):
+                self.unfit = why
+            case Leaving(why):
+                self.leaving = why

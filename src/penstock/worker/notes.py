@@ -1,0 +1,143 @@
+"""Progress and log lines of running jobs, on their way to the engine.
+
+Running code only buffers, from any thread, and never waits: each run that notes something has a *page*,
+whose parts are changed by single atomic operations. The notebook writes all pages with news about
+`FLUSH_S` after the first of them; and the exchange has it write a run's page before that run is settled,
+because a note under a fence that was settled would be refused. One write at a time, so that a settle
+cannot overtake the lines before it. What could not be written stays on its page and is written again
+under the same numbers, which the engine knows.
+
+Bounds: a page holds `PENDING_LINES` lines; what comes on top is counted, and the count becomes a line.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from penstock.engine.protocol import BATCH_LIMIT, Jobs
+from penstock.model.errors import BadInput, EngineUnavailable
+from penstock.model.ids import JobId
+from penstock.model.job import MESSAGE_LIMIT, Fence
+from penstock.model.run import Answer, LogLine, Note, Progress
+
+FLUSH_S = 0.5
+PENDING_LINES = 1_000
+
+
+class Page:
+    """The notes of one run that have not been written yet."""
+
+    def __init__(self, job_id: JobId, fence: Fence) -> None:
+        self.id = job_id
+        self.fence = fence
+        self._progress: deque[bytes] = deque(maxlen=1)  # the latest only; append and pop are atomic
+        self._lines: deque[tuple[str, str]] = deque()
+        self._dropped = 0
+        self._number = 0
+        self._unwritten: list[Note] = []
+
+    def report(self, value: bytes) -> None:
+        """The latest progress."""
+        self._progress.append(value)
+
+    def add(self, level: str, message: str) -> None:
+        """One more line."""
+        if len(self._lines) >= PENDING_LINES:
+            self._dropped += 1
+        else:
+            self._lines.append((level, clip_line(message)))
+
+    def take(self) -> list[Note]:
+        """What is to be written, that which failed to be included. On the loop only."""
+        for _ in range(len(self._lines)):
+            self._line(*self._lines.popleft())
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            self._line("warning", f"{dropped} lines were dropped: more than {PENDING_LINES:,} were waiting")
+        if self._progress:
+            self._unwritten.append(self._note(Progress(value=self._progress.popleft())))
+        return self._unwritten
+
+    def written(self) -> None:
+        """What was taken has arrived."""
+        self._unwritten = []
+
+    def _line(self, level: str, message: str) -> None:
+        self._number += 1
+        self._unwritten.append(self._note(LogLine(number=self._number, level=level, message=message)))
+
+    def _note(self, entry: LogLine | Progress) -> Note:
+        return Note(id=self.id, fence=self.fence, entry=entry)
+
+
+class Notebook:
+    """The pages of one worker."""
+
+    def __init__(self, jobs: Jobs, lost: Callable[[Exception], None]) -> None:
+        self._jobs = jobs
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._pages: dict[Fence, Page] = {}
+        self._news: set[Fence] = set()
+        self._scheduled = False
+        self._writing = asyncio.Lock()
+        self._flushing: asyncio.Task[None] | None = None
+
+    def open(self, job_id: JobId, fence: Fence) -> Page:
+        """The run's page. From any thread."""
+        return self._pages.setdefault(fence, Page(job_id, fence))
+
+    def written(self, fence: Fence) -> None:
+        """There is news on a page. From any thread."""
+        self._news.add(fence)
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon_threadsafe(self._loop.call_later, FLUSH_S, self._begin_flush)
+
+    async def flush(self, fences: Iterable[Fence]) -> None:
+        """Write these pages. `EngineUnavailable`: nothing is lost, call again."""
+        async with self._writing:
+            for fence in fences:
+                self._news.discard(fence)
+                page = self._pages.get(fence)
+                if page is not None:
+                    await self._write(page)
+
+    def close(self, fence: Fence) -> None:
+        """The run has ended; what it notes from now on goes nowhere."""
+        self._pages.pop(fence, None)
+        self._news.discard(fence)
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._scheduled = True
+        if self._flushing is not None:
+            self._flushing.cancel()
+
+    async def _write(self, page: Page) -> None:
+        notes = page.take()
+        try:
+            for start in range(0, len(notes), BATCH_LIMIT):
+                answers = await self._jobs.write(notes[start : start + BATCH_LIMIT])
+                if Answer.STALE in answers:  # the run is over; so is its page
+                    self._pages.pop(page.fence, None)
+        except BadInput as error:
+            self._lost(error)
+        page.written()
+
+    def _begin_flush(self) -> None:
+        self._flushing = self._loop.create_task(self._flush_news())
+
+    async def _flush_news(self) -> None:
+        self._scheduled = False
+        fences = list(self._news)
+        try:
+            await self.flush(fences)
+        except EngineUnavailable:  # the exchange reports outages; the pages keep what they have
+            for fence in fences:
+                self.written(fence)
+
+
+def clip_line(message: str) -> str:
+    """Bounded, and without lone surrogates, which no engine stores."""
+    return message.encode(errors="backslashreplace")[:MESSAGE_LIMIT].decode(errors="ignore")

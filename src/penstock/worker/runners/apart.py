@@ -1,0 +1,83 @@
+"""Jobs that run in a process: tasks with `runs_in="process"`, and suspects of every kind.
+
+A suspect may have crashed a process before. It runs in a fresh process of its own, where a crash is proof,
+and only after the engine has recorded that it starts: should it take the whole machine with it, that record
+is the proof. This worker's board says nothing of such runs: they cannot have killed this process.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from penstock.engine.protocol import Jobs
+from penstock.model.job import Fence
+from penstock.model.run import Answer, ClaimedJob, Completed, Crashed, Failed, Note, Started
+from penstock.task.current import Abort, RunningJob
+from penstock.worker.outcomes import Ending, Instead, aborted
+from penstock.worker.runners import process as ended
+from penstock.worker.runners.steps import Steps
+from penstock.worker.runs import Run
+
+
+class Processes(Protocol):
+    """What runs a job in a process: `runners.process.ProcessRunner`."""
+
+    async def run(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ended.ProcessOutcome: ...
+
+    def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+Insist = Callable[[Callable[[], Awaitable[list[Answer]]]], Awaitable[list[Answer]]]
+"""Makes a call to the engine until it is answered."""
+
+
+class ApartRunner:
+    """Runs jobs by way of the process runner."""
+
+    def __init__(self, steps: Steps, processes: Processes, jobs: Jobs, insist: Insist) -> None:
+        self._steps = steps
+        self._processes = processes
+        self._jobs = jobs
+        self._insist = insist
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, run: Run) -> None:
+        """Run it soon."""
+        run.handle = self._loop.create_task(self._perform(run), name=run.job.task)
+
+    async def _perform(self, run: Run) -> None:
+        if run.job.suspect and not await self._announced(run):
+            self._steps.end(run, Instead.DROP)
+            return
+        reason = run.running.aborted
+        if reason is not None:
+            self._steps.end(run, aborted(run, reason))
+            return
+        self._steps.begin_clock(run)
+        self._steps.watch(run)
+        outcome = await self._processes.run(run.job, run.running, fresh=run.job.suspect)
+        self._steps.end(run, _normalise(run, outcome))
+
+    async def _announced(self, run: Run) -> bool:
+        """Whether the engine knows that it starts, and still gives it to us."""
+        note = Note(id=run.job.id, fence=run.fence, entry=Started())
+        (answer,) = await self._insist(lambda: self._jobs.write([note]))
+        return answer is Answer.APPLIED
+
+
+def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
+    """What the process did, as an outcome."""
+    match outcome:
+        case ended.Returned(result=result):
+            return Completed(result=result)
+        case ended.Raised(failure=failure, lineage=lineage):
+            final = failure.kind == "payload"
+            return Failed(failure=failure, retry_in=None if final else run.terms.retry_in(run.job, lineage))
+        case ended.AbortedRun():
+            return aborted(run, run.running.aborted or Abort(outcome.reason))
+        case ended.Killed():
+            return aborted(run, run.running.aborted or Abort.DRAIN)
+        case ended.Crashed(message=message):
+            return Crashed(message=message)

@@ -1,0 +1,222 @@
+"""The program of a runner process: `penstock _runner`, executed by a worker process and by nobody else.
+
+The main thread runs jobs, because code that wants a process often wants its main thread too (signals, some
+native libraries). A second thread listens to the worker process: it hands over jobs, sets the abort flag, and
+sends the notes that wait. When the channel ends while nothing runs, the process ends in good order; while
+something runs it ends at once, because nobody is left to hear of it.
+
+SIGTERM does nothing by itself. The message that comes with it carries the reason to stop, and a service
+manager that signals every process of a service must not stop jobs that have until the drain's deadline. Code
+that wants to hear of SIGTERM sets its own handler.
+"""
+
+import asyncio
+import faulthandler
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from penstock.model.errors import PenstockError
+from penstock.model.job import Failure
+from penstock.model.run import ClaimedJob
+from penstock.task.current import CURRENT, Aborted, RunningJob
+from penstock.task.definition import Definition
+from penstock.task.failures import failure_of, lineage
+from penstock.task.registry import Registry
+from penstock.worker.channel import Lines, encode_line, hear_first
+from penstock.worker.lifeline import ORPHANED
+from penstock.worker.logs import write_log
+from penstock.worker.runners.process_messages import (
+    AbortedRun,
+    Began,
+    Noted,
+    Open,
+    Perform,
+    Raised,
+    Returned,
+    Stop,
+    ToRunner,
+    Unfit,
+)
+from penstock.worker.spawn import inherited
+
+FLUSH_S = 0.2
+"""Notes wait at most about this long."""
+PENDING_LINES = 1_000
+UNFIT = 78
+
+
+class App(Protocol):
+    """What a runner needs of an app."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+
+def main(load_app: Callable[[str], App]) -> None:
+    """Run jobs until the worker process hangs up."""
+    faulthandler.enable()
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    end = inherited().channel
+    opened, line = hear_first(end, Open), Line(end)
+    write_log(opened.log_format)
+    try:
+        registry = load_app(opened.app).registry
+    except Exception as error:
+        if not isinstance(error, PenstockError):
+            traceback.print_exc()
+        line.say(Unfit(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))
+        sys.exit(UNFIT)
+    run_jobs(registry, line)
+
+
+class Line:
+    """The channel, without a loop: a thread may listen while others speak."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._speaking = threading.Lock()
+
+    def say(self, message: object) -> None:
+        """Waits while the other side does not read: a job that notes without end is slowed down."""
+        try:
+            with self._speaking:
+                self._end.sendall(encode_line(message))
+        except OSError:  # nobody is left to hear it
+            os._exit(ORPHANED)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether something has come."""
+        return bool(select.select((self._end,), (), (), timeout_s)[0])
+
+    def read(self) -> bytes:
+        """What has come; nothing: the end."""
+        try:
+            return self._end.recv(1 << 16)
+        except ConnectionError:
+            return b""
+
+
+class Notes:
+    """Notes of the job that runs, on their way. From any thread."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._progress: bytes | None = None
+        self._lines: list[tuple[str, str]] = []
+        self._sent_at = 0.0
+
+    def progress(self, value: bytes) -> None:
+        with self._lock:
+            self._progress = value
+        self._flush_if_due()
+
+    def log(self, level: str, message: str) -> None:
+        with self._lock:
+            self._lines.append((level, message))
+        self._flush_if_due()
+
+    def flush(self) -> None:
+        """Send what waits."""
+        with self._lock:
+            progress, lines = self._progress, self._lines
+            self._progress, self._lines = None, []
+            self._sent_at = time.monotonic()
+            if progress is not None or lines:
+                self._line.say(Noted(progress, lines))
+
+    def _flush_if_due(self) -> None:
+        if len(self._lines) >= PENDING_LINES or time.monotonic() - self._sent_at >= FLUSH_S:
+            self.flush()
+
+
+class Listener(threading.Thread):
+    """Hears the worker process while the main thread runs a job."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__(name="penstock-listener", daemon=True)
+        self._line = line
+        self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
+        self.running: RunningJob | None = None
+        self.notes: Notes | None = None
+
+    def run(self) -> None:
+        lines = Lines(ToRunner)
+        while True:
+            notes = self.notes
+            if notes is not None and not self._line.wait(FLUSH_S):
+                notes.flush()
+                continue
+            data = self._line.read()
+            if not data:
+                break
+            for message in lines.feed(data):
+                self._hear(message)
+        if self.running is not None:
+            os._exit(ORPHANED)
+        self.jobs.put(None)
+
+    def _hear(self, message: ToRunner) -> None:
+        match message:
+            case Perform(job):
+                self.notes = Notes(self._line)
+                self.running = RunningJob(job, self.notes)
+                self.jobs.put(job)
+            case Stop(reason):
+                if self.running is not None:
+                    self.running.abort(reason)
+
+
+def run_jobs(registry: Registry, line: Line) -> None:
+    """One job after the other."""
+    listener = Listener(line)
+    listener.start()
+    while (job := listener.jobs.get()) is not None:
+        running, notes = listener.running, listener.notes
+        assert running is not None
+        assert notes is not None
+        line.say(Began())
+        outcome = perform(registry.find(job.task), job, running)
+        listener.notes = None
+        notes.flush()
+        listener.running = None
+        line.say(outcome)
+
+
+def perform(
+    definition: Definition | None, job: ClaimedJob, running: RunningJob
+) -> Returned | Raised | AbortedRun:
+    """Run one job to its outcome. Whatever it raises is its failure, and never ends this process."""
+    if definition is None:
+        failure = Failure(error="penstock.UnknownTask", message=f"no task {job.task!r} in this process")
+        return Raised(failure=failure, lineage=[failure.error, "builtins.Exception"])
+    try:
+        args, kwargs = definition.decode(job.codec, job.body)
+    except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
+        return Raised(failure=failure_of(error, "payload"), lineage=lineage(error))
+    token = CURRENT.set(running)
+    try:
+        return Returned(definition.encode_result(_call(definition, args, kwargs)))
+    except Aborted as error:
+        if running.aborted is not None:
+            return AbortedRun(running.aborted)
+        return Raised(failure=failure_of(error), lineage=lineage(error))
+    except BaseException as error:
+        return Raised(failure=failure_of(error), lineage=lineage(error))
+    finally:
+        CURRENT.reset(token)
+
+
+def _call(definition: Definition, args: Any, kwargs: dict[str, Any]) -> object:
+    if definition.is_async:
+        return asyncio.run(definition.function(*args, **kwargs))
+    return definition.function(*args, **kwargs)

@@ -1,0 +1,82 @@
+"""What a worker process and a runner process say to each other, and how a job in a process can end."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from penstock.model.job import Failure
+from penstock.model.run import ClaimedJob
+from penstock.task.current import Abort
+
+
+class Open(msgspec.Struct, frozen=True, tag="open"):
+    """First of all: load this app."""
+
+    app: str
+    log_format: str
+
+
+class Perform(msgspec.Struct, frozen=True, tag="perform"):
+    """Run this job, and answer with its outcome."""
+
+    job: ClaimedJob
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """The running code should stop."""
+
+    reason: Abort
+
+
+ToRunner: TypeAlias = Perform | Stop
+
+
+class Unfit(msgspec.Struct, frozen=True, tag="unfit"):
+    """It cannot run anything, and why. It ends now."""
+
+    message: str
+
+
+class Began(msgspec.Struct, frozen=True, tag="began"):
+    """The job's code is about to be called: if the process dies from now on, that is its doing."""
+
+
+class Noted(msgspec.Struct, frozen=True, tag="noted"):
+    """The latest progress, and log lines (level, text), of the job that runs."""
+
+    progress: bytes | None
+    lines: list[tuple[str, str]]
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The function returned; the result as it is stored."""
+
+    result: bytes | None
+
+
+class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="raised"):
+    """It raised, or its result cannot be stored; `lineage` names the exception's classes, its own first.
+    A failure of kind "payload": its arguments cannot be read."""
+
+    failure: Failure
+    lineage: list[str]
+
+
+class AbortedRun(msgspec.Struct, frozen=True, tag="aborted"):
+    """It raised `Aborted` because it was told to stop."""
+
+    reason: Abort
+
+
+class Crashed(msgspec.Struct, frozen=True, tag="crashed"):
+    """The process died with the job in it, by itself: proof."""
+
+    message: str
+
+
+class Killed(msgspec.Struct, frozen=True, tag="killed"):
+    """The process died because we killed it."""
+
+
+FromRunner: TypeAlias = Unfit | Began | Noted | Returned | Raised | AbortedRun
+ProcessOutcome: TypeAlias = Returned | Raised | AbortedRun | Crashed | Killed

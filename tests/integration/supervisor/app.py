@@ -1,0 +1,208 @@
+"""The app of these tests: tasks that behave, and tasks that do not.
+
+They speak to the test by files in a folder: `note` appends a line, `wait_for` waits for a file.
+"""
+
+import asyncio
+import ctypes
+import faulthandler
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.app.penstock import Penstock
+from penstock.task.current import Aborted, current_job
+
+app = Penstock()
+
+MEMORY_GROUP = Path("/sys/fs/cgroup/memory/penstock-test")
+
+
+def note(folder: str, name: str) -> None:
+    """One line for each run: which job, in which process."""
+    with open(Path(folder, name), "a") as file:
+        file.write(f"{current_job().id} {os.getpid()}\n")
+
+
+def is_there(folder: str, name: str) -> bool:
+    return Path(folder, name).exists()
+
+
+@app.task
+async def quick(folder: str) -> str:
+    note(folder, "quick")
+    return os.environ.get("GROUP", "")
+
+
+@app.task
+async def nap(folder: str, seconds: float) -> None:
+    note(folder, "nap")
+    await asyncio.sleep(seconds)
+
+
+@app.task
+async def wait_for(folder: str, name: str) -> str:
+    """Runs until a file is there; answers where it ran."""
+    note(folder, "waiting")
+    while not is_there(folder, name):  # noqa: ASYNC110  (another process makes it)
+        await asyncio.sleep(0.01)
+    return os.environ.get("GROUP", "")
+
+
+@app.task
+def wait_in_thread(folder: str, name: str) -> str:
+    note(folder, "waiting")
+    while not is_there(folder, name):
+        time.sleep(0.01)
+    return os.environ.get("GROUP", "")
+
+
+@app.task(runs_in="process")
+def wait_in_process(folder: str, name: str) -> str:
+    note(folder, "waiting")
+    while not is_there(folder, name):
+        time.sleep(0.01)
+    return os.environ.get("GROUP", "")
+
+
+@app.task(runs_in="process")
+def echo(text: str) -> str:
+    return text
+
+
+class Odd(BaseException):
+    """Not an `Exception`."""
+
+
+@app.task(runs_in="process")
+def misbehaves(how: str) -> object:
+    """In ways that must not end the process it runs in."""
+    match how:
+        case "exits":
+            raise SystemExit(3)
+        case "interrupts":
+            raise KeyboardInterrupt
+        case "odd":
+            raise Odd("not an Exception")
+        case "recurses":
+            return misbehaves(how)
+        case "unencodable":
+            return object()
+        case "too large":
+            return "x" * (1 << 21)
+        case _:
+            return None
+
+
+@app.task(runs_in="process")
+def obedient_process(folder: str) -> None:
+    """Notes progress and lines, and stops when it is told to."""
+    job = current_job()
+    for number in range(3):
+        job.log.info("line %d", number)
+    job.progress(1, 2, "half")
+    note(folder, "waiting")
+    while not job.aborted:
+        time.sleep(0.01)
+    note(folder, f"aborted-{job.aborted}")
+    raise Aborted(job.aborted)
+
+
+@app.task
+async def starts_a_program(folder: str) -> None:
+    """Leaves a program of its own running."""
+    program = subprocess.Popen(("sleep", "1000"))  # noqa: ASYNC220  (returns at once)
+    with open(Path(folder, "program"), "w") as file:  # noqa: ASYNC230
+        file.write(str(program.pid))
+    await asyncio.sleep(1_000)
+
+
+@app.task
+async def poison(folder: str, kind: str) -> None:
+    """Takes its process with it, while others run in it."""
+    note(folder, "poison")
+    await asyncio.sleep(0.05)
+    crash(kind)
+
+
+@app.task(runs_in="process")
+def poison_in_process(folder: str, kind: str) -> None:
+    note(folder, "poison")
+    crash(kind)
+
+
+def crash(kind: str) -> None:
+    """In every way there is."""
+    match kind:
+        case "exit":
+            os._exit(3)
+        case "exit 0":
+            os._exit(0)
+        case "segfault":
+            faulthandler.disable()
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            ctypes.string_at(0)
+        case "abort":
+            faulthandler.disable()
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            os.abort()
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "memory":
+            out_of_memory()
+
+
+def out_of_memory() -> None:
+    """The kernel kills whoever eats more than its group has. Where no group can be made: what it would do."""
+    eaten: list[bytearray] = []
+    with suppress(OSError):
+        MEMORY_GROUP.mkdir(exist_ok=True)
+        (MEMORY_GROUP / "memory.limit_in_bytes").write_text(str(100 << 20))
+        (MEMORY_GROUP / "cgroup.procs").write_text(str(os.getpid()))
+        while len(eaten) < 400:
+            eaten.append(bytearray(os.urandom(1 << 20)))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(runs_in="process")
+def eats_memory(folder: str) -> None:
+    """Within a limit of its own, in the way of a container without swap: MemoryError."""
+    note(folder, "eats")
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + (64 << 20), resource.RLIM_INFINITY))
+    eaten = []
+    while True:
+        eaten.append(bytearray(8 << 20))
+
+
+@app.task
+def holds_the_gil(folder: str, length: int) -> None:
+    """No other thread of the process gets a turn: about 2**length steps in one call of C."""
+    note(folder, "gil")
+    re.match(r"(a+)+$", "a" * length + "b")
+
+
+@app.task
+async def blocks_the_loop(folder: str, seconds: float) -> None:
+    note(folder, "blocks")
+    time.sleep(seconds)  # noqa: ASYNC251  (that is the point)
+
+
+@app.task
+async def ignores_cancellation(folder: str) -> None:
+    note(folder, "ignores")
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1_000)
+
+
+@app.task
+def ignores_the_flag(folder: str) -> None:
+    note(folder, "ignores")
+    while True:
+        time.sleep(0.05)

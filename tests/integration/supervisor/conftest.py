@@ -1,0 +1,60 @@
+"""Real worker groups on a real engine. Whatever a test starts is gone after it."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from tests.integration.supervisor.groups import Group, a_config
+
+MODES = ("sqlite-file",)
+"""Engines that several processes can share."""
+
+
+@pytest.fixture(params=MODES)
+def engine_mode(request: pytest.FixtureRequest) -> str:
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def engine_url(engine_mode: str, tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/penstock.db?durability=normal"
+
+
+@pytest.fixture
+async def engine(engine_url: str) -> AsyncIterator[Engine]:
+    engine = await connect(engine_url)
+    yield engine
+    await engine.close()
+
+
+class StartGroup(Protocol):
+    def __call__(
+        self, name: str = "one", *, environment: dict[str, str] | None = None, **config: Any
+    ) -> Group: ...
+
+
+@pytest.fixture
+def group(engine_url: str, tmp_path: Path) -> Iterator[StartGroup]:
+    """Starts worker groups."""
+    yield from start_groups(engine_url, tmp_path)
+
+
+def start_groups(url: str, folder: Path) -> Iterator[StartGroup]:
+    """The body of the fixture."""
+    started: list[Group] = []
+
+    def start(name: str = "one", *, environment: dict[str, str] | None = None, **config: Any) -> Group:
+        one = Group(a_config(url, **config), folder, name, environment or {})
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        one.close()
+    for one in started:
+        print(f"--- {one.name}", one.log, sep="\n")

@@ -1,0 +1,56 @@
+"""Looking at processes."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE_S = 40.0
+LOOK_S = 0.01
+
+
+async def until(fact: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+    """Wait for something that sends no signal: the state of a process or a file."""
+    give_up_at = time.monotonic() + patience_s
+    while not fact():
+        assert time.monotonic() < give_up_at, "it did not happen"
+        await asyncio.sleep(LOOK_S)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended. Orphans may stay zombies where nobody adopts them: those have too."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def children_of(pid: int) -> list[int]:
+    """Direct children, alive or not yet reaped."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
+
+
+def descriptors_of(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def memory_of(pid: int) -> int:
+    """Resident bytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100

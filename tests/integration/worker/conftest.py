@@ -1,0 +1,36 @@
+"""One worker in this process, on every engine of the project."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from tests.integration.worker.workplace import Workplace
+
+
+@pytest.fixture(params=["sqlite-file"])
+def engine_mode(request: pytest.FixtureRequest) -> str:
+    """Which engine, and how it runs."""
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def engine_url(engine_mode: str, tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/penstock.db?durability=off"
+
+
+@pytest.fixture
+async def engine(engine_url: str) -> AsyncIterator[Engine]:
+    engine = await connect(engine_url)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def workplace(engine: Engine) -> AsyncIterator[Workplace]:
+    workplace = Workplace(engine)
+    yield workplace
+    await workplace.close()

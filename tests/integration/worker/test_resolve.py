@@ -1,0 +1,76 @@
+"""Jobs that cannot run here: unknown tasks, payloads that do not fit."""
+
+import logging
+
+import pytest
+
+from penstock.model.job import JobState
+from penstock.model.time import SECOND
+from tests.integration.worker.workplace import Workplace
+
+
+async def test_an_unknown_task_is_given_back_with_a_delay_and_no_attempt_used(
+    workplace: Workplace, caplog: pytest.LogCaptureFixture
+) -> None:
+    await workplace.start()
+    with caplog.at_level(logging.WARNING):
+        ids = await workplace.enqueue_many("nobody.knows", times=3)
+        await workplace.released(3)
+    for job_id in ids:
+        job = await workplace.job(job_id)
+        assert (job.state, job.attempts, job.failure_count) == (JobState.SCHEDULED, 0, 0)
+        assert job.due_at is not None
+        assert job.claimed_at is not None
+        assert job.due_at - job.claimed_at >= 10 * SECOND
+    assert workplace.held() == 0
+    assert len([r for r in caplog.records if "no task 'nobody.knows' here" in r.getMessage()]) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"not json", b"[]", b'[["x"],{}]', b"[[1,2],{}]", b"[[],{}]", b'[[1],{"more":2}]', b"\xff\xfe"]
+)
+async def test_a_payload_that_does_not_fit_is_dead_at_once(workplace: Workplace, body: bytes) -> None:
+    async def one(number: int) -> int:
+        return number
+
+    workplace.task(one)
+    await workplace.start()
+    job_id = await workplace.enqueue("one", body=body)
+    good = await workplace.enqueue("one", 7)
+    await workplace.settled(2)
+    job = await workplace.job(job_id)
+    assert job.state is JobState.DEAD
+    assert job.error is not None
+    assert job.error.kind == "payload"
+    assert (await workplace.job(good)).result == b"7"
+
+
+async def test_an_unknown_codec_is_dead_at_once(workplace: Workplace) -> None:
+    async def one() -> None: ...
+
+    workplace.task(one)
+    await workplace.start()
+    job_id = await workplace.enqueue("one", codec=9)
+    await workplace.settled()
+    assert (await workplace.job(job_id)).state is JobState.DEAD
+
+
+async def test_a_thousand_bad_payloads_do_not_nest(workplace: Workplace) -> None:
+    async def one(number: int) -> None: ...
+
+    workplace.task(one)
+    await workplace.start(slots=400)
+    ids = await workplace.enqueue_many("one", "no number", times=1_000)
+    await workplace.settled(1_000)
+    assert set(await workplace.states(ids)) == {JobState.DEAD}
+
+
+async def test_tasks_and_queues_are_published(workplace: Workplace) -> None:
+    async def one() -> None: ...
+
+    workplace.task(one)
+    await workplace.queue("mail", concurrency=3)
+    await workplace.start()
+    await workplace.idle()
+    assert [entry.name for entry in await workplace.engine.tasks.list()] == ["one"]
+    assert {queue.name for queue in await workplace.engine.queues.list()} >= {"mail"}

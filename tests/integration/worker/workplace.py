@@ -1,0 +1,162 @@
+"""A worker in this process, on a real engine, with beats by hand: what the tests of it share."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.protocol import Engine
+from penstock.model.ids import JobId, new_id
+from penstock.model.job import Job, JobState, NewJob
+from penstock.model.member import BeatReply, MemberInfo
+from penstock.model.queue import QueueOptions
+from penstock.model.time import span_of
+from penstock.task.definition import Definition
+from penstock.task.registry import Registry
+from penstock.worker.board import Board, boot_ns
+from penstock.worker.channel import Drained
+from penstock.worker.config import WorkerConfig
+from penstock.worker.runners.apart import Processes
+from penstock.worker.worker import Worker
+
+QUEUE = "default"
+
+
+class Workplace:
+    """One worker and its member. Nothing beats unless a test says so; each beat lasts for a whole test."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.registry = Registry()
+        self.member = MemberInfo(id=new_id(), name="host:1")
+        self.claimant = new_id()
+        self.worker: Worker
+        self.board: Board
+        self._running: asyncio.Task[Drained] | None = None
+
+    # The app
+
+    def task(
+        self, function: Callable[..., Any], *, timeout: float | None = None, **options: Any
+    ) -> Callable[..., Any]:
+        """Register a function under its own name."""
+        span = None if timeout is None else span_of(timeout)
+        self.registry.add(Definition(function, name=function.__name__, timeout=span, **options))
+        return function
+
+    async def queue(self, name: str, **options: Any) -> None:
+        """Declare a queue, in the app and in the engine."""
+        self.registry.declare(name, QueueOptions(**options))
+        await self.engine.queues.configure(name, QueueOptions(**options))
+
+    async def enqueue(self, task: str, *args: Any, times: int = 1, **options: Any) -> JobId:
+        """New jobs with these arguments; the id of the first."""
+        return (await self.enqueue_many(task, *args, times=times, **options))[0]
+
+    async def enqueue_many(self, task: str, *args: Any, times: int, **options: Any) -> list[JobId]:
+        body = msgspec.json.encode([args, {}])
+        fields = {"task": task, "queue": QUEUE, "body": body, **options}
+        jobs = [NewJob(id=new_id(), **fields) for _ in range(times)]
+        await self.engine.jobs.enqueue(jobs)
+        return [job.id for job in jobs]
+
+    # The worker
+
+    async def start(
+        self,
+        *,
+        engine: Engine | None = None,
+        processes: Processes | None = None,
+        takes_suspects: bool = False,
+        supervised: bool = True,
+        **config: Any,
+    ) -> Worker:
+        """Begin to work, by way of another engine if one is given."""
+        told = WorkerConfig(url="", **{"slots": 4, "look_s": 60.0, **config})
+        self.board = Board.create(told.board_capacity)
+        await self.beat()
+        self.worker = Worker(
+            engine or self.engine,
+            self.registry,
+            told,
+            member=self.member.id,
+            claimant=self.claimant,
+            board=self.board,
+            processes=processes,
+            takes_suspects=takes_suspects,
+            supervised=supervised,
+        )
+        self._running = asyncio.create_task(self.worker.run())
+        return self.worker
+
+    def claim_ahead(self, count: int) -> None:
+        """Let so many wait for a slot from now on, as if a load of short jobs had been measured."""
+        ahead = self.worker._slots.ahead
+        ahead.limit = count
+        ahead.trip = lambda **_: None  # type: ignore[method-assign]
+
+    async def settled(self, times: int = 1) -> None:
+        """Wait until so many outcomes were answered, all told."""
+        await self._unless_over(self.worker.moments.reached("settled", times))
+
+    async def released(self, times: int = 1) -> None:
+        await self._unless_over(self.worker.moments.reached("released", times))
+
+    async def idle(self) -> None:
+        """Wait for a look that finds nothing, made after this call, with nothing running."""
+        self.worker._exchange.look()
+        await self._unless_over(self.worker.moments.next("idle"))
+
+    async def drained(self, timeout_s: float | None = None) -> Drained:
+        """Drain, and wait for the end."""
+        self.worker.drain(timeout_s)
+        return await self.over()
+
+    async def over(self) -> Drained:
+        """Wait for the end."""
+        assert self._running is not None
+        return await self._running
+
+    async def beat(self) -> BeatReply:
+        """One beat of the member, as a supervisor does it: from the board, and told to the worker."""
+        sent_ns = boot_ns()
+        reply = await self.engine.members.beat(self.member, [self.board.beat(self.claimant)])
+        self.board.beaten(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
+        if self._running is not None:
+            self.worker.beaten(True)
+            self.worker.lost(reply.lost)
+            self.worker.asked([(ask.id, ask.fence) for ask in reply.asked])
+        return reply
+
+    async def close(self) -> None:
+        if self._running is None:
+            return
+        if not self._running.done():
+            self.worker.hurry()
+        await asyncio.gather(self._running, return_exceptions=True)
+        self.board.close()
+
+    async def _unless_over(self, fact: Any) -> None:
+        """Wait for a fact; a worker that ends meanwhile fails the test with its own error."""
+        assert self._running is not None
+        waiting = asyncio.ensure_future(fact)
+        await asyncio.wait({waiting, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            self._running.result()
+            raise AssertionError("the worker ended before that happened")
+
+    # What became of it
+
+    async def job(self, job_id: JobId) -> Job:
+        (job,) = await self.engine.inspect.get([job_id])
+        assert job is not None
+        return job
+
+    async def states(self, ids: Sequence[JobId]) -> list[JobState | None]:
+        return [job.state if job else None for job in await self.engine.inspect.get(ids)]
+
+    def held(self) -> int:
+        """Rows on the board."""
+        return len(self.board.rows())

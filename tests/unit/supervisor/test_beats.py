@@ -1,0 +1,261 @@
+"""One round of beats, sweeps and retention at a time, against an engine that does as it is told."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from penstock.engine.protocol import BATCH_LIMIT, Engine, Pruned, Reclaimed
+from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
+from penstock.model.event import ANY_TOPIC, Signal, member_topic
+from penstock.model.ids import JobId, new_id
+from penstock.model.job import Fence
+from penstock.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
+from penstock.worker.beats import GAP_S, Beats
+from penstock.worker.board import Board, boot_ns
+from penstock.worker.chores import BUSY_S, PRUNE_S, Chores
+
+INFO = MemberInfo(id=bytes(16), name="here:1")
+AWAY = EngineUnavailable("away")
+PATIENCE_S = 20
+
+
+class TheEngine:
+    """Plays the facets that are used here; `answers` are given one after the other, errors raised."""
+
+    def __init__(self) -> None:
+        self.answers: list[Any] = []
+        self.beats: list[Sequence[ClaimantBeat]] = []
+        self.running = 0
+        self.most_running = 0
+        self.heard: asyncio.Queue[Signal | None] = asyncio.Queue()
+        self.beaten = asyncio.Event()
+        self.members = self.jobs = self.signals = self
+
+    async def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> BeatReply:
+        self.beats.append(claimants)
+        self.beaten.set()
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        answer: BeatReply = self._answer(a_reply(number=len(self.beats)))
+        return answer
+
+    async def reclaim(self, member: bytes) -> Reclaimed:
+        answer: Reclaimed = self._answer(Reclaimed(entitled=False))
+        return answer
+
+    async def prune(self) -> Pruned:
+        answer: Pruned = self._answer(Pruned(jobs=0, more=False))
+        return answer
+
+    async def subscribe(self, *topics: str) -> "TheEngine":
+        self._answer(None)
+        return self
+
+    async def next(self, timeout: float | None = None) -> Signal | None:
+        return await self.heard.get()
+
+    async def close(self) -> None:
+        self.heard.put_nowait(Signal("closed"))
+
+    def _answer(self, default: Any) -> Any:
+        answer = self.answers.pop(0) if self.answers else default
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class ACharge:
+    """A worker process that listens, or does not."""
+
+    def __init__(self, *fences: Fence) -> None:
+        self.board = Board.create(10)
+        for fence in fences:
+            self.board.hold(new_id(), fence)
+        self.told: list[tuple[str, Any]] = []
+        self.listens = True
+
+    def beat(self) -> ClaimantBeat:
+        return self.board.beat(b"c" * 16)
+
+    def beaten(self, sent_ns: int | None) -> bool:
+        if sent_ns is not None:
+            self.board.beaten(sent_ns)
+        self.told.append(("beaten", sent_ns is not None))
+        return self.listens
+
+    def lost(self, fences: Sequence[Fence]) -> bool:
+        self.told.append(("lost", list(fences)))
+        return self.listens
+
+    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        self.told.append(("asked", [fence for _, fence in runs]))
+        return self.listens
+
+    def news(self) -> list[tuple[str, Any]]:
+        """What was told since the last time, but for plain beats."""
+        news, self.told = [item for item in self.told if item[0] != "beaten"], []
+        return news
+
+
+def a_reply(
+    *, number: int = 1, new: bool = False, lost: Sequence[Fence] = (), asked: Sequence[Fence] = ()
+) -> BeatReply:
+    asks = [Ask(new_id(), fence) for fence in asked]
+    return BeatReply(number=number, now=0, new=new, lost=list(lost), asked=asks)
+
+
+def the_beats(engine: TheEngine, *charges: ACharge, **options: Any) -> Beats:
+    settings = {"beat_s": 2.0, "sweep_s": 3.0, **options}
+    return Beats(cast(Engine, engine), info=lambda: INFO, charges=lambda: charges, **settings)
+
+
+@pytest.fixture
+def engine() -> TheEngine:
+    return TheEngine()
+
+
+@pytest.mark.row("D2")
+async def test_a_beat_says_what_is_held_and_the_board_learns_of_it(engine: TheEngine) -> None:
+    charge = ACharge(1, 2)
+    before = boot_ns()
+    delay_s = await the_beats(engine, charge).beat()
+    assert sorted(engine.beats[0][0].held) == [1, 2]
+    assert before <= charge.board.beaten_ns <= boot_ns()
+    assert charge.told == [("beaten", True)]
+    assert 1.5 < delay_s <= 2.0
+
+
+@pytest.mark.row("D2")
+async def test_a_failed_beat_leaves_the_board_alone(engine: TheEngine) -> None:
+    charge = ACharge()
+    beats = the_beats(engine, charge)
+    for error in (AWAY, EngineFull("full")):
+        engine.answers.append(error)
+        await beats.beat()
+    assert (beats.failures, beats.answered.is_set(), charge.board.beaten_ns) == (2, False, 0)
+    assert charge.told == [("beaten", False)] * 2
+    await beats.beat()
+    assert (beats.failures, beats.answered.is_set()) == (0, True)
+    assert charge.told[-1] == ("beaten", True)
+
+
+@pytest.mark.row("D2")
+async def test_it_gives_up_once_after_so_many_failures_in_a_row(engine: TheEngine) -> None:
+    calls: list[str] = []
+    beats = the_beats(engine, give_up_after=3, gave_up=lambda: calls.append("gave up"))
+    engine.answers = [AWAY, AWAY, a_reply(), AWAY, AWAY]
+    for _ in range(5):
+        await beats.beat()
+    assert calls == []
+    engine.answers = [AWAY] * 3
+    for _ in range(3):
+        await beats.beat()
+    assert calls == ["gave up"]
+
+
+async def test_an_engine_that_we_closed_ends_the_loops(engine: TheEngine) -> None:
+    beats = the_beats(engine)
+    for each in (beats.beat, beats.sweep, beats.listen):
+        engine.answers = [EngineClosed("closed")]
+        with pytest.raises(EngineClosed):
+            await each()
+
+
+@pytest.mark.row("B11", "D3")
+async def test_news_goes_to_the_process_that_holds_the_run_and_once(engine: TheEngine) -> None:
+    one, other = ACharge(1, 2), ACharge(3)
+    beats = the_beats(engine, one, other)
+    reply = a_reply(lost=[1, 3], asked=[2, 99])
+    engine.answers = [reply, reply]
+    await beats.beat()
+    assert one.news() == [("lost", [1]), ("asked", [2])]
+    assert other.news() == [("lost", [3])], "nobody holds 99 yet: it is told when somebody does"
+    other.board.hold(new_id(), 99)
+    await beats.beat()
+    assert one.news() == []
+    assert other.news() == [("asked", [99])]
+
+
+@pytest.mark.row("B11")
+async def test_what_could_not_be_told_is_told_again(engine: TheEngine) -> None:
+    charge = ACharge(1, 2)
+    beats = the_beats(engine, charge)
+    reply = a_reply(lost=[1], asked=[2])
+    charge.listens = False
+    for listens in (False, True, True):
+        charge.listens = listens
+        engine.answers = [reply]
+        await beats.beat()
+    assert charge.news() == [("lost", [1]), ("asked", [2])] * 2
+    engine.answers = [a_reply()]
+    await beats.beat()
+    assert beats._told == set(), "what is over is forgotten"
+
+
+async def test_lost_data_and_a_lost_lease_are_said(
+    engine: TheEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    beats = the_beats(engine)
+    engine.answers = [a_reply(number=7, new=True), a_reply(number=3), a_reply(number=4, new=True)]
+    await beats.beat()
+    assert caplog.messages == []
+    await beats.beat()
+    await beats.beat()
+    assert caplog.messages == [
+        "the engine has lost data: beat 3 came after 7",
+        "this member was declared gone; what it held belongs to others now",
+    ]
+
+
+@pytest.mark.row("D2")
+async def test_beats_never_overlap_and_a_signal_makes_one_early(engine: TheEngine) -> None:
+    beats = the_beats(engine, beat_s=1_000.0)
+    running = asyncio.ensure_future(beats.run())
+    await asyncio.wait_for(beats.answered.wait(), PATIENCE_S)
+    for count in (2, 3, 4):
+        engine.beaten.clear()
+        engine.heard.put_nowait(Signal(ANY_TOPIC))
+        engine.heard.put_nowait(Signal(member_topic(INFO.id)))
+        await asyncio.wait_for(engine.beaten.wait(), PATIENCE_S)
+        assert len(engine.beats) == count
+    assert engine.most_running == 1
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_slow_engine_makes_beats_rarer(engine: TheEngine) -> None:
+    assert await the_beats(engine, beat_s=0.0).beat() == GAP_S
+
+
+async def test_listening_goes_on_after_an_error(engine: TheEngine) -> None:
+    beats = the_beats(engine)
+    engine.answers = [AWAY]
+    assert await beats.listen() > 0
+    engine.heard.put_nowait(None)
+    assert await beats.listen() > 0
+
+
+@pytest.mark.row("D3")
+async def test_a_sweep_goes_on_at_once_while_there_is_more(
+    engine: TheEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    beats = the_beats(engine)
+    engine.answers = [Reclaimed(entitled=True, jobs=BATCH_LIMIT), Reclaimed(True, 5, ["gone:1"]), AWAY]
+    assert await beats.sweep() == 0
+    assert await beats.sweep() == 3.0
+    assert await beats.sweep() == 3.0
+    assert "member gone:1 is gone; its jobs go to others" in caplog.messages
+
+
+async def test_retention_is_bounded_and_spread_over_the_minute(engine: TheEngine) -> None:
+    chores = Chores(cast(Engine, engine))
+    assert 0 <= await chores.prune() <= PRUNE_S
+    engine.answers = [Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False), AWAY]
+    assert await chores.prune() == BUSY_S
+    assert 0.8 * PRUNE_S <= await chores.prune() <= 1.2 * PRUNE_S
+    assert await chores.prune() == PRUNE_S

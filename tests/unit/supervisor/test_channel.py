@@ -1,0 +1,119 @@
+"""Messages between a supervisor and its processes."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from penstock.model.ids import new_id
+from penstock.worker import channel as channels
+from penstock.worker.channel import (
+    Asked,
+    Beaten,
+    Channel,
+    Drain,
+    Drained,
+    FromWorker,
+    Hurry,
+    Leaving,
+    Lines,
+    Lost,
+    Ready,
+    ToWorker,
+    Unfit,
+    encode_line,
+    runs_of,
+)
+
+PATIENCE_S = 20
+
+
+class Ends:
+    """Both ends on one loop, and what each has heard."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[Any] = asyncio.Queue()
+        self.heard_by_worker: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def open(self) -> None:
+        ours, theirs = socket.socketpair()
+        self.supervisor = await Channel.open(ours, FromWorker, self.heard.put_nowait)
+        self.worker = await Channel.open(theirs, ToWorker, self.heard_by_worker.put_nowait)
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[Ends]:
+    ends = Ends()
+    await ends.open()
+    yield ends
+    ends.supervisor.close()
+    ends.worker.close()
+    await asyncio.wait_for(ends.worker.gone.wait(), PATIENCE_S)
+
+
+async def test_every_message_arrives_as_it_was_sent(ends: Ends) -> None:
+    asked, lost = Asked([(new_id().hex(), 7)]), Lost([1, 2**53 - 1])
+    to_worker = [Drain(30.0), Drain(None), Hurry(), asked, lost, Beaten(ok=False)]
+    from_worker = [
+        Ready(["a", "b"]),
+        Unfit("no\nsuch app"),
+        Leaving("retired"),
+        Drained(3, 4),
+    ]
+    assert all(ends.supervisor.send(message) for message in to_worker)
+    assert all(ends.worker.send(message) for message in from_worker)
+    assert [await ends.heard_by_worker.get() for _ in to_worker] == to_worker
+    assert [await ends.heard.get() for _ in from_worker] == from_worker
+
+
+async def test_what_was_said_last_is_heard_before_the_end(ends: Ends) -> None:
+    ends.worker.send(Drained(1, 0))
+    ends.worker.close()
+    await asyncio.wait_for(ends.supervisor.gone.wait(), PATIENCE_S)
+    assert ends.heard.get_nowait() == Drained(1, 0)
+    assert ends.supervisor.send(Hurry()) is False
+
+
+async def test_a_peer_that_does_not_read_lets_nothing_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "PENDING_LIMIT", 10_000)
+    ours, theirs = socket.socketpair()
+    channel = await Channel.open(ours, FromWorker, lambda message: None)
+    sent = 0
+    while channel.send(Lost(list(range(1_000)))):
+        sent += 1
+        assert sent < 10_000
+    assert sent > 2
+    with theirs:
+        channel.close()
+        lines = Lines(ToWorker)
+        heard: list[ToWorker] = []
+        while len(heard) < sent:  # what was accepted is still delivered
+            heard += lines.feed(await asyncio.to_thread(theirs.recv, 1 << 20))
+    await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
+
+
+def test_lines_are_put_together_from_any_pieces() -> None:
+    data = b"".join(encode_line(message) for message in (Ready(["ü"]), Drained(1, 2), Leaving("retired")))
+    for size in (1, 2, 7, len(data)):
+        lines = Lines(FromWorker)
+        heard = [
+            message
+            for at in range(0, len(data), size)
+            for message in lines.feed(data[at : at + size])
+        ]  # fmt: skip
+        assert heard == [Ready(["ü"]), Drained(1, 2), Leaving("retired")]
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "LINE_LIMIT", 100)
+    lines = Lines(FromWorker)
+    lines.feed(b"x" * 100)
+    with pytest.raises(ValueError, match="a line of more than 100 bytes"):
+        lines.feed(b"x")
+
+
+def test_runs_are_named_as_the_engine_names_them() -> None:
+    job_id = new_id()
+    assert runs_of([(job_id.hex(), 5)]) == [(job_id, 5)]

@@ -1,0 +1,62 @@
+"""Who is blamed for the death of a worker process."""
+
+import pytest
+
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.model.ids import new_id
+from penstock.model.run import Failed
+from penstock.worker.board import NO_RETRY, Held
+from penstock.worker.inquest import Findings, inquest
+
+NOW_NS = 100_000_000_000
+
+
+def a_run(fence: int, *, started_ns: int = 0, deadline_ns: int = 0, retry_in: int = NO_RETRY) -> Held:
+    return Held(fence, new_id(), started_ns, deadline_ns, retry_in)
+
+
+def findings(rows: list[Held], *, innocent: bool = False, stuck: tuple[int, ...] = ()) -> Findings:
+    return inquest(rows, now_ns=NOW_NS, how="it was killed", innocent=innocent, stuck=stuck)
+
+
+def test_nothing_had_started() -> None:
+    assert findings([]) == ([], [])
+    assert findings([a_run(1), a_run(2)]) == ([], [])
+
+
+@pytest.mark.row("A4")
+def test_one_had_started_and_that_is_proof() -> None:
+    waiting, running = a_run(1), a_run(2, started_ns=5)
+    (loss,) = findings([waiting, running]).losses
+    assert (loss.id, loss.fence, loss.verdict) == (running.id, 2, "crash")
+    assert loss.message == "it was killed"
+
+
+def test_several_had_started_and_each_is_a_suspect() -> None:
+    rows = [a_run(1, started_ns=5), a_run(2), a_run(3, started_ns=6)]
+    losses = findings(rows).losses
+    assert [(loss.fence, loss.verdict) for loss in losses] == [(1, "suspect"), (3, "suspect")]
+    assert "2 jobs" in losses[0].message
+
+
+def test_a_process_that_we_ended_blames_nobody() -> None:
+    assert findings([a_run(1, started_ns=5)], innocent=True) == ([], [])
+
+
+@pytest.mark.row("E4")
+@pytest.mark.parametrize(("on_board", "retry_in"), [(NO_RETRY, None), (0, 0), (2_000_000, 2_000_000)])
+def test_a_stuck_run_has_timed_out_and_the_others_are_innocent(on_board: int, retry_in: int | None) -> None:
+    stuck = a_run(1, started_ns=NOW_NS - 7_500_000_000, deadline_ns=1, retry_in=on_board)
+    settlements, losses = findings([stuck, a_run(2, started_ns=5)], innocent=True, stuck=(1, 99))
+    assert losses == []
+    (settlement,) = settlements
+    assert (settlement.id, settlement.fence, settlement.ran) == (stuck.id, 1, 7_500_000)
+    assert isinstance(settlement.outcome, Failed)
+    assert settlement.outcome.retry_in == retry_in
+    assert settlement.outcome.failure.kind == "timeout"
+    assert "7.5 s" in settlement.outcome.failure.message
+
+
+def test_more_than_one_call_can_name_are_given_back_without_a_mark() -> None:
+    rows = [a_run(fence, started_ns=1) for fence in range(1, BATCH_LIMIT + 5)]
+    assert len(findings(rows).losses) == BATCH_LIMIT

@@ -1,0 +1,245 @@
+"""The place of one worker process: who comes next, and when."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.model.errors import EngineUnavailable
+from penstock.model.ids import new_id
+from penstock.model.run import Loss, Settlement
+from penstock.worker import backoff
+from penstock.worker import seat as seats
+from penstock.worker.board import Board, boot_ns
+from penstock.worker.channel import Drained, Ready
+from penstock.worker.config import WorkerConfig
+from penstock.worker.seat import LAST_TRIES, Seat
+
+CONFIG = WorkerConfig(url="sqlite://", slots=2, stuck_after_s=0, stuck_grace_s=0)
+
+
+class TheEngine:
+    """Notes what it is told about the dead."""
+
+    def __init__(self) -> None:
+        self.jobs = self
+        self.retired: list[Sequence[Loss]] = []
+        self.settled: list[Settlement] = []
+        self.away = 0
+
+    async def retire(self, claimant: bytes, losses: Sequence[Loss]) -> int:
+        if self.away:
+            self.away -= 1
+            raise EngineUnavailable("away")
+        self.retired.append(losses)
+        return 2
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        self.settled += settlements
+
+
+class AnIncarnation:
+    """A worker process that ends when it is told to."""
+
+    def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
+        self.pid, self.claimant = 7, new_id()
+        self.board = Board.create(8)
+        self.started_ns = boot_ns()
+        self.ready: Ready | None = Ready(["default"])
+        self.drained: Drained | None = None
+        self.unfit = self.leaving = ""
+        self.stuck: frozenset[int] = frozenset()
+        self.killed = self.closed = False
+        self.told: list[object] = []
+        self.exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> None:
+        if self.started_ns < 0:
+            raise OSError("no more processes")
+
+    async def wait(self) -> int:
+        return await self.exit
+
+    def rows(self) -> list[Any]:
+        return self.board.rows()
+
+    def drain(self, timeout_s: float | None) -> None:
+        self.told.append(("drain", timeout_s))
+
+    def hurry(self) -> None:
+        self.told.append("hurry")
+
+    def kill(self, stuck: frozenset[int] = frozenset()) -> None:
+        self.killed, self.stuck = True, stuck
+        self.exit.set_result(-9)
+
+    def close(self) -> None:
+        self.closed = True
+        self.board.close()
+
+
+class TheSeat:
+    """A seat, and who sits in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(seats, "Incarnation", self._incarnate)
+        self.engine = TheEngine()
+        self.unfit: list[str] = []
+        self.seat = Seat(
+            cast(Engine, self.engine),
+            CONFIG,
+            member=new_id(),
+            takes_suspects=True,
+            unfit=self.unfit.append,
+        )
+
+    def _incarnate(self, *args: Any, **options: Any) -> AnIncarnation:
+        self.one = AnIncarnation(*args, **options)
+        return self.one
+
+    async def live(self) -> "asyncio.Task[float]":
+        life = asyncio.create_task(self.seat.live_once())
+        await asyncio.sleep(0)
+        assert self.seat.incarnation is cast(Any, self.one)
+        return life
+
+    async def live_and_die(self, code: int = -9, lived_s: float = 0) -> float:
+        life = await self.live()
+        self.one.started_ns -= round(lived_s * 1e9)
+        self.one.exit.set_result(code)
+        pause_s = await life
+        assert self.seat.incarnation is None
+        assert self.one.closed
+        return pause_s
+
+
+@pytest.fixture
+def the(monkeypatch: pytest.MonkeyPatch) -> TheSeat:
+    monkeypatch.setattr(backoff, "FIRST_S", 0)
+    return TheSeat(monkeypatch)
+
+
+async def test_those_who_die_young_are_followed_ever_later(the: TheSeat) -> None:
+    pauses = [await the.live_and_die() for _ in range(9)]
+    assert pauses == [0, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert await the.live_and_die(lived_s=6) == 0
+    assert await the.live_and_die() == 0
+
+
+async def test_a_process_that_cannot_be_started_is_tried_again(
+    the: TheSeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(self: AnIncarnation) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(AnIncarnation, "start", refuse)
+    assert [await the.seat.live_once() for _ in range(3)] == [0, 1, 2]
+    assert the.one.closed
+    assert the.engine.retired == []
+
+
+@pytest.mark.row("A4")
+async def test_the_dead_are_retired_with_the_blame(the: TheSeat) -> None:
+    life = await the.live()
+    job = new_id()
+    row = the.one.board.hold(job, 5)
+    the.one.board.hold(new_id(), 6)
+    the.one.board.start(row, started_ns=1, deadline_ns=0, retry_in=0)
+    the.one.exit.set_result(-11)
+    await life
+    ((loss,),) = the.engine.retired
+    assert (loss.id, loss.fence, loss.verdict) == (job, 5, "crash")
+    assert "SIGSEGV" in loss.message
+
+
+@pytest.mark.row("A4")
+@pytest.mark.parametrize("how", ["killed", "leaving", "unfit", "drained"])
+async def test_an_end_of_our_own_making_blames_nobody(the: TheSeat, how: str) -> None:
+    life = await the.live()
+    the.one.board.start(the.one.board.hold(new_id(), 5), started_ns=1, deadline_ns=0, retry_in=0)
+    value: Any = {"killed": True, "drained": Drained(1, 0)}.get(how, "because")
+    setattr(the.one, how, value)
+    the.one.exit.set_result(1)
+    await life
+    assert the.engine.retired == [[]]
+
+
+@pytest.mark.row("E4")
+async def test_a_stuck_run_costs_its_process_and_is_settled_as_timed_out(the: TheSeat) -> None:
+    life = await the.live()
+    the.seat.look()
+    assert not the.one.killed
+    board = the.one.board
+    board.start(board.hold(new_id(), 5), started_ns=1, deadline_ns=boot_ns() + 10**12, retry_in=9)
+    the.seat.look()
+    assert not the.one.killed
+    board.start(board.hold(new_id(), 6), started_ns=1, deadline_ns=1, retry_in=9)
+    the.seat.look()  # with no patience at all, by this test's settings
+    await life
+    assert [settlement.fence for settlement in the.engine.settled] == [6]
+    assert the.engine.retired == [[]]
+    the.seat.look()  # nobody is there
+
+
+@pytest.mark.row("A4")
+async def test_an_engine_that_is_away_is_told_later(the: TheSeat) -> None:
+    the.engine.away = 3
+    await the.live_and_die()
+    assert len(the.engine.retired) == 1
+
+
+@pytest.mark.row("D2")
+async def test_one_that_has_to_end_does_not_wait_for_the_engine_for_ever(the: TheSeat) -> None:
+    the.engine.away = LAST_TRIES
+    life = asyncio.create_task(the.seat.run())
+    await asyncio.sleep(0)
+    the.one.board.hold(new_id(), 5)
+    the.seat.drain(None)
+    the.one.exit.set_result(0)
+    await life
+    assert the.engine.retired == []
+    assert the.seat.handed_back == 1
+
+
+@pytest.mark.row("A12", "B7")
+async def test_a_drained_seat_stays_empty_and_counts(the: TheSeat) -> None:
+    life = asyncio.create_task(the.seat.run())
+    await asyncio.sleep(0)
+    the.seat.drain(30.0)
+    the.seat.hurry()
+    assert the.one.told == [("drain", 30.0), "hurry"]
+    the.one.drained = Drained(finished=3, released=1)
+    the.one.exit.set_result(0)
+    await life
+    assert (the.seat.finished, the.seat.handed_back) == (3, 3)
+
+
+@pytest.mark.row("B7")
+async def test_who_does_not_hear_the_drain_is_killed(the: TheSeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "END_MARGIN_S", 0.01)
+    life = asyncio.create_task(the.seat.run())
+    await asyncio.sleep(0)
+    the.seat.drain(0.01)
+    await asyncio.wait_for(life, 20)
+    assert the.one.killed
+
+
+async def test_a_drain_between_two_lives_ends_it(the: TheSeat) -> None:
+    the.seat._young_deaths = 8
+    life = asyncio.create_task(the.seat.run())
+    await asyncio.sleep(0)
+    the.one.exit.set_result(1)
+    while not the.one.closed:  # noqa: ASYNC110  (a few turns of the loop)
+        await asyncio.sleep(0)
+    the.seat.drain(1.0)
+    await asyncio.wait_for(life, 20)
+
+
+async def test_an_app_that_cannot_be_loaded_is_reported(the: TheSeat) -> None:
+    life = await the.live()
+    the.one.ready, the.one.unfit = None, "no such app"
+    the.one.exit.set_result(78)
+    await life
+    assert the.unfit == ["no such app"]
