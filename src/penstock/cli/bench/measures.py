@@ -1,0 +1,175 @@
+"""One turn of each measure. `penstock bench` repeats them; the repository's `bench` lets them take turns with
+the raw loop and with other queues."""
+
+import asyncio
+import gc
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.app.job import Job as Handle
+from penstock.app.penstock import Penstock
+from penstock.app.task import Task
+from penstock.cli.bench.crew import Crew
+from penstock.cli.program import refuse
+from penstock.engine.protocol import Engine
+from penstock.model.ids import JobId, parse_id
+from penstock.model.job import Job, JobState
+from penstock.model.time import SECOND
+
+LOOK_S = 0.05
+PATIENCE_S = 300.0
+"""The longest that one turn may take."""
+CHUNK = 1_000
+IDLE_S = 5.0
+IMPORTS = 7
+PAUSE_S = (0.010, 0.030)
+"""Between two jobs of the latency measure: long enough for a worker to be idle again."""
+
+
+class Rate(NamedTuple):
+    """What one turn took."""
+
+    jobs_s: float
+    cpu_us: float
+    """Processor time per job, of whoever was measured."""
+
+
+class Quantiles(NamedTuple):
+    """In milliseconds."""
+
+    p50: float
+    p95: float
+    p99: float
+
+
+class Latency(NamedTuple):
+    """How long it takes to the first line of the function, in another process."""
+
+    from_call: Quantiles
+    """From the call of `enqueue`: the commit is in it."""
+    from_return: Quantiles
+    """From its return, when the job is durable; 0 where the job was faster than the return."""
+
+
+def enqueue_one_by_one(task: Task[[str], Any], queue: str, payload: str, jobs: int) -> Rate:
+    """Sync `enqueue` in one thread, each waiting for its commit."""
+    call = task.using(queue=queue)
+    with Stopwatch() as watch:
+        for _ in range(jobs):
+            call.enqueue(payload)
+    return watch.rate(jobs)
+
+
+def enqueue_in_bulk(app: Penstock, task: Task[[str], Any], queue: str, payload: str, jobs: int) -> Rate:
+    """Sync `enqueue_many`, arguments encoded on the way."""
+    call = task.using(queue=queue)
+    with Stopwatch() as watch:
+        app.enqueue_many(call.call(payload) for _ in range(jobs))
+    return watch.rate(jobs)
+
+
+async def throughput(
+    engine: Engine, app: Penstock, task: Task[[str], Any], crew: Crew, payload: str, jobs: int
+) -> Rate:
+    """No-op jobs through a worker: from the first start to the last settle, by the engine's own record.
+
+    They are enqueued while the queue is paused, so that producing and consuming are not measured together."""
+    await engine.queues.pause(crew.queue)
+    call = task.using(queue=crew.queue)
+    ids = ids_of(await app.aenqueue_many(call.call(payload) for _ in range(jobs)))
+    cpu_s = crew.cpu_s()
+    await engine.queues.resume(crew.queue)
+    await drained(engine, crew.queue)
+    cpu_s = crew.cpu_s() - cpu_s
+    records = await records_of(engine, ids)
+    first = min(job.started_at or job.claimed_at or 0 for job in records)
+    last = max(job.ended_at or 0 for job in records)
+    return Rate(jobs * SECOND / max(1, last - first), 1e6 * cpu_s / jobs)
+
+
+async def latency(engine: Engine, task: Task[[], Any], crew: Crew, samples: int) -> Latency:
+    """One job at a time to an idle worker. Results are read afterwards: a waiter would write, too."""
+    call = task.using(queue=crew.queue)
+    called, returned, handles = [], [], []
+    for _ in range(samples):
+        await asyncio.sleep(random.uniform(*PAUSE_S))
+        called.append(time.monotonic_ns())
+        handles.append(await call.aenqueue())
+        returned.append(time.monotonic_ns())
+    await drained(engine, crew.queue)
+    records = await records_of(engine, ids_of(handles))
+    began = [msgspec.json.decode(job.result or b"0", type=int) for job in records]
+    return Latency(_quantiles(called, began), _quantiles(returned, began))
+
+
+def _quantiles(since: Sequence[int], until: Sequence[int]) -> Quantiles:
+    waits = sorted(max(0.0, (end - begin) / 1e6) for begin, end in zip(since, until, strict=True))
+    return Quantiles(*(waits[min(len(waits) - 1, round(share * len(waits)))] for share in (0.5, 0.95, 0.99)))
+
+
+async def idle_share(crew: Crew) -> float:
+    """The share of one core that an idle worker takes."""
+    cpu_s, began = crew.cpu_s(), time.monotonic()
+    await asyncio.sleep(IDLE_S)
+    return (crew.cpu_s() - cpu_s) / (time.monotonic() - began)
+
+
+def import_ms() -> float:
+    """What `import penstock` adds to the start of Python."""
+
+    def start(code: str) -> float:
+        began = time.perf_counter()
+        subprocess.run((sys.executable, "-c", code), check=True)
+        return 1e3 * (time.perf_counter() - began)
+
+    return median(start("import penstock") - start("pass") for _ in range(IMPORTS))
+
+
+async def drained(engine: Engine, queue: str) -> None:
+    """Wait until nothing is ready or running there."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                [counts] = [found for found in await engine.inspect.counts() if found.queue == queue]
+                if counts.ready + counts.running + counts.scheduled == 0:
+                    return
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
+
+
+async def records_of(engine: Engine, ids: Sequence[JobId]) -> list[Job]:
+    """The records of jobs that must have completed."""
+    found: list[Job] = []
+    for begin in range(0, len(ids), CHUNK):
+        for job in await engine.inspect.get(ids[begin : begin + CHUNK]):
+            if job is None or job.state is not JobState.COMPLETED:
+                raise refuse("a job of the benchmark did not complete; what was measured means nothing")
+            found.append(job)
+    return found
+
+
+def ids_of(handles: Sequence[Handle[Any]]) -> list[JobId]:
+    return [parse_id(handle.uuid) for handle in handles]
+
+
+class Stopwatch:
+    """Times a block, in seconds and in processor time of this process."""
+
+    def __enter__(self) -> "Stopwatch":
+        gc.collect()  # so that nobody pays for a former turn's rubbish
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._took, self._cpu = time.perf_counter() - self._began, time.process_time() - self._cpu_began
+
+    def rate(self, jobs: int) -> Rate:
+        return Rate(jobs / self._took, 1e6 * self._cpu / jobs)

@@ -1,0 +1,118 @@
+"""A temporary place with real workers in it, and what a demo finds there.
+
+The worker is a process group of its own, so that a Ctrl-C in the terminal is for the demo alone, which then
+ends the worker in order. If the demo itself is killed, the kernel ends the worker by its lifeline.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import click
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+
+APP = "penstock.cli.demo.app:app"
+DRAIN_S = 15.0
+"""How long a worker may take to stop before it is killed."""
+
+
+class Stage(NamedTuple):
+    """Where a demo plays."""
+
+    engine: Engine
+    worker: subprocess.Popen[bytes]
+    stopped: asyncio.Event
+    """Somebody has pressed Ctrl-C."""
+
+    def check_worker(self) -> None:
+        """Raise if the worker has ended: nothing would happen any more."""
+        if (code := self.worker.poll()) is not None:
+            raise click.ClickException(f"the worker has ended with exit code {code}; its log is above")
+
+
+Play = Callable[[Stage], Awaitable[int]]
+
+
+def play(work: Play, *, processes: int, slots: int) -> int:
+    """Set up the stage, play, clear up; answers the exit code."""
+    with TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True) as folder:
+        url = f"sqlite:///{folder}/demo.db"
+        # The application reads its settings as every other does; nothing else of the environment counts here.
+        for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
+            del os.environ[name]
+        os.environ["PENSTOCK_URL"] = url
+        log = Path(folder, "worker.log")
+        with _worker(log, processes, slots) as worker:
+            try:
+                return asyncio.run(_play(work, url, worker))
+            except click.ClickException:
+                click.echo(log.read_text(errors="replace"), err=True)
+                raise
+
+
+@contextmanager
+def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[bytes]]:
+    lifeline, ours = os.pipe()
+    options = (
+        "-p",
+        str(processes),
+        "-c",
+        str(slots),
+        "--lifeline",
+        str(lifeline),
+        "--shutdown-timeout",
+        "5s",
+    )
+    command = (sys.executable, "-m", "penstock", "worker", APP, *options)
+    with log.open("wb") as output:
+        worker = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=(lifeline,),
+        )
+    os.close(lifeline)
+    try:
+        yield worker
+    finally:
+        worker.terminate()
+        try:
+            worker.wait(DRAIN_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+        os.close(ours)
+
+
+async def _play(work: Play, url: str, worker: subprocess.Popen[bytes]) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with _engine(url) as engine:
+        return await work(Stage(engine, worker, stopped))
+
+
+@asynccontextmanager
+async def _engine(url: str) -> AsyncIterator[Engine]:
+    """The demo's engine, which its application uses too."""
+    from penstock.cli.demo.app import app
+
+    engine = await connect(url)
+    let_go = app.adopt(engine)
+    try:
+        yield engine
+    finally:
+        let_go()
+        await engine.close()

@@ -1,0 +1,140 @@
+"""`penstock worker`: run jobs.
+
+The process that a user starts becomes the supervisor and never imports the application: a module that starts
+threads, or dies on import, must not take the one process that looks after the others. So the configuration,
+which the application's code has a say in, is worked out by a child (`penstock _worker_config`) and read back
+as JSON; workers import the application themselves.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from penstock.cli.program import debug_option
+from penstock.cli.where import load
+from penstock.model.errors import BadInput
+from penstock.task.settings import Settings
+
+if TYPE_CHECKING:
+    from penstock.worker.config import WorkerConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SHORT = {"processes": "-p", "slots": "-c", "queues": "-q", "namespace": None, "url": None}
+BY_OPTION = (
+    *SHORT,
+    "shutdown_timeout",
+    "cancel_grace",
+    "beat",
+    "lease",
+    "sweep",
+    "give_up_after",
+    "log_format",
+)
+"""The settings that are options of a worker."""
+SINGULAR = {"queues": "queue"}
+
+
+def _long(name: str) -> str:
+    return "--" + SINGULAR.get(name, name).replace("_", "-")
+
+
+def worker_options(command: F) -> F:
+    """APP, and an option for each setting that a worker has."""
+    for name in reversed(BY_OPTION):
+        entry = Settings.table()[name]
+        default = f" [{entry.default}]" if entry.default else ""
+        command = click.option(
+            *filter(None, (SHORT.get(name), _long(name))),
+            name,
+            metavar={"queues": "NAME"}.get(name, "VALUE"),
+            multiple=name == "queues",
+            help=("Take from this queue only; may be repeated." if name == "queues" else entry.about)
+            + default,
+        )(command)
+    # the process that starts a worker for its own use (the demo) takes it along when it dies
+    command = click.option("--lifeline", type=int, hidden=True)(command)
+    command = click.option("-A", "--app", "app_option", metavar="APP", help="The same as the argument APP.")(
+        command
+    )
+    return click.argument("app", required=False, metavar="[APP]")(debug_option(command))
+
+
+@click.command()
+@worker_options
+def worker(app: str | None, app_option: str | None, lifeline: int | None, **given: Any) -> int:
+    """Run the jobs of APP (module:attribute): a supervisor with worker processes.
+
+    SIGTERM or SIGINT: nothing new is taken, running jobs finish (up to --shutdown-timeout, then they are
+    handed back); a second one hurries, a third one kills.
+
+    \b
+    Exit codes: 0 all finished; 1 some jobs were handed back; 75 gave up on the engine.
+    """
+    from penstock.worker.lifeline import hold_on_to
+    from penstock.worker.supervisor import supervise
+
+    if lifeline is not None:
+        hold_on_to(lifeline)
+    return supervise(configured(app or app_option, given))
+
+
+@click.command(hidden=True)
+@worker_options
+def worker_config(app: str | None, app_option: str | None, lifeline: None, **given: Any) -> None:
+    """Print, as JSON, the configuration of the worker that these options ask for."""
+    import msgspec
+
+    click.echo(msgspec.json.encode(work_out(app or app_option, given)).decode())
+
+
+def configured(app: str | None, given: dict[str, Any]) -> "WorkerConfig":
+    """The configuration that a child has worked out; if that failed, its words and its exit code are ours."""
+    import msgspec
+
+    from penstock.worker.config import WorkerConfig
+
+    command = [sys.executable, "-m", "penstock", "_worker_config", *_written(given), *([app] if app else [])]
+    child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if child.returncode:
+        raise click.exceptions.Exit(child.returncode)
+    # The application may print while it is imported: the configuration is the last line.
+    return msgspec.json.decode(child.stdout.splitlines()[-1], type=WorkerConfig)
+
+
+def _written(given: dict[str, Any]) -> Iterator[str]:
+    """The options as they stand on a command line."""
+    for name, value in given.items():
+        for text in value if isinstance(value, tuple) else () if value is None else (value,):
+            yield f"{_long(name)}={text}"
+
+
+def work_out(spec: str | None, given: dict[str, Any]) -> "WorkerConfig":
+    """The configuration by options, the application's settings, and the other settings."""
+    from penstock.worker.config import WorkerConfig
+
+    named = Settings.load(given_as="the argument APP", app=spec).app
+    if named is None:
+        raise BadInput("which application? give APP (module:attribute), or set PENSTOCK_APP")
+    app = load(named)
+    said = {name: value for name, value in given.items() if value not in (None, ())}
+    settings = app.settings.but(given_as="option --{name}", **said)
+    queues = settings.queues or app.registry.queue_names()
+    return WorkerConfig(
+        url=settings.url,
+        namespace=settings.namespace,
+        app=named,
+        queues=queues,
+        slots=settings.slots,
+        processes=settings.processes,
+        beat_s=settings.beat,
+        lease_s=settings.lease,
+        sweep_s=settings.sweep,
+        give_up_after=settings.give_up_after,
+        shutdown_timeout_s=settings.shutdown_timeout,
+        cancel_grace_s=settings.cancel_grace,
+        log_format=settings.log_format,
+    )

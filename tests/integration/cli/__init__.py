@@ -1,0 +1,1 @@
+"""The command line, as scripts and people meet it."""

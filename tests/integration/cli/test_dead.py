@@ -1,0 +1,169 @@
+"""`penstock dead`: list, look, edit, replay, drop."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.model.ids import new_id, parse_id, show_id
+from penstock.model.view import TaskEntry
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+pytestmark = pytest.mark.row("A5")
+
+
+def test_a_list_has_dead_letters_only(place: Place, run: Run) -> None:
+    place.completed(2)
+    ids = place.dead(2)
+    found = run("dead", "ls", "--json").objects
+    assert {job["id"] for job in found} == {show_id(job_id) for job_id in ids}
+    assert found[0]["error"]["message"].startswith("no such user")
+
+
+def test_a_dead_letter_is_shown_with_payload_errors_times_and_worker(place: Place, run: Run) -> None:
+    [job_id] = place.dead()
+    job = run("dead", "show", show_id(job_id), "--json").object
+    assert job["payload"] == {"args": ["a@b.c"], "kwargs": {"n": 1}}
+    assert job["failures"][0]["worker"] == job["worker"] == "host:1"
+    assert job["failures"][0]["ended_at"] == job["ended_at"]
+
+
+def test_a_job_that_is_not_dead_is_not_shown(place: Place, run: Run) -> None:
+    [job_id] = place.completed()
+    ran = run("dead", "show", show_id(job_id))
+    assert (ran.code, ran.err) == (1, f"penstock: {show_id(job_id)}: it is completed, not dead\n")
+
+
+def test_one_is_replayed(place: Place, run: Run) -> None:
+    first, _ = place.dead(2)
+    assert run("dead", "replay", show_id(first)).out == f"{show_id(first)} replayed\n"
+    assert place.states() == {"ready": 1, "dead": 1}
+
+
+def test_a_completed_job_is_left_alone(place: Place, run: Run) -> None:
+    [job_id] = place.completed()
+    for command in ("replay", "drop"):
+        ran = run("dead", command, show_id(job_id), show_id(new_id()), "--json")
+        assert [answer["answer"] for answer in ran.objects] == ["completed, not dead", "unknown"]
+        assert ran.code == 1
+    assert place.states() == {"completed": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [(("--queue", "mail"), 3), (("--task", "shop.other"), 3), (("--text", "no such"), 0), (("--all",), 0)],
+)
+@pytest.mark.parametrize(("command", "answer"), [("replay", "replayed"), ("drop", "dropped")])
+def test_all_of_a_filter(
+    place: Place, run: Run, command: str, answer: str, options: tuple[str, ...], left: int
+) -> None:
+    place.dead(3)
+    place.dead(2, queue="mail", task="shop.other")
+    ran = run("dead", command, *options, "--yes", "--json")
+    assert ran.code == 0
+    assert ran.object == {"matched": 5 - left, "answers": {answer: 5 - left}}
+    assert place.states().get("dead", 0) == left
+
+
+def test_many_are_replayed_each_once(place: Place, run: Run) -> None:
+    place.dead(1_000)
+    place.dead(1_000)
+    place.dead(500)
+    assert run("dead", "replay", "--all", "--yes").out == "2,500 jobs: replayed\n"
+    assert place.states() == {"ready": 2_500}
+
+
+def test_without_a_terminal_nothing_is_asked_and_nothing_done(place: Place, execute: Run) -> None:
+    place.dead(7)
+    ran = execute("dead", "drop", "--all")
+    assert ran.code == 2
+    assert "7 jobs found; the first:" in ran.err
+    assert "add --yes" in ran.err
+    assert len(ran.err.splitlines()) == 8
+    assert place.states() == {"dead": 7}
+
+
+@pytest.mark.parametrize(("word", "code", "left"), [("y", 0, {}), ("n", 1, {"dead": 2})])
+def test_on_a_terminal_a_preview_is_confirmed(
+    place: Place, word: str, code: int, left: dict[str, int]
+) -> None:
+    place.dead(2)
+    ours, theirs = pty.openpty()
+    command = (sys.executable, "-m", "penstock", "dead", "drop", "--all")
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        os.write(ours, f"{word}\n".encode())
+        shown = b""
+        while chunk := _read(ours):
+            shown += chunk
+        assert process.wait(30) == code
+    os.close(ours)
+    assert b"Drop 2 jobs? [y/N]" in shown
+    assert place.states() == left
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4_096)
+    except OSError:  # the other side is closed
+        return b""
+
+
+def test_nothing_that_matches_is_no_error(place: Place, run: Run) -> None:
+    ran = run("dead", "replay", "--queue", "mail", "--yes")
+    assert (ran.code, ran.out) == (0, "no job matches\n")
+
+
+def test_an_edited_dead_letter_gets_an_heir(place: Place, run: Run) -> None:
+    [job_id] = place.dead()
+    ran = run("dead", "replay", show_id(job_id), "--edit", '["x@y.z"]', "--edit", '{"n": 2}', "--json")
+    assert ran.code == 0
+    heir = place.get(parse_id(ran.object["id"]))
+    assert heir is not None
+    assert heir.body == b'[["x@y.z"],{"n":2}]'
+    assert (heir.task, heir.queue, heir.max_attempts) == ("shop.mail", "default", 5)
+    assert place.get(job_id) is None
+    assert place.states() == {"ready": 1}
+
+
+def test_an_edit_is_checked_against_the_catalogue(place: Place, run: Run) -> None:
+    schema = b'{"positional":["to"],"properties":{"to":{}},"required":["to"]}'
+    place.do(
+        lambda engine: engine.tasks.publish([TaskEntry(name="shop.mail", queue="default", schema=schema)])
+    )
+    [job_id] = place.dead()
+    ran = run("dead", "replay", show_id(job_id), "--edit", '{"too": 1}')
+    assert ran.code == 2
+    assert "missing to" in ran.err
+    assert place.states() == {"dead": 1}
+
+
+@pytest.mark.parametrize("edit", ["17", "[1", "@missing.json"])
+def test_a_bad_edit_changes_nothing(place: Place, run: Run, edit: str) -> None:
+    [job_id] = place.dead()
+    assert run("dead", "replay", show_id(job_id), "--edit", edit).code == 2
+    assert place.states() == {"dead": 1}
+
+
+def test_an_edit_takes_one_dead_letter(place: Place, run: Run) -> None:
+    [job_id] = place.completed()
+    assert run("dead", "replay", "--all", "--edit", "[]").code == 2
+    assert run("dead", "replay", show_id(job_id), "--edit", "[]").code == 1
+
+
+def test_an_edit_may_come_from_a_file(place: Place, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "edit.json").write_text('["file"]')
+    [job_id] = place.dead()
+    assert run("dead", "replay", show_id(job_id), "--edit", "@edit.json").code == 0
+
+
+def test_what_is_done_is_in_the_audit(place: Place, run: Run) -> None:
+    [job_id] = place.dead()
+    run("dead", "replay", show_id(job_id))
+    [entry] = place.do(lambda engine: engine.inspect.audit())
+    assert entry.by.startswith("cli:")
+    assert entry.action == "replay"

@@ -1,0 +1,179 @@
+"""`penstock demo`, as a newcomer runs it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from penstock.cli.demo import WorkType, slots_for
+from penstock.cli.demo.ending import tell_the_end
+from penstock.cli.demo.happenings import happenings
+from penstock.engine.protocol import Engine
+from penstock.model.ids import new_id
+from penstock.model.job import Failure, Job, JobState
+from penstock.model.time import SECOND
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+@pytest.mark.row("A10")
+def test_the_story() -> None:
+    command = (sys.executable, "-m", "penstock", "demo")
+    run = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stderr == ""
+    assert "\x1b" not in run.stdout
+    lines = run.stdout.splitlines()
+
+    def told(task: str, what: str) -> bool:
+        return any(re.search(rf" s  {UUID}  {task} +\d/\d  {what}", line) for line in lines)
+
+    assert told("welcome", "completed")
+    assert told("remind", "waits 5 s")
+    assert told("newsletter", r"failed: MailboxFull: .*; again in [\d.]+ s")
+    assert told("newsletter", "completed")
+    assert told("refund", "failed: NoSuchOrder: .*; that was the last attempt")
+    assert told("export", "ran past its timeout; that was the last attempt")
+    assert told("render", "its worker process died; it comes back")
+    assert told("render", "completed")
+    assert any(re.search(rf"kill -9 \d+: the worker process that runs {UUID}", line) for line in lines)
+    assert lines[-1] == "0 jobs lost"
+    assert lines[-2] == "13 jobs in the engine: 10 completed, 3 dead"
+    ending = run.stdout[run.stdout.index("3 dead letters:") :]
+    for name in ("id", "task", "attempts", "failed at", "error", "payload"):
+        assert len(re.findall(rf"^  {name:<10} \S", ending, re.MULTILINE)) == 3
+    assert '[[4711],{"cents":1250}]' in ending
+
+
+@pytest.mark.row("A10")
+def test_a_steady_stream_until_it_is_stopped() -> None:
+    options = ("--load", "--rate", "50", "--fail", "50%", "--work", "1..5ms")
+    command = (sys.executable, "-m", "penstock", "demo", *options)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = re.search(r"(\d+) completed, (\d+) failed attempts?", line)
+            if found and int(found[1]) and int(found[2]):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(30) == 0
+    assert "jobs enqueued" in rest
+
+
+def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
+    command = (sys.executable, "-m", "penstock", "demo")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        worker = next(
+            int(found[1]) for line in process.stdout if (found := re.search(r"process id (\d+)", line))
+        )
+        for line in process.stdout:
+            if " runs on " in line:
+                break
+        process.kill()
+        process.wait()
+    deadline = time.monotonic() + 30
+    while _lives(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{process}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_lost_job_would_be_told(place: Place) -> None:
+    kept, lost = place.completed(1)[0], new_id()
+    output = StringIO()
+
+    async def end(engine: Engine) -> int:
+        return await tell_the_end(engine, [kept, lost], Console(file=output), complete=True)
+
+    assert place.do(end) == 1
+    assert output.getvalue().endswith("\n1 job lost\n")
+
+
+def test_a_job_that_has_not_ended_is_told(place: Place) -> None:
+    ids = place.put(2)
+    output = StringIO()
+
+    async def end(engine: Engine) -> int:
+        return await tell_the_end(engine, ids, Console(file=output), complete=False)
+
+    assert place.do(end) == 1
+    assert "2 jobs had not ended when the demo did\n0 jobs lost\n" in output.getvalue()
+
+
+def test_no_failure_is_missed_between_two_looks() -> None:
+    def failure(number: int, retry_in: int | None) -> Failure:
+        return Failure(error="x.Oh", message="no", number=number, attempt=number, retry_in=retry_in)
+
+    before = Job(id=new_id(), task="t", queue="q", priority=5, state=JobState.READY)
+    failures = (failure(1, 3 * SECOND), failure(2, None))
+    now = Job(
+        id=before.id,
+        task="t",
+        queue="q",
+        priority=5,
+        state=JobState.DEAD,
+        attempts=2,
+        max_attempts=2,
+        failures=failures,
+        failure_count=2,
+    )
+    assert list(happenings(before, now)) == [
+        ("1/2", "failed: Oh: no; again in 3 s"),
+        ("2/2", "failed: Oh: no; that was the last attempt"),
+        ("2/2", "dead"),
+    ]
+    assert list(happenings(now, now)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "work"),
+    [
+        ("1..4s", (1, 4)),
+        ("2s", (2, 2)),
+        ("100ms..2s", (0.1, 2)),
+        ("1s..1m", (1, 60)),
+        ("5..50ms", (0.005, 0.05)),
+    ],
+)
+def test_lengths_of_work(text: str, work: tuple[float, float]) -> None:
+    assert WorkType().convert(text, None, None) == pytest.approx(work)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--load", "--work", "4..1s"),
+        ("--load", "--work", "x"),
+        ("--load", "--fail", "110%"),
+        ("--load", "--fail", "some"),
+        ("--load", "--rate", "0"),
+        ("--rate", "3"),
+    ],
+)
+def test_bad_options_start_nothing(run: Run, options: tuple[str, ...]) -> None:
+    ran = run("demo", *options)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_slots_keep_up_with_the_stream() -> None:
+    for rate, work in ((1.0, (1.0, 4.0)), (100.0, (0.01, 0.05)), (200.0, (1.0, 4.0))):
+        assert 2 * slots_for(rate, work) >= rate * sum(work) / 2

@@ -1,0 +1,110 @@
+"""`stats`, `queues`, `members`, `migrate`, `config`."""
+
+from pathlib import Path
+
+import pytest
+
+from penstock.model.queue import Limit, QueueOptions, Rate
+from penstock.task.settings import Settings
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+
+@pytest.mark.row("C3")
+def test_stats_count_every_queue_now_and_in_the_window(place: Place, run: Run) -> None:
+    place.completed(3)
+    place.dead(2)
+    place.put(1)
+    place.do(lambda engine: engine.queues.configure("empty", QueueOptions()))
+    run("jobs", "clear", "--state", "completed", "--yes")
+    empty_not, empty = sorted(run("stats", "--json").objects, key=lambda queue: queue["queue"])
+    assert empty_not | {"age_s": 0} == {
+        "queue": "default",
+        "ready": 1,
+        "scheduled": 0,
+        "running": 0,
+        "blocked": 0,
+        "completed": 0,
+        "dead": 2,
+        "cancelled": 0,
+        "window_s": 86_400.0,
+        "window": {"completed": 3, "failed": 2, "dead": 2, "cancelled": 0},
+        "age_s": 0,
+    }
+    assert (empty["queue"], empty["ready"]) == ("empty", 0)
+
+
+def test_stats_for_people_end_with_a_sum(place: Place, run: Run) -> None:
+    place.put(2)
+    place.put(1, queue="mail")
+    ran = run("stats", "--window", "5m")
+    assert ran.out.splitlines()[-1].split()[:2] == ["(all)", "3"]
+    assert "in 5 min" in ran.err
+
+
+@pytest.mark.parametrize("window", ["0", "5", "x", "1000d"])
+def test_a_window_is_a_minute_or_more(place: Place, run: Run, window: str) -> None:
+    ran = run("stats", "--window", window)
+    assert ran.code == 2
+    assert "a length of time between" in ran.err
+
+
+def test_queues_show_their_options(place: Place, run: Run) -> None:
+    options = QueueOptions(concurrency=5, rate=Rate(100, per=60), per_key=Limit(concurrency=2), timeout=30)
+    place.do(lambda engine: engine.queues.configure("mail", options))
+    place.do(lambda engine: engine.queues.pause("mail", by="me", why="maintenance"))
+    queue = run("queues", "ls", "--json").object
+    assert queue["name"] == "mail"
+    assert queue["options"]["concurrency"] == 5
+    assert queue["paused_by"] == "me"
+    text = run("queues", "ls").out
+    for part in ("5 at once, 100 in 60 s", "2 at once", "by me: maintenance", "timeout=30"):
+        assert part in text
+
+
+def test_members_show_their_health_and_load(place: Place, run: Run) -> None:
+    assert run("members").err.startswith("nobody is there")
+    place.put(2)
+    place.take()
+    member = run("members", "--json").object
+    shown = {"name": "host:1", "health": "healthy", "running": 2, "slots": 3, "queues": ["default"]}
+    assert shown.items() <= member.items()
+    assert "host:1" in run("members").out
+
+
+def test_migrate_makes_a_place(run: Run, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new.db"
+    assert run("jobs", "ls", "--url", url).code == 2
+    ran = run("migrate", "--url", url)
+    assert (ran.code, ran.out) == (0, f"{url} is up to date\n")
+    assert run("migrate", "--url", url).code == 0
+    assert run("jobs", "ls", "--url", url).code == 0
+
+
+@pytest.mark.row("A11")
+def test_config_shows_each_value_and_where_it_came_from(
+    place: Place, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("PENSTOCK_SLOTS=20\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.penstock]\nprocesses = 3\n")
+    monkeypatch.setenv("PENSTOCK_TOKEN", "s3cret")
+    ran = run("config", "show", "--namespace", "shop", "--json")
+    shown = {row["name"]: (row["value"], row["source"]) for row in ran.objects}
+    assert list(shown) == list(Settings.table())
+    assert shown["namespace"] == ("shop", "option --namespace")
+    assert shown["url"] == (place.url, "environment PENSTOCK_URL")
+    assert shown["slots"] == ("20", f"{tmp_path}/.env PENSTOCK_SLOTS")
+    assert shown["processes"] == ("3", f"{tmp_path}/pyproject.toml [tool.penstock] processes")
+    assert shown["lease"] == ("10s", "default")
+    assert shown["keep_completed"] == ("86400s 1000000", "default")
+    assert shown["token"] == ("***", "environment PENSTOCK_TOKEN")
+    assert "s3cret" not in run("config", "show").out
+
+
+def test_config_points_at_variables_that_are_no_settings(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_SLOT", "20")
+    assert "PENSTOCK_SLOT, which is not a setting" in run("config", "show").err
+
+
+def test_config_example_is_a_file_to_start_from(run: Run) -> None:
+    assert "# PENSTOCK_SLOTS=10\n" in run("config", "example").out

@@ -1,0 +1,221 @@
+"""What holds for every command: errors, exit codes, places, pages."""
+
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from penstock.cli import COMMANDS, main
+from penstock.cli.reference import pages
+from penstock.model.errors import EngineUnavailable
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+ROOT = Path(__file__).parents[3]
+LOOKING = [
+    ("jobs", "ls"),
+    ("jobs", "cancel", "--all"),
+    ("dead", "ls"),
+    ("dead", "drop", "--all"),
+    ("queues", "ls"),
+    ("members",),
+    ("stats",),
+]
+
+
+@pytest.mark.parametrize("page", [".env.example", "docs/settings.md", "docs/cli.md"])
+def test_the_pages_made_from_code_are_up_to_date(page: str) -> None:
+    assert (ROOT / page).read_text() == pages()[page], f"{page} is stale: run `./dev _docs`"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(run: Run, name: str) -> None:
+    ran = run(name, "--help")
+    assert ran.code == 0
+    assert "Usage: penstock" in ran.out
+
+
+def test_every_listing_has_json() -> None:
+    def walk(group: click.Group, path: str) -> list[str]:
+        context = click.Context(group)
+        found = []
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                found += walk(command, f"{path} {name}")
+            elif command is not None and "--json" in (o for p in command.params for o in p.opts):
+                found.append(f"{path} {name}".strip())
+        return found
+
+    listings = {
+        "jobs ls",
+        "jobs show",
+        "dead ls",
+        "dead show",
+        "queues ls",
+        "members",
+        "stats",
+        "config show",
+    }
+    assert listings <= set(walk(main, ""))
+
+
+@pytest.mark.parametrize("command", LOOKING, ids=" ".join)
+def test_looking_at_a_file_that_is_not_there_makes_none(
+    run: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    ran = run(*command)
+    assert ran.code == 2
+    assert f"there is no {tmp_path}/penstock.db yet" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "says"),
+    [
+        ("nowhere://x", 2, "is not an engine's URL scheme"),
+        ("penstock.db", 2, "option --url: url is a URL such as"),
+        ("sqlite:////no/such/folder/x.db", 2, "the folder /no/such/folder does not exist"),
+        ("sqlite:///x.db?speed=9", 2, "unknown option 'speed'"),
+        ("sqlite://", 2, "lives in one process"),
+    ],
+)
+def test_a_wrong_url_is_one_line(run: Run, url: str, code: int, says: str) -> None:
+    ran = run("jobs", "ls", "--url", url)
+    assert ran.code == code
+    assert says in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert ran.err.startswith("penstock: ")
+
+
+def test_a_file_of_something_else_is_left_alone(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    ran = run("jobs", "ls", "--url", f"sqlite:///{path}")
+    assert ran.code == 78
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_folder_that_nobody_can_write_is_named(run: Run) -> None:
+    ran = run("migrate", "--url", "sqlite:////proc/penstock.db")
+    assert ran.code in (2, 69, 78)
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(*_: object, **__: object) -> None:
+        raise EngineUnavailable("the engine does not answer")
+
+    monkeypatch.setattr("penstock.engine.registry.connect", connect)
+    ran = run("stats")
+    assert (ran.code, ran.err) == (69, "penstock: the engine does not answer\n")
+
+
+def test_a_locked_file_is_69(place: Place, run: Run, tmp_path: Path) -> None:
+    place.dead()
+    lock = sqlite3.connect(tmp_path / "penstock.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    ran = run("dead", "drop", "--all", "--yes", "--url", place.url + "&lock_timeout=0.1")
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert ran.code == 69
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_debug_shows_the_traceback_and_otherwise_there_is_none(execute: Run) -> None:
+    plain, debug = execute("jobs", "ls"), execute("jobs", "ls", "--debug")
+    assert "Traceback" not in plain.err
+    assert "Traceback" in debug.err
+    assert "Traceback" in execute("--debug", "jobs", "ls").err
+
+
+def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("penstock.cli.stats.with_engine", broken)
+    ran = run("stats")
+    assert ran.code == 70
+    assert ran.err == "penstock: this is a bug: ZeroDivisionError: oh (--debug shows the traceback)\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("nonsense",), "No such command 'nonsense'"),
+        (("jobs", "ls", "--nonsense"), "No such option"),
+        (("jobs", "ls", "--state", "asleep"), "'asleep' is not one of"),
+        (("jobs", "show"), "Missing argument"),
+        (("jobs", "ls", "--queue", "a b"), "is not a queue name"),
+    ],
+)
+def test_wrong_usage_is_one_line(place: Place, run: Run, args: tuple[str, ...], says: str) -> None:
+    ran = run(*args)
+    assert ran.code == 2
+    assert says in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_no_command_shows_the_help(run: Run) -> None:
+    ran = run()
+    assert ran.code == 2
+    assert "Commands:" in ran.err
+
+
+def test_without_a_terminal_there_is_no_colour(place: Place, execute: Run) -> None:
+    place.dead(3)
+    for command in (
+        ("jobs", "ls"),
+        ("dead", "ls"),
+        ("stats",),
+        ("--help",),
+        ("dead", "replay", "--all", "--yes"),
+    ):
+        ran = execute(*command)
+        assert "\x1b" not in ran.out + ran.err
+
+
+def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path) -> None:
+    first, second = Place(f"sqlite:///{tmp_path}/1.db"), Place(f"sqlite:///{tmp_path}/2.db")
+    first.put(1)
+    second.put(2)
+    (tmp_path / ".env").write_text(f"PENSTOCK_URL={first.url}\n")
+    assert len(run("jobs", "ls", "--json").objects) == 1
+    assert len(run("jobs", "ls", "--json", "--url", second.url).objects) == 2
+
+
+@pytest.mark.row("A11")
+def test_the_place_may_come_from_the_application(
+    engine_mode: str, execute: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/shop.db"
+    (tmp_path / "shop.py").write_text(f"import penstock\napp = penstock.Penstock({url!r})\nother = 1\n")
+    Place(url).put(3)
+    assert len(execute("jobs", "ls", "-A", "shop:app", "--json").objects) == 3
+    monkeypatch.setenv("PENSTOCK_APP", "shop:app")
+    assert len(execute("jobs", "ls", "--json").objects) == 3
+    monkeypatch.setenv("PENSTOCK_URL", f"sqlite:///{tmp_path}/elsewhere.db")
+    assert execute("jobs", "ls", "--json").code == 2
+    for wrong in ("nowhere:app", "shop:nothing", "shop:other", "shop"):
+        ran = execute("jobs", "ls", "-A", wrong)
+        assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran
+
+
+def test_the_version_is_told_quickly() -> None:
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "penstock", "--version"], check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    assert min(once() for _ in range(3)) < 1.0  # wanted: 0.15 s; a ceiling that a busy machine keeps too
+    code = "import penstock.cli, sys; print(sorted({'rich', 'sqlite3', 'uuid'} & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "rich" not in loaded
+    assert "sqlite3" not in loaded
