@@ -1,8 +1,11 @@
-"""Measurements: what the engine costs beside a frozen minimal loop on the same store.
+"""Measurements: what Penstock costs beside a frozen minimal loop on the same store, and beside another queue.
 
-    python -m bench --engine-only [--quick] [--only NAME]... [--json FILE]
+    python -m bench [--engine-only] [--quick] [--only NAME]... [--json FILE]
+
+Without `--engine-only` the whole product is measured, as applications use it (`product`), by the code of
+`penstock bench`; with it, the engine's facets alone (`engine`).
 
 The machine swings by 2x within minutes, so nothing here is a figure of its own: everything is a
-ratio of two subjects that took turns in one run (`rounds`). `raw/` holds the ceilings, `measures/`
-one file per question.
+ratio of two subjects that took turns in one run (`rounds`). `raw/` holds the ceilings, `peers/` other
+queues, `measures/` one file per question.
 """

@@ -9,10 +9,12 @@ import click
 import msgspec
 from rich.console import Console
 
+from bench import product
 from bench.engine import MEASURES, run
 from bench.plan import Plan
 from bench.progress import Steps
-from bench.report import document, table
+from bench.report import Figure, document, figures_table, table
+from bench.rounds import Comparison
 
 PAPER_WIDTH = 140
 """Of the table where no terminal says how wide it is."""
@@ -28,7 +30,10 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
 @click.option("--scale", type=click.FloatRange(min=0.0001, max=1), help="Shrinks lanes and crowds  [1]")
 @click.option("--quick", is_flag=True, help="Smaller everything: an impression in half a minute.")
 @click.option(
-    "--only", multiple=True, type=click.Choice(list(MEASURES)), help="This measure; may be repeated."
+    "--only",
+    multiple=True,
+    metavar="MEASURE",
+    help=f"This measure; may be repeated: {', '.join(product.NAMES)}; of the engine: {', '.join(MEASURES)}.",
 )
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this file."
@@ -44,10 +49,10 @@ def main(
     only: tuple[str, ...],
     json_file: Path | None,
 ) -> None:
-    """Measure Penstock against a frozen minimal loop on the same store."""
-    if not engine_only:
-        click.echo("The benchmark of the whole product comes with the worker; use --engine-only.", err=True)
-        sys.exit(2)
+    """Measure Penstock against a frozen minimal loop on the same store, and beside another queue."""
+    known = list(MEASURES) if engine_only else list(product.NAMES)
+    if wrong := [name for name in only if name not in known]:
+        raise click.UsageError(f"no measure {', '.join(wrong)} here; there are {', '.join(known)}")
     with TemporaryDirectory(prefix="penstock-bench-") as folder, Steps(Console(stderr=True)) as steps:
         plan = Plan(
             folder=Path(folder),
@@ -56,10 +61,17 @@ def main(
             rounds=rounds or (QUICK_ROUNDS if quick else Plan.rounds),
             scale=scale or (QUICK_SCALE if quick else Plan.scale),
         )
-        comparisons = asyncio.run(run(plan, only, steps))
-    Console(width=None if sys.stdout.isatty() else PAPER_WIDTH).print(table(comparisons, plan))
+        found: list[Comparison | Figure] = []
+        found += asyncio.run(run(plan, only, steps) if engine_only else product.run(plan, only, steps))
+    comparisons = [one for one in found if isinstance(one, Comparison)]
+    figures = [one for one in found if isinstance(one, Figure)]
+    console = Console(width=None if sys.stdout.isatty() else PAPER_WIDTH)
+    if comparisons:
+        console.print(table(comparisons, plan))
+    if figures:
+        console.print(figures_table(figures))
     if json_file is not None:
-        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document(comparisons, plan))))
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document(comparisons, plan, figures))))
 
 
 if __name__ == "__main__":

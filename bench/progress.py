@@ -25,6 +25,10 @@ class Steps:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
+    def say(self, what: str) -> None:
+        """A line that stays."""
+        self._bars.console.print(what)
+
     def begin(self, what: str, total: int) -> Callable[..., None]:
         """Announce something of `total` steps; call the answer after each (or with a number)."""
         bar = self._bars.add_task(what, total=total)

@@ -6,13 +6,48 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import groupby
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from rich.table import Table
 
 from bench.plan import Plan
 from bench.rounds import Comparison, Question, Turn
+
+
+class Figure(NamedTuple):
+    """A figure with a bound instead of a reference: less is better."""
+
+    name: str
+    unit: str
+    values: list[float]
+    """By round."""
+    most: float | None = None
+    """What we are content with."""
+
+    @property
+    def value(self) -> float:
+        return median(self.values)
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.most is None else self.value <= self.most
+
+
+def figures_table(figures: Sequence[Figure]) -> Table:
+    """Figures that have no reference."""
+    grid = Table(title="an idle worker, medians of the rounds")
+    for head in ("figure", "value", "unit", "spread", "wanted"):
+        grid.add_column(head, justify="left" if head in ("figure", "unit") else "right", no_wrap=True)
+    for found in figures:
+        style = _STYLES[found.met]
+        spread = f"{min(found.values):.2f}-{max(found.values):.2f}" if len(found.values) > 1 else ""
+        wanted = "" if found.most is None else f"<= {found.most:g}"
+        grid.add_row(found.name, f"[{style}]{found.value:.2f}[/]", found.unit, spread, wanted)
+    return grid
+
+
+_STYLES = {True: "green", False: "red", None: "default"}
 
 
 def table(comparisons: Sequence[Comparison], plan: Plan) -> Table:
@@ -31,7 +66,7 @@ def table(comparisons: Sequence[Comparison], plan: Plan) -> Table:
     return grid
 
 
-def document(comparisons: Sequence[Comparison], plan: Plan) -> dict[str, Any]:
+def document(comparisons: Sequence[Comparison], plan: Plan, figures: Sequence[Figure] = ()) -> dict[str, Any]:
     """Everything measured, with what is needed to judge it."""
     return {
         "durability": plan.durability,
@@ -41,6 +76,7 @@ def document(comparisons: Sequence[Comparison], plan: Plan) -> dict[str, Any]:
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "cores": os.cpu_count(),
+        "figures": [{**found._asdict(), "value": found.value, "met": found.met} for found in figures],
         "comparisons": [
             {
                 **msgspec.to_builtins(found.question),
@@ -67,7 +103,7 @@ def _cpu(found: Comparison) -> str:
 
 
 def _ratio(found: Comparison) -> str:
-    style = {True: "green", False: "red", None: "default"}[found.met]
+    style = _STYLES[found.met]
     return f"[{style}]{found.ratio:.2f}[/]"
 
 

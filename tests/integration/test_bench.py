@@ -27,7 +27,26 @@ def test_each_measure_reports_its_ratios(measure: str, tmp_path: Path) -> None:
     assert measure in run.stdout
 
 
-def test_the_whole_product_is_announced_for_later() -> None:
-    run = bench()
+@pytest.mark.parametrize(("measure", "ratios"), [("api", 2), ("work", 4)])
+def test_the_product_is_measured_beside_the_raw_loop(measure: str, ratios: int, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    run = bench(*TINY, "--only", measure, "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    found = json.loads(file.read_text())["comparisons"]
+    assert len(found) == ratios
+    assert all(comparison["ratio"] > 0 for comparison in found)
+
+
+def test_an_idle_worker_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    run = bench(*TINY, "--only", "quiet", "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    figures = {figure["name"]: figure["value"] for figure in json.loads(file.read_text())["figures"]}
+    assert figures["pick-up p99, from the call"] >= figures["pick-up p50, from the call"] > 0
+    assert 5 < figures["memory, supervisor and 1 worker"] < 500
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    run = bench("--only", "nonsense")
     assert run.returncode == 2
-    assert "--engine-only" in run.stderr
+    assert "there are api, work, peer, quiet" in run.stderr

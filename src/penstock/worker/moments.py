@@ -10,8 +10,8 @@ Moment = Literal[
     "claimed", "settled", "released", "refused", "not granted", "retried", "stuck", "idle", "drained"
 ]
 """claimed: jobs came. settled, released: the engine has answered. refused: outcomes that came too late.
-not granted: a claim was refused. retried: a call to the engine is made again. stuck: a job does not stop. idle:
-a look found nothing and nothing runs. drained: the end."""
+not granted: a claim was refused. retried: a call to the engine is made again. stuck: a job does not stop.
+idle: a look found nothing and nothing runs. drained: the end."""
 
 
 class Moments:
