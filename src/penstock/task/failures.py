@@ -12,14 +12,19 @@ def failure_of(error: BaseException, kind: FailureKind = "error") -> Failure:
     return Failure(
         kind=kind,
         error=qualified_name(type(error)),
-        message=_message(error),
-        traceback=_traceback(error),
+        message=_spelled_out(_message(error)),
+        traceback=_spelled_out(_traceback(error)),
     )
 
 
 def lineage(error: BaseException) -> list[str]:
     """The names of an exception's classes, from its own up to the root."""
     return [qualified_name(cls) for cls in type(error).__mro__ if issubclass(cls, BaseException)]
+
+
+def _spelled_out(text: str) -> str:
+    """Lone surrogates (a file name that is not UTF-8) can be neither stored nor logged as they are."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _message(error: BaseException) -> str:
