@@ -6,7 +6,6 @@ not replayed again by the same command.
 """
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,22 +15,19 @@ import click
 from msgspec.structs import replace
 
 from penstock.cli import exits
-from penstock.cli.job_text import COLUMNS, row
 from penstock.cli.picking import narrows, pages
+from penstock.cli.preview import Estimate, estimate, preview
 from penstock.cli.shapes import AnswerShape, BulkShape
-from penstock.cli.text import Columns, count, json_line
+from penstock.cli.text import count, is_terminal, json_line
 from penstock.cli.where import Where, with_engine
 from penstock.model.errors import EngineUnavailable
 from penstock.model.ids import JobId, show_id
 from penstock.model.job import Job, JobState
-from penstock.model.view import PAGE_LIMIT, JobFilter
+from penstock.model.view import JobFilter
 
 if TYPE_CHECKING:
     from penstock.engine.protocol import Engine
 
-FIRST_ROWS = 5
-COUNTING_S = 2.0
-"""How long a preview may count; beyond that it says "at least"."""
 CHUNK = 500
 """Jobs of one engine call: half its limit, so that a bar moves and other writers get their turn."""
 
@@ -51,16 +47,6 @@ class Deed(NamedTuple):
     """The answers that mean it was done."""
     states: tuple[JobState, ...]
     """The states in which a filter looks for jobs."""
-
-
-class Estimate(NamedTuple):
-    """How many jobs a filter matches."""
-
-    jobs: int
-    exact: bool
-
-    def __str__(self) -> str:
-        return ("" if self.exact else "at least ") + count(self.jobs, "job")
 
 
 def bulk_options(command: F) -> F:
@@ -97,9 +83,9 @@ def carry_out(
             f"{deed.verb.lower()} is for jobs that are {_listed(deed.states)}, not {only.state}"
         )
     filters = [only] if only.state else [replace(only, state=state) for state in deed.states]
-    found = with_engine(where, lambda engine: _estimate(engine, filters))
+    found = with_engine(where, lambda engine: estimate(engine, filters))
     if found.jobs and not yes:
-        with_engine(where, lambda engine: _preview(engine, filters, found))
+        with_engine(where, lambda engine: preview(engine, filters, found))
         _confirm(f"{deed.verb} {found}?")
     done = with_engine(where, lambda engine: _by_filter(engine, deed, filters, found)) if found.jobs else {}
     return _sum_up(done, deed, as_json)
@@ -134,41 +120,8 @@ async def _by_filter(
     return answers
 
 
-async def _preview(engine: "Engine", filters: Sequence[JobFilter], found: Estimate) -> None:
-    click.echo(f"{found} found; the first:" if found.jobs > FIRST_ROWS else f"{found} found:", err=True)
-    listing, left = Columns(*COLUMNS, to_error=True), FIRST_ROWS
-    for only in filters:
-        async for jobs in pages(engine, only, left):
-            listing.print(map(row, jobs))
-            left -= len(jobs)
-
-
-async def _estimate(engine: "Engine", filters: Sequence[JobFilter]) -> Estimate:
-    """How many there are: by the engine's own counts if it has them, else by looking, for a while."""
-    if not any(only.task or only.key or only.tag or only.text for only in filters):
-        counts = await engine.inspect.counts()
-        jobs = sum(
-            queue.in_state(only.state)
-            for only in filters
-            for queue in counts
-            if only.state is not None and only.queue in (None, queue.queue)
-        )
-        return Estimate(jobs, exact=True)
-    deadline, jobs = time.monotonic() + COUNTING_S, 0
-    for only in filters:
-        cursor = None
-        while True:
-            page = await engine.inspect.list(only, cursor=cursor, limit=PAGE_LIMIT)
-            jobs, cursor = jobs + len(page.jobs), page.cursor
-            if cursor is None:
-                break
-            if time.monotonic() > deadline:
-                return Estimate(jobs, exact=False)
-    return Estimate(jobs, exact=True)
-
-
 def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise click.UsageError("nobody can be asked here: add --yes to go on")
     if not click.confirm(question, err=True):
         raise click.ClickException("nothing was changed")
@@ -176,7 +129,7 @@ def _confirm(question: str) -> None:
 
 @contextmanager
 def _bar(verb: str, found: Estimate) -> Iterator[Callable[[int], None]]:
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda _: None
         return
     from rich.console import Console

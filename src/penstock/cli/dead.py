@@ -12,7 +12,8 @@ from penstock.cli.jobs import print_jobs, print_list, replaying
 from penstock.cli.payload import arguments
 from penstock.cli.picking import IdType, filter_options, ids_argument, json_option, limit_option
 from penstock.cli.program import refuse
-from penstock.cli.shapes import AnswerShape, json_of
+from penstock.cli.shapes import AnswerShape
+from penstock.cli.shaping import json_of
 from penstock.cli.text import json_line
 from penstock.cli.where import Where, operator, where_options, with_engine
 from penstock.model.ids import JobId, show_id

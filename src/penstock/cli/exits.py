@@ -19,6 +19,8 @@ PARTLY = 1
 USAGE = 2
 UNAVAILABLE = 69
 BUG = 70
+IO = 74
+"""A file, or our own output, cannot be read or written."""
 GAVE_UP = 75
 UNUSABLE = 78
 INTERRUPTED = 130

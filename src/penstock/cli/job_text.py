@@ -6,7 +6,7 @@ from typing import Any
 import click
 import msgspec
 
-from penstock.cli.shapes import json_of, payload_of
+from penstock.cli.shaping import json_of, payload_of
 from penstock.cli.text import Column, length, lines, local, one_line
 from penstock.model.ids import show_id
 from penstock.model.job import LIVE, Failure, Job, JobState

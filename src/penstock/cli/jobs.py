@@ -10,7 +10,7 @@ from penstock.cli import exits
 from penstock.cli.bulk import Deed, bulk_options, carry_out, cleared, jobs_of
 from penstock.cli.job_text import COLUMNS, log_line, print_whole, row
 from penstock.cli.picking import IdType, filter_options, ids_argument, json_option, limit_option, pages
-from penstock.cli.shapes import job_shape
+from penstock.cli.shaping import job_shape
 from penstock.cli.text import Columns, json_line
 from penstock.cli.where import Where, operator, where_options, with_engine
 from penstock.model.ids import JobId, show_id

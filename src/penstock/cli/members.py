@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.picking import json_option
-from penstock.cli.shapes import member_shape
+from penstock.cli.shaping import member_shape
 from penstock.cli.text import Column, Columns, json_line, length, local
 from penstock.cli.where import Where, where_options, with_engine
 from penstock.model.member import Member

@@ -43,7 +43,7 @@ def _decoded(text: str) -> Any:
 
 def _read(text: str) -> bytes:
     if text == "-":
-        content = sys.stdin.buffer.read(READ_LIMIT + 1)
+        content = sys.stdin.buffer.read(READ_LIMIT + 1) if sys.stdin is not None else b""
     else:
         try:
             with Path(text[1:]).open("rb") as file:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -60,7 +61,8 @@ class Program(Commands):
         """Run the command. click would answer a broken pipe itself, as a failure; so it must not see one."""
         try:
             code = super().invoke(ctx)
-            sys.stdout.flush()  # a reader that went away is noticed here and not at exit
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what cannot be written is noticed here and not at exit
             return code
         except BrokenPipeError:
             raise ReaderGone from None
@@ -91,6 +93,13 @@ class Program(Commands):
                 raise
             # what follows a blank line is a remote traceback: `jobs show` has it too
             return _say(str(error).partition("\n\n")[0], exits.code_of(error))
+        except OSError as error:
+            if extra["obj"].get(_DEBUG):
+                raise
+            _let_go_of_output()  # if it was the output that failed, the flush at exit would fail again
+            return _say(
+                f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", exits.IO
+            )
         except Exception as error:
             if extra["obj"].get(_DEBUG):
                 raise
@@ -130,6 +139,6 @@ def _say(message: str, code: int) -> int:
 
 def _let_go_of_output() -> int:
     """The reader has gone (`| head`): nothing more can be written, and the flush at exit must not try."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    with suppress(AttributeError, OSError, ValueError):  # no output at all, or one that is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return exits.BROKEN_PIPE

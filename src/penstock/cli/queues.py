@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from penstock.cli.picking import json_option
-from penstock.cli.shapes import queue_shape
+from penstock.cli.shaping import queue_shape
 from penstock.cli.text import Column, Columns, json_line, local
 from penstock.cli.where import Where, where_options, with_engine
 from penstock.model.queue import Limit, QueueOptions

@@ -26,6 +26,7 @@ Generated from the commands themselves; `penstock COMMAND --help` prints the sam
 | 2 | wrong usage or input; nothing was changed |
 | 69 | the engine cannot be reached, is locked or full; trying again may help |
 | 70 | a bug |
+| 74 | a file, or the output itself, cannot be read or written |
 | 75 | a worker gave up on its engine |
 | 78 | the place cannot be used: not Penstock's, damaged, or of another version |
 | 130 | interrupted |

@@ -6,7 +6,7 @@ import click
 
 from penstock.cli.lengths import LengthType
 from penstock.cli.picking import json_option
-from penstock.cli.shapes import stats_shape
+from penstock.cli.shaping import stats_shape
 from penstock.cli.text import Column, Columns, json_line, length
 from penstock.cli.where import Where, where_options, with_engine
 from penstock.model.time import DAY, SECOND, Span, span_of

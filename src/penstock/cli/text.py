@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import click
 import msgspec
@@ -45,7 +45,7 @@ class Columns:
         self._columns = columns
         self._widths: list[int] = []
         self._to_error = to_error
-        terminal = (sys.stderr if to_error else sys.stdout).isatty()
+        terminal = is_terminal(sys.stderr if to_error else sys.stdout)
         self._edge = shutil.get_terminal_size().columns if terminal else None
 
     def print(self, rows: Iterable[Sequence[object]]) -> None:
@@ -72,6 +72,11 @@ class Columns:
                 click.style(padded, bold=True) if bold else click.style(padded, colour) if colour else padded
             )
         return self.GAP.join(shown).rstrip()
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody looks at it. A stream that was closed by whoever started us is None."""
+    return stream is not None and stream.isatty()
 
 
 def json_line(value: Any) -> None:

@@ -85,7 +85,7 @@ def execute() -> Run:
     def invoke(*args: str, given: str | None = None) -> Ran:
         command = (sys.executable, "-m", "penstock", *args)
         done = subprocess.run(
-            command, input=given or "", capture_output=True, text=True, timeout=60, check=False
+            command, input=given or "", capture_output=True, text=True, timeout=110, check=False
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from io import StringIO
+from tempfile import mkdtemp
 
 import pytest
 from rich.console import Console
@@ -14,8 +15,9 @@ from rich.console import Console
 from penstock.cli.demo import WorkType, slots_for
 from penstock.cli.demo.ending import tell_the_end
 from penstock.cli.demo.happenings import happenings
+from penstock.cli.demo.screen import table
 from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
+from penstock.model.ids import new_id, show_id
 from penstock.model.job import Failure, Job, JobState
 from penstock.model.time import SECOND
 from tests.integration.cli.conftest import Run
@@ -27,9 +29,12 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 @pytest.mark.row("A10")
 def test_the_story() -> None:
     command = (sys.executable, "-m", "penstock", "demo")
-    run = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    folder = mkdtemp(prefix="c")  # short, as the paths of sockets have to be
+    environment = {**os.environ, "TMPDIR": folder}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stderr == ""
+    os.rmdir(folder)  # nothing was left behind
     assert "\x1b" not in run.stdout
     lines = run.stdout.splitlines()
 
@@ -141,6 +146,18 @@ def test_no_failure_is_missed_between_two_looks() -> None:
         ("2/2", "dead"),
     ]
     assert list(happenings(now, now)) == []
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    failure = Failure(error="x.Oh", message="no " * 50, retry_in=1_234_567)
+    job = Job(id=new_id(), task="newsletter", queue="q", priority=5, state=JobState.SCHEDULED, error=failure)
+    output = StringIO()
+    Console(file=output, width=width).print(table([job], 3.0, width))
+    lines = output.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    for part in (show_id(job.id)[-8:], "newsletter", "0/5", "scheduled", "1.23 s", "Oh: no"):
+        assert part in lines[3]
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ from penstock.cli.bench.crew import Crew, hire
 from penstock.cli.bench.figures import Figure, bench_shape, figure, table
 from penstock.cli.bench.measures import Latency, Quantiles, Rate
 from penstock.cli.bulk import cleared
+from penstock.cli.demo.stage import keep_litter_in
 from penstock.cli.picking import pages
-from penstock.cli.text import json_line
+from penstock.cli.text import is_terminal, json_line
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.view import JobFilter
@@ -47,7 +48,7 @@ def run(plan: Plan, url: str | None, as_json: bool) -> None:
         json_line(bench_shape(name, plan.jobs, figures))
         return
     title = f"{name}, medians of {plan.turns} turns of {plan.jobs:,} jobs"
-    Console(width=None if sys.stdout.isatty() else PAPER_WIDTH).print(table(title, figures))
+    Console(width=None if is_terminal(sys.stdout) else PAPER_WIDTH).print(table(title, figures))
 
 
 @contextmanager
@@ -55,12 +56,15 @@ def _place(url: str | None) -> Iterator[None]:
     """The place, in the environment: the application that is measured reads it as any other would."""
     with TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["PENSTOCK_URL"] = url or f"sqlite:///{folder}/bench.db"
+        keep_litter_in(folder)
         yield
 
 
 async def _measure(plan: Plan) -> tuple[str, list[Figure]]:
     async with open_engine() as engine:
-        with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        with Progress(
+            console=Console(stderr=True), transient=True, disable=not is_terminal(sys.stderr)
+        ) as bar:
             run = Run(engine, plan, bar)
             figures = [*await run.enqueue(), *await run.work(), *await run.quiet()]
         return engine.name, figures

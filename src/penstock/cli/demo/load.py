@@ -69,12 +69,12 @@ class Load:
             return
         with Live(console=console, auto_refresh=False) as live:
             while not stage.stopped.is_set():
-                live.update(await self._picture(stage.engine), refresh=True)
+                live.update(await self._picture(stage.engine, console.width), refresh=True)
                 stage.check_worker()
                 await _pause(stage, LOOK_S)
 
-    async def _picture(self, engine: Engine) -> Table:
-        grid = empty_table(await self._sum(engine))
+    async def _picture(self, engine: Engine, width: int) -> Table:
+        grid = empty_table(await self._sum(engine), width)
         for state in STATES:
             page = await engine.inspect.list(JobFilter(state=state), limit=SHOWN)
             for job in page.jobs:

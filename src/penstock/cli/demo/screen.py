@@ -18,8 +18,10 @@ from penstock.model.job import Job, JobState
 PAPER_WIDTH = 200
 """Of lines where no terminal says how wide it is: wide enough that none is broken."""
 
-COLUMNS = {"id": 15, "task": 10, "attempt": 7, "state": 9, "retry wait": 10, "last error": None}
-"""The columns of the table and their least widths: a long error must not take the others' place."""
+COLUMNS = {"id": 11, "task": 10, "attempt": 7, "state": 9, "retry wait": 10}
+"""The columns of the table and their widths; the last error has what is left."""
+PADDING = 3
+LEAST_ROOM = 10
 
 
 def new_console() -> Console:
@@ -53,7 +55,7 @@ class Screen:
                 self.say(f"{show_id(job.id)}  {job.task:<10}  {number:>3}  {what}", job.state)
             self._last[job.id] = job
         if self.console.is_terminal:
-            self._live.update(table(jobs, self._elapsed()), refresh=True)
+            self._live.update(table(jobs, self._elapsed(), self.console.width), refresh=True)
 
     def say(self, what: str, state: JobState | None = None) -> None:
         """A line, with the time."""
@@ -64,21 +66,23 @@ class Screen:
         return time.monotonic() - self._began
 
 
-def table(jobs: Sequence[Job], elapsed_s: float) -> Table:
+def table(jobs: Sequence[Job], elapsed_s: float, width: int) -> Table:
     """All jobs as they are now."""
     states = [job.state.value for job in jobs]
     counts = ", ".join(f"{states.count(state)} {state}" for state in JobState if state.value in states)
-    grid = empty_table(f"{elapsed_s:.0f} s: {counts}")
+    grid = empty_table(f"{elapsed_s:.0f} s: {counts}", width)
     for job in jobs:
         grid.add_row(*row(job))
     return grid
 
 
-def empty_table(caption: str) -> Table:
-    """A table of jobs without any."""
+def empty_table(caption: str, width: int) -> Table:
+    """A table of jobs without any. A long error must not take the other columns' place."""
     grid = Table(caption=caption)
-    for head, width in COLUMNS.items():
-        grid.add_column(head, no_wrap=True, overflow="ellipsis", min_width=width)
+    for head, taken in COLUMNS.items():
+        grid.add_column(head, no_wrap=True, overflow="ellipsis", min_width=taken)
+    room = width - sum(COLUMNS.values()) - PADDING * (len(COLUMNS) + 1) - 1
+    grid.add_column("last error", no_wrap=True, overflow="ellipsis", max_width=max(LEAST_ROOM, room))
     return grid
 
 
@@ -86,4 +90,4 @@ def row(job: Job) -> tuple[str | Text, ...]:
     """A job in `COLUMNS`. Of an id the end is shown: the beginning is the time, and alike in all."""
     state = Text(job.state.value, style=STATE_COLOURS.get(job.state.value, ""))
     error = one_line(brief(job.error)) if job.error else ""
-    return (f"...{show_id(job.id)[-12:]}", job.task, attempt(job), state, waits(job), error)
+    return (f"...{show_id(job.id)[-8:]}", job.task, attempt(job), state, waits(job), error)

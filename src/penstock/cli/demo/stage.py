@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 
 APP = "penstock.cli.demo.app:app"
+SHORT_PATH = 48
 DRAIN_S = 15.0
 """How long a worker may take to stop before it is killed."""
 
@@ -50,6 +52,7 @@ def play(work: Play, *, processes: int, slots: int) -> int:
         for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
             del os.environ[name]
         os.environ["PENSTOCK_URL"] = url
+        keep_litter_in(folder)
         log = Path(folder, "worker.log")
         with _worker(log, processes, slots) as worker:
             try:
@@ -57,6 +60,14 @@ def play(work: Play, *, processes: int, slots: int) -> int:
             except click.ClickException:
                 click.echo(log.read_text(errors="replace"), err=True)
                 raise
+
+
+def keep_litter_in(folder: str) -> None:
+    """Let engines put their sockets here too, so that nothing stays behind. Their paths have to stay short
+    (a socket's has about 100 characters), so a folder that lies deep is left alone."""
+    if len(folder) <= SHORT_PATH:
+        os.environ["TMPDIR"] = folder
+        tempfile.tempdir = None  # look again
 
 
 @contextmanager

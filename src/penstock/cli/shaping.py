@@ -1,0 +1,138 @@
+"""From records to the shapes that `--json` prints."""
+
+from typing import Any
+
+import msgspec
+
+from penstock.cli.shapes import (
+    FailureShape,
+    FinishedShape,
+    JobShape,
+    MemberShape,
+    Payload,
+    QueueShape,
+    Seconds,
+    StatsShape,
+)
+from penstock.cli.text import rfc3339
+from penstock.model.ids import show_id
+from penstock.model.job import Failure, Job
+from penstock.model.member import Member
+from penstock.model.time import SECOND, Instant, Span
+from penstock.model.view import Finished, QueueCounts, QueueInfo
+
+
+def seconds_of(span: Span | None) -> Seconds:
+    return None if span is None else span / SECOND
+
+
+def failure_shape(failure: Failure) -> FailureShape:
+    return FailureShape(
+        kind=failure.kind,
+        error=failure.error,
+        message=failure.message,
+        traceback=failure.traceback,
+        attempt=failure.attempt,
+        number=failure.number,
+        worker=failure.member,
+        claimed_at=rfc3339(failure.claimed_at),
+        started_at=rfc3339(failure.started_at),
+        ended_at=rfc3339(failure.ended_at),
+        retry_in_s=seconds_of(failure.retry_in),
+    )
+
+
+_SAME = ("task", "queue", "priority", "key", "attempts", "max_attempts", "crashes", "losses", "suspect")
+_SAME_TOO = ("cancel_asked", "replays", "waits_for", "on_dead", "schedule", "failure_count")
+_TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
+
+
+def job_shape(job: Job, *, whole: bool = False) -> JobShape:
+    """A job for machines; `whole` with what only `inspect.get` knows."""
+    parts: dict[str, Any] = {name: getattr(job, name) for name in (*_SAME, *_SAME_TOO)}
+    parts |= {name: rfc3339(getattr(job, name)) for name in _TIMES}
+    if whole:
+        parts |= {
+            "headers": json_of(job.headers),
+            "payload": payload_of(job),
+            "result": json_of(job.result),
+            "failures": [failure_shape(failure) for failure in job.failures],
+        }
+    return JobShape(
+        id=show_id(job.id),
+        state=job.state.value,
+        timeout_s=seconds_of(job.timeout),
+        worker=job.member or None,
+        progress=json_of(job.progress),
+        error=failure_shape(job.error) if job.error else None,
+        **parts,
+    )
+
+
+def json_of(text: bytes | None) -> Any:
+    """Stored JSON; what cannot be read is shown as text rather than hidden."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return text.decode(errors="backslashreplace")
+
+
+def payload_of(job: Job) -> Payload | None:
+    """The arguments, if they are there and readable (codec 1 is plain JSON)."""
+    if job.body is None or job.codec != 1:
+        return None
+    try:
+        return Payload(*msgspec.json.decode(job.body, type=tuple[list[Any], dict[str, Any]]))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def stats_shape(counts: QueueCounts, window: Span) -> StatsShape:
+    ended: Finished = counts.window
+    return StatsShape(
+        queue=counts.queue,
+        ready=counts.ready,
+        scheduled=counts.scheduled,
+        running=counts.running,
+        blocked=counts.blocked,
+        completed=counts.completed,
+        dead=counts.dead,
+        cancelled=counts.cancelled,
+        window_s=window / SECOND,
+        window=FinishedShape(ended.completed, ended.failed, ended.dead, ended.cancelled),
+        age_s=counts.age / SECOND,
+    )
+
+
+def queue_shape(queue: QueueInfo) -> QueueShape:
+    return QueueShape(
+        name=queue.name,
+        options=msgspec.to_builtins(queue.options),
+        created_at=rfc3339(queue.created_at),
+        paused_at=rfc3339(queue.paused_at),
+        paused_by=queue.paused_by,
+        paused_why=queue.paused_why,
+    )
+
+
+def member_shape(member: Member) -> MemberShape:
+    info = member.info
+    beat_at: Instant = member.beat_at
+    return MemberShape(
+        id=show_id(info.id),
+        name=info.name,
+        health=member.health.value,
+        host=info.host,
+        pid=info.pid,
+        version=info.version,
+        roles=list(info.roles),
+        queues=list(info.queues),
+        slots=info.slots,
+        running=member.running,
+        since=rfc3339(member.since),
+        beat_at=rfc3339(beat_at),
+        beat_s=info.beat / SECOND,
+        lease_s=info.lease / SECOND,
+    )
