@@ -1,34 +1,39 @@
 """Penstock: a distributed task scheduler for Python.
 
 This module is the list of public names and nothing else. What is not named here may change without notice.
+Each name is imported when it is first used: `penstock --version` and a process that only starts others should
+not load an event loop for it.
 """
 
-from penstock.app.job import Job
-from penstock.app.penstock import Penstock
-from penstock.app.task import Bound, Call, Task
-from penstock.model.errors import (
-    BadArguments,
-    BadInput,
-    EngineError,
-    EngineUnavailable,
-    JobCancelled,
-    JobFailed,
-    NoCurrentJob,
-    NoResult,
-    PayloadTooLarge,
-    PenstockError,
-    Refused,
-    ResultGone,
-    ResultTimeout,
-    SyncInLoop,
-    Unencodable,
-    UnknownJob,
-    UnknownTask,
-)
-from penstock.model.job import JobState
-from penstock.model.queue import Keep, Limit, Rate
-from penstock.model.retry import Retry
-from penstock.task.current import Abort, Aborted, RunningJob, current_job
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.app.job import Job
+    from penstock.app.penstock import Penstock
+    from penstock.app.task import Bound, Call, Task
+    from penstock.model.errors import (
+        BadArguments,
+        BadInput,
+        EngineError,
+        EngineUnavailable,
+        JobCancelled,
+        JobFailed,
+        NoCurrentJob,
+        NoResult,
+        PayloadTooLarge,
+        PenstockError,
+        Refused,
+        ResultGone,
+        ResultTimeout,
+        SyncInLoop,
+        Unencodable,
+        UnknownJob,
+        UnknownTask,
+    )
+    from penstock.model.job import JobState
+    from penstock.model.queue import Keep, Limit, Rate
+    from penstock.model.retry import Retry
+    from penstock.task.current import Abort, Aborted, RunningJob, current_job
 
 __all__ = [
     "Abort",
@@ -63,3 +68,47 @@ __all__ = [
     "UnknownTask",
     "current_job",
 ]
+
+_HOME = {
+    "penstock.app.job": ("Job",),
+    "penstock.app.penstock": ("Penstock",),
+    "penstock.app.task": ("Bound", "Call", "Task"),
+    "penstock.model.errors": (
+        "BadArguments",
+        "BadInput",
+        "EngineError",
+        "EngineUnavailable",
+        "JobCancelled",
+        "JobFailed",
+        "NoCurrentJob",
+        "NoResult",
+        "PayloadTooLarge",
+        "PenstockError",
+        "Refused",
+        "ResultGone",
+        "ResultTimeout",
+        "SyncInLoop",
+        "Unencodable",
+        "UnknownJob",
+        "UnknownTask",
+    ),
+    "penstock.model.job": ("JobState",),
+    "penstock.model.queue": ("Keep", "Limit", "Rate"),
+    "penstock.model.retry": ("Retry",),
+    "penstock.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names:
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
