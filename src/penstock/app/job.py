@@ -107,7 +107,8 @@ class Job(Generic[R_co]):
     def _ended(self, timeout: float | None) -> Work[model.Job | None]:
         async def wait(session: Session) -> model.Job | None:
             try:
-                return await asyncio.wait_for(session.waiter.ended(self._id), timeout)
+                async with asyncio.timeout(timeout):
+                    return await session.waiter.ended(self._id)
             except TimeoutError:
                 raise ResultTimeout(f"{self!r} has not ended within {timeout} s; it goes on") from None
 

@@ -95,7 +95,8 @@ class Waiter:
         pause_s = FIRST_LOOK_S
         while True:
             try:
-                await asyncio.wait_for(self._wake.wait(), pause_s if self._waiting else None)
+                async with asyncio.timeout(pause_s if self._waiting else None):
+                    await self._wake.wait()
                 pause_s = FIRST_LOOK_S
                 ids = [job for job in self._ask if job in self._waiting]
             except TimeoutError:

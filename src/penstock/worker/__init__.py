@@ -11,7 +11,7 @@
 | `runners` | where it runs: on the loop, in a thread, in a process |
 | `stops`, `deadlines` | what stops running code, and when |
 | `notes` | progress and log lines on their way |
-| `listener`, `bell`, `backoff`, `moments`, `report` | signals, waiting, patience, facts, log lines |
+| `insistence`, `backoff`, `bell`, `listener`, `moments`, `report` | patience, signals, facts, log lines |
 | `embedded`, `heart` | a worker inside another program |
 | `supervisor`, `spawn`, `child`, `beats`, `chores`, `board`, `channel` | the process group around it |
 """

@@ -26,8 +26,8 @@ decide (only after its own beats have come for a full lease without a gap), not 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import EngineClosed, EngineError
@@ -41,10 +41,27 @@ from penstock.worker.repeat import repeat
 
 GAP_S = 0.05
 """The least time between two beats, however many signals come."""
+LAST_BEAT_S = 5.0
+"""How long a beat under way may hold up our end."""
 RESUBSCRIBE_S = 1.0
 """The pause before listening again after the engine refused."""
 
+T = TypeVar("T")
+
 log = logging.getLogger("penstock.worker")
+
+
+async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
+    """Cancelled or not, a beat under way ends before we go on: one that overtook our sign-off would bring
+    this member back to life."""
+    beating = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(beating)
+    except asyncio.CancelledError:
+        await asyncio.wait({beating}, timeout=LAST_BEAT_S)
+        if beating.done():
+            beating.exception()  # whatever it was, it does not matter any more
+        raise
 
 
 class Charge(Protocol):
@@ -114,7 +131,7 @@ class Beats:
         charges = list(self._charges())
         beats = [charge.beat() for charge in charges]
         try:
-            reply = await self._engine.members.beat(self._info(), beats)
+            reply = await _to_its_end(self._engine.members.beat(self._info(), beats))
         except EngineClosed:
             raise
         except EngineError as error:

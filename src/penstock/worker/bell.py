@@ -10,18 +10,18 @@ class Bell:
     """Rung on its loop only; from a thread use `call_soon_threadsafe(bell.ring)`."""
 
     def __init__(self) -> None:
-        self._rung = False
+        self.rung = False
         self._waiter: asyncio.Future[None] | None = None
 
     def ring(self) -> None:
         """There is something to do."""
-        if not self._rung:
-            self._rung = True
+        if not self.rung:
+            self.rung = True
             self._wake()
 
     async def wait(self, timeout_s: float | None) -> None:
         """Return when rung, or after the timeout."""
-        if not self._rung and (timeout_s is None or timeout_s > 0):
+        if not self.rung and (timeout_s is None or timeout_s > 0):
             loop = asyncio.get_running_loop()
             self._waiter = loop.create_future()
             timer = None if timeout_s is None else loop.call_later(timeout_s, self._wake)
@@ -31,7 +31,7 @@ class Bell:
                 self._waiter = None
                 if timer is not None:
                     timer.cancel()
-        self._rung = False
+        self.rung = False
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

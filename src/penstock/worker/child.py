@@ -78,7 +78,7 @@ def main(load_app: LoadApp) -> None:
     write_log(hello.config.log_format)
     try:
         app = load_app(hello.config.app)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not isinstance(error, PenstockError):
             traceback.print_exc()
         end.sendall(encode_line(Unfit(f"{hello.config.app} cannot be loaded: {said(error)}")))
@@ -116,6 +116,7 @@ class Child:
         channel.close()
         await channel.gone.wait()
         if self._board.rows():  # code that cannot be stopped: only our end lets others have its job
+            sys.stdout.flush()
             os._exit(0)
 
     async def _work(self, channel: Channel) -> Drained | Unfit:

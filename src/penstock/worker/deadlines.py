@@ -35,13 +35,19 @@ class Deadlines:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._next_ns = _NEVER
+        self.asleep = True
+        """Nothing has run for a while: the first run wakes it."""
 
-    def watch(self, due_ns: int) -> None:
-        """A run began, or its moment changed (0: it has none). On the loop."""
-        if self._timer is None:
+    def wake(self) -> None:
+        """Something runs."""
+        if self.asleep:
+            self.asleep = False
             self._board.tick()
             self._arm(TICK_S, boot_ns())
-        if due_ns and due_ns < self._next_ns:
+
+    def watch(self, due_ns: int) -> None:
+        """A run has this moment now. On the loop, as is all of this."""
+        if due_ns < self._next_ns:
             now_ns = boot_ns()
             self._arm(max((due_ns - now_ns) / 1e9, GRAIN_S), now_ns)
 
@@ -58,6 +64,7 @@ class Deadlines:
         now_ns = boot_ns()
         for run in [run for run in self._active.values() if run.due_ns and run.due_ns <= now_ns]:
             self._due(run, now_ns)
+        self.asleep = not self._active
         if self._active:
             earliest_ns = min((run.due_ns for run in self._active.values() if run.due_ns), default=_NEVER)
             self._arm(max(min((earliest_ns - now_ns) / 1e9, TICK_S), GRAIN_S), now_ns)

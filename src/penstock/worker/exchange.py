@@ -19,36 +19,25 @@ and still learns what its number took. Meanwhile what runs goes on, and its outc
 declared dead, and ends this worker.
 
 **In a drain** nothing is claimed; the loop ends when nothing runs and everything is answered. An engine that
-does not answer any more is given `FAREWELL_S`; what it could not be told will run again elsewhere.
+does not answer any more is left after a while (`insistence`); what it was not told will run again elsewhere.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
-from penstock.model.errors import BadInput, EngineUnavailable, Refused
+from penstock.model.errors import BadInput, Refused
 from penstock.model.run import Answer, Claim, ClaimRequest, Failed, Release, Settlement
 from penstock.model.time import Span
 from penstock.task.failures import failure_of
-from penstock.worker.backoff import Backoff
 from penstock.worker.bell import Bell
 from penstock.worker.board import Board, boot_ns
 from penstock.worker.claims import Claims
+from penstock.worker.insistence import Forsaken, Insistence
 from penstock.worker.moments import Moments
 from penstock.worker.notes import Notebook
 from penstock.worker.report import Report
 from penstock.worker.runs import Run
 from penstock.worker.slots import Slots
-
-FAREWELL_S = 2.0
-"""What an engine that does not answer is given at the end."""
-
-T = TypeVar("T")
-
-
-class Forsaken(Exception):
-    """The engine does not answer, and we have to end."""
 
 
 class Exchange:
@@ -67,11 +56,11 @@ class Exchange:
         self._report = report
         self._bell = Bell()
         self._loop = asyncio.get_running_loop()
+        self.insist = Insistence(moments, report, leaving=self._waits_for_answers_only)
         self._ended: list[Run] = []
         self._returned: list[tuple[Run, Span | None]] = []
         self._travelling = 0
         self._draining = self._leaving = False
-        self._farewell_at: float | None = None
         self.finished = 0
         """Outcomes that were recorded."""
         self.released = 0
@@ -82,7 +71,8 @@ class Exchange:
     def settle(self, run: Run) -> None:
         """It has ended; `run.outcome` says how."""
         self._ended.append(run)
-        self._bell.ring()
+        if not self._bell.rung:
+            self._bell.ring()
 
     def give_back(self, run: Run, delay: Span | None = None) -> None:
         """Release it."""
@@ -122,8 +112,11 @@ class Exchange:
             return
 
     def _over(self) -> bool:
-        alone = self._leaving or not self.slots.active
-        return self._draining and alone and not self.unsettled
+        return self._waits_for_answers_only() and not self.unsettled
+
+    def _waits_for_answers_only(self) -> bool:
+        """Whether nothing but the engine keeps this worker from its end."""
+        return self._draining and (self._leaving or not self.slots.active)
 
     def _patience(self) -> float | None:
         """How long to wait for the bell; 0: there is something to do."""
@@ -248,30 +241,3 @@ class Exchange:
         self._board.let_go(run.row)
         if run.page is not None:
             self._notebook.close(run.fence)
-
-    # Patience
-
-    async def insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make this call until it is answered."""
-        backoff = Backoff()
-        while True:
-            try:
-                answer = await call()
-            except EngineUnavailable as error:
-                self._report.unreachable(error)
-                self._moments.note("retried")
-                self._check_farewell(error)
-                await asyncio.sleep(backoff.next_s())
-            else:
-                self._report.reachable()
-                return answer
-
-    def _check_farewell(self, error: EngineUnavailable) -> None:
-        """At the end an engine that does not answer is not waited for any longer."""
-        if not self._draining or (self.slots.active and not self._leaving):
-            return
-        now = self._loop.time()
-        if self._farewell_at is None:
-            self._farewell_at = now + FAREWELL_S
-        elif now >= self._farewell_at:
-            raise Forsaken from error

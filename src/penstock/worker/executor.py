@@ -46,7 +46,7 @@ class Executor:
     def __init__(self, terms: TermsBook, exchange: Exchange, board: Board, report: Report) -> None:
         self._terms = terms
         self._exchange = exchange
-        self._board = board
+        self._board_start = board.start
         self._report = report
         self._tells_all = report.verbose
 
@@ -62,7 +62,8 @@ class Executor:
             self._begin_apart(run)
             return
         if self._decode(run):
-            self.deadlines.watch(0)
+            if self.deadlines.asleep:
+                self.deadlines.wake()
             if terms.runs_in == "loop":
                 self.loop.begin(run)
             else:
@@ -71,22 +72,23 @@ class Executor:
     def start(self, run: Run) -> None:
         """Its function is about to be called in this process. From any thread."""
         self.begin_clock(run)
-        self._board.start(
+        self._board_start(
             run.row, started_ns=run.started_ns, deadline_ns=run.deadline_ns, retry_in=run.retry_in
         )
 
     def begin_clock(self, run: Run) -> None:
         """Timeouts run from here."""
-        run.started_ns = boot_ns()
+        run.started_ns = now_ns = boot_ns()
         timeout = run.job.timeout or run.terms.timeout
         if timeout is not None:
-            run.deadline_ns = run.due_ns = run.started_ns + 1_000 * timeout
+            run.deadline_ns = run.due_ns = now_ns + 1_000 * timeout
             retry_in = run.terms.retry_in(run.job, TIMEOUT_LINEAGE)
             run.retry_in = NO_RETRY if retry_in is None else retry_in
 
     def watch(self, run: Run) -> None:
         """Keep its deadline. (A thread's is found by the next sweep: its code has only a flag to see.)"""
-        self.deadlines.watch(run.due_ns)
+        if run.due_ns:
+            self.deadlines.watch(run.due_ns)
 
     def end(self, run: Run, ending: Ending) -> None:
         """Settle, free the slot, report."""
@@ -120,7 +122,7 @@ class Executor:
             self._report.no_processes(run)
             self._give_back(run, UNKNOWN_TASK_DELAY)
         elif run.job.suspect or self._decode(run):
-            self.deadlines.watch(0)
+            self.deadlines.wake()
             self.apart.begin(run)
 
     def _unknown(self, run: Run) -> None:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
-from penstock.model.errors import BadInput, EngineUnavailable
+from penstock.model.errors import BadInput, EngineClosed, EngineUnavailable
 from penstock.model.ids import JobId
 from penstock.model.job import MESSAGE_LIMIT, Fence
 from penstock.model.run import Answer, LogLine, Note, Progress
@@ -136,6 +136,8 @@ class Notebook:
         except EngineUnavailable:  # the exchange reports outages; the pages keep what they have
             for fence in fences:
                 self.written(fence)
+        except EngineClosed as error:
+            self._lost(error)
 
 
 def clip_line(message: str) -> str:

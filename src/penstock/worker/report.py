@@ -6,6 +6,7 @@ import time
 from penstock.model.ids import show_id
 from penstock.model.run import Crashed, Failed
 from penstock.worker.board import boot_ns
+from penstock.worker.notes import clip_line
 from penstock.worker.outcomes import Ending, Instead
 from penstock.worker.runs import Run
 
@@ -30,8 +31,8 @@ class Report:
         if isinstance(ending, Failed):
             failure = ending.failure
             then = "dead" if ending.retry_in is None else f"again in {ending.retry_in / 1e6:.1f} s"
-            what = f"{failure.error}: {failure.message}"
-            log.warning("%s failed, %s: %s", name, then, what.splitlines()[0])
+            what = clip_line(f"{failure.error}: {failure.message}".splitlines()[0])
+            log.warning("%s failed, %s: %s", name, then, what)
         elif isinstance(ending, Crashed):
             log.error("%s crashed its process: %s", name, ending.message)
         elif ending is Instead.GIVE_BACK:

@@ -37,6 +37,7 @@ class Slots:
         """Nothing begins any more: drained."""
         self._board = board
         self._lease_ns = round(lease_s * 1e9)
+        self._fresh_until_ns = 0
         self._begin = begin
         self._give_back = give_back
         self._filling = False
@@ -53,8 +54,11 @@ class Slots:
         return max(0, self.ahead.limit - over)
 
     def fresh(self, now_ns: int) -> bool:
-        """Whether the lease holds."""
-        return now_ns - self._board.beaten_ns <= self._lease_ns
+        """Whether the lease holds. The board is read only when what it last said is over: a lease only
+        ever grows longer."""
+        if now_ns > self._fresh_until_ns:
+            self._fresh_until_ns = self._board.beaten_ns + self._lease_ns
+        return now_ns <= self._fresh_until_ns
 
     def admit(self, runs: list[Run]) -> None:
         """These were claimed, in the order in which they should start."""
@@ -72,11 +76,15 @@ class Slots:
 
     def refill(self, now_ns: int) -> None:
         """Let what waits begin, as far as there are slots."""
-        buffer = self.buffer
+        buffer, active, count = self.buffer, self.active, self.count
         if self.closed or not self.fresh(now_ns):
             return
-        while buffer and len(self.active) < self.count:
-            self._fill([buffer.pop()])
+        self._filling = True
+        while buffer and len(active) < count:
+            run = buffer.pop()
+            active[run.fence] = run
+            self._begin(run)
+        self._filling = False
 
     def close(self) -> None:
         """Nothing begins any more; what waits is given back."""
@@ -99,11 +107,11 @@ class Slots:
         return [*limited[:able], *others[:left]]
 
     def _fill(self, runs: list[Run]) -> None:
-        """Begin these. One whose payload is bad ends before this returns: its slot is filled by the
-        caller's loop and not from within, or a thousand such jobs would nest a thousand calls."""
-        self._filling, before = True, self._filling
+        """Begin these. One whose payload is bad ends before this returns: its slot is filled by
+        `refill` and not from within, or a thousand such jobs would nest a thousand calls."""
+        self._filling = True
         begin, active = self._begin, self.active
         for run in runs:
             active[run.fence] = run
             begin(run)
-        self._filling = before
+        self._filling = False

@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from penstock.model.errors import BadInput
 from penstock.worker.channel import Channel
 from penstock.worker.lifeline import hold_on_to
 
@@ -170,7 +171,10 @@ class Inherited(NamedTuple):
 
 def inherited() -> Inherited:
     """Called once by a program that was started here; what it starts itself inherits none of it."""
-    channel, lifeline, *others = map(int, os.environ.pop(DESCRIPTORS).split(","))
+    named = os.environ.pop(DESCRIPTORS, "")
+    if not named:
+        raise BadInput("this command is for Penstock's own processes: start `penstock worker` instead")
+    channel, lifeline, *others = map(int, named.split(","))
     for fd in (channel, *others):
         os.set_inheritable(fd, False)
     hold_on_to(lifeline)

@@ -30,6 +30,7 @@ from penstock.worker.config import WorkerConfig
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.exchange import Exchange
 from penstock.worker.executor import Executor
+from penstock.worker.insistence import Forsaken
 from penstock.worker.listener import Listener
 from penstock.worker.moments import Moments
 from penstock.worker.notes import Notebook
@@ -104,6 +105,8 @@ class Worker:
         try:
             await self._exchange.insist(lambda: publish(self._engine, self._registry))
             await self._work()
+        except Forsaken:
+            pass  # told to end before the engine ever answered
         finally:
             self._stop()
         exchange = self._exchange

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
-from tests.integration.supervisor.groups import Group, a_config
+from tests.integration.supervisor.groups import SUPERVISES, Group, a_config
 
 MODES = ("sqlite-file",)
 """Engines that several processes can share."""
@@ -34,7 +34,12 @@ async def engine(engine_url: str) -> AsyncIterator[Engine]:
 
 class StartGroup(Protocol):
     def __call__(
-        self, name: str = "one", *, environment: dict[str, str] | None = None, **config: Any
+        self,
+        name: str = "one",
+        *,
+        environment: dict[str, str] | None = None,
+        program: str = SUPERVISES,
+        **config: Any,
     ) -> Group: ...
 
 
@@ -48,8 +53,14 @@ def start_groups(url: str, folder: Path) -> Iterator[StartGroup]:
     """The body of the fixture."""
     started: list[Group] = []
 
-    def start(name: str = "one", *, environment: dict[str, str] | None = None, **config: Any) -> Group:
-        one = Group(a_config(url, **config), folder, name, environment or {})
+    def start(
+        name: str = "one",
+        *,
+        environment: dict[str, str] | None = None,
+        program: str = SUPERVISES,
+        **config: Any,
+    ) -> Group:
+        one = Group(a_config(url, **config), folder, name, environment or {}, program)
         started.append(one)
         return one
 

@@ -41,12 +41,19 @@ sys.exit(supervise(msgspec.json.decode(sys.argv[1], type=WorkerConfig)))
 class Group:
     """A supervisor with its worker processes."""
 
-    def __init__(self, config: WorkerConfig, folder: Path, name: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        folder: Path,
+        name: str,
+        environment: dict[str, str],
+        program: str = SUPERVISES,
+    ) -> None:
         self.name = name
         self.log_path = folder / f"{name}.log"
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
-                (sys.executable, "-c", SUPERVISES, msgspec.json.encode(config).decode()),
+                (sys.executable, "-c", program, msgspec.json.encode(config).decode()),
                 cwd=ROOT,
                 stderr=log,
                 env={**os.environ, "PENSTOCK_URL": config.url, "GROUP": name, **environment},

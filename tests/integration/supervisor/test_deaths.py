@@ -13,6 +13,7 @@ from penstock.model.job import JobState
 from penstock.model.member import Health
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import (
+    SUPERVISES,
     a_job,
     enqueue,
     finished,
@@ -169,6 +170,38 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_beat(
     assert states(await get(engine, ids)) == {"ready": 5}
     one.tell(signal.SIGCONT)
     assert states(await finished(engine, ids)) == {"completed": 5}
+
+
+HAS_A_FAULT = """
+import os
+from pathlib import Path
+from penstock.worker.crew import Crew
+look = Crew._look
+async def faulty(self):
+    if Path(os.environ["FAULT"]).exists():
+        raise ZeroDivisionError("a fault of our own")
+    return await look(self)
+Crew._look = faulty
+"""
+
+
+@pytest.mark.row("A4")
+async def test_a_fault_of_the_supervisor_ends_everything_and_gives_back(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    environment = {"FAULT": str(tmp_path / "fault")}
+    one = await group(slots=2, program=HAS_A_FAULT + SUPERVISES, environment=environment).ready()
+    ids = await enqueue(engine, *[a_job("wait_for", str(tmp_path), "never") for _ in range(2)])
+    await until(lambda: len(noted(tmp_path, "waiting")) == 2)
+    (worker,) = one.workers
+    (tmp_path / "fault").touch()
+    assert await one.ended() == 1
+    assert one.log.rstrip().endswith("ZeroDivisionError: a fault of our own"), "not a group of errors"
+    assert is_gone(worker)
+    jobs = await get(engine, ids)
+    assert states(jobs) == {"ready": 2}
+    assert {(job.losses, job.failure_count) for job in jobs} == {(0, 0)}
+    assert await engine.members.list() == []
 
 
 @pytest.mark.row("A4")

@@ -17,7 +17,7 @@ from penstock.model.job import JobState
 from penstock.model.run import ClaimedJob
 from penstock.model.time import SECOND
 from penstock.task.current import Abort, RunningJob
-from penstock.worker.runners import process
+from penstock.worker.runners import runner as runner_module
 from penstock.worker.runners.process import (
     AbortedRun,
     Crashed,
@@ -249,7 +249,7 @@ async def test_an_app_that_cannot_be_loaded_is_a_failed_attempt() -> None:
 async def test_processes_that_cannot_be_started_are_a_failed_attempt(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "COMMAND", ("/no/such/program",))
+    monkeypatch.setattr(runner_module, "COMMAND", ("/no/such/program",))
     outcome = await runs.run("quick", str(tmp_path))
     assert isinstance(outcome, Raised)
     assert outcome.lineage[0] == "FileNotFoundError"

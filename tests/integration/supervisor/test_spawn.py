@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.model.errors import BadInput
 from penstock.worker.board import Board
-from penstock.worker.spawn import DESCRIPTORS, Program, describe_exit
+from penstock.worker.spawn import DESCRIPTORS, Program, describe_exit, inherited
 from tests.integration.supervisor.processes import is_gone, is_there, until
 
 PATIENCE_S = 30
@@ -133,6 +134,11 @@ async def test_hanging_up_ends_it_in_good_order(started: Started) -> None:
     await started.hear()
     program.hang_up()
     assert await asyncio.wait_for(program.wait(), PATIENCE_S) == 7
+
+
+def test_our_own_commands_are_not_for_people() -> None:
+    with pytest.raises(BadInput, match="start `penstock worker` instead"):
+        inherited()
 
 
 ADOPTS = """

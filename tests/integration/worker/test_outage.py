@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.model.errors import ClaimantRetired
+from penstock.model.errors import ClaimantRetired, EngineUnavailable
 from penstock.model.ids import JobId
 from penstock.model.job import JobState
 from penstock.model.member import ClaimantBeat
@@ -77,7 +77,7 @@ async def test_a_release_is_repeated(workplace: Workplace, times: tuple[When, ..
 async def test_a_line_that_fails_at_random_loses_nothing_and_runs_nothing_twice(
     workplace: Workplace, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.exchange.Backoff", lambda: Backoff(0.001, 0.002))
+    monkeypatch.setattr("penstock.worker.insistence.Backoff", lambda: Backoff(0.001, 0.002))
     dice = random.Random(seed)
     ran = counting(workplace)
     engine, jobs = shaky(workplace.engine)
@@ -145,7 +145,7 @@ async def test_a_claim_that_never_arrived_takes_nothing_in_a_drain(workplace: Wo
 async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.exchange.FAREWELL_S", 0.0)
+    monkeypatch.setattr("penstock.worker.insistence.FAREWELL_S", 0.0)
     counting(workplace)
     engine, jobs = shaky(workplace.engine)
     forever: list[When] = ["before"] * 1_000
@@ -157,6 +157,22 @@ async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
     assert drained.finished == 0
     assert await workplace.states([job_id]) == [JobState.RUNNING]
     assert workplace.held() == 1, "its supervisor retires it"
+
+
+async def test_an_engine_that_never_answered_does_not_hold_up_the_end_either(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.worker.insistence.FAREWELL_S", 0.0)
+    counting(workplace)
+
+    async def publish(*_: object) -> None:
+        raise EngineUnavailable("the line is dead")
+
+    monkeypatch.setattr(workplace.engine.tasks, "publish", publish)
+    worker = await workplace.start()
+    await worker.moments.reached("retried")
+    drained = await workplace.drained(None)
+    assert (drained.finished, drained.released) == (0, 0)
 
 
 async def test_one_outcome_that_cannot_be_stored_does_not_spoil_the_others(workplace: Workplace) -> None:

@@ -228,6 +228,30 @@ async def test_beats_never_overlap_and_a_signal_makes_one_early(engine: TheEngin
         await running
 
 
+@pytest.mark.row("D2")
+@pytest.mark.parametrize("ending", ["answered", "failed"])
+async def test_a_beat_under_way_ends_before_its_loop_does(engine: TheEngine, ending: str) -> None:
+    """Or it could overtake the sign-off."""
+    under_way, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def beat(*_: Any) -> Any:
+        under_way.set()
+        return await answer
+
+    engine.beat = beat  # type: ignore[assignment, method-assign]
+    beating = asyncio.ensure_future(the_beats(engine).beat())
+    await under_way.wait()
+    beating.cancel()
+    done, _ = await asyncio.wait({beating}, timeout=0.05)
+    assert not done
+    if ending == "answered":
+        answer.set_result(a_reply())
+    else:
+        answer.set_exception(AWAY)
+    with pytest.raises(asyncio.CancelledError):
+        await beating
+
+
 async def test_a_slow_engine_makes_beats_rarer(engine: TheEngine) -> None:
     assert await the_beats(engine, beat_s=0.0).beat() == GAP_S
 

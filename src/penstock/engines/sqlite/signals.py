@@ -70,7 +70,9 @@ class Inbox:
                 return None
             self._arrived.clear()
             try:
-                await asyncio.wait_for(self._arrived.wait(), left)
+                # wait_for of Python 3.11 swallows a cancellation that comes together with the event
+                async with asyncio.timeout(left):
+                    await self._arrived.wait()
             except TimeoutError:
                 if await self._changed():
                     return Signal(ANY_TOPIC)

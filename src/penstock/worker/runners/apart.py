@@ -13,6 +13,7 @@ from penstock.engine.protocol import Jobs
 from penstock.model.job import Fence
 from penstock.model.run import Answer, ClaimedJob, Completed, Crashed, Failed, Note, Started
 from penstock.task.current import Abort, RunningJob
+from penstock.worker.insistence import Forsaken
 from penstock.worker.outcomes import Ending, Instead, aborted
 from penstock.worker.runners import process as ended
 from penstock.worker.runners.steps import Steps
@@ -48,7 +49,11 @@ class ApartRunner:
         run.handle = self._loop.create_task(self._perform(run), name=run.job.task)
 
     async def _perform(self, run: Run) -> None:
-        if run.job.suspect and not await self._announced(run):
+        try:
+            ours = not run.job.suspect or await self._announced(run)
+        except Forsaken:
+            return  # the worker leaves without it; it stays on the board for whoever retires us
+        if not ours:
             self._steps.end(run, Instead.DROP)
             return
         reason = run.running.aborted

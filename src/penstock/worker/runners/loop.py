@@ -9,7 +9,7 @@ import asyncio
 from contextvars import copy_context
 
 from penstock.task.current import CURRENT
-from penstock.worker.outcomes import aborted, raised, returned
+from penstock.worker.outcomes import NOTHING, aborted, raised, returned
 from penstock.worker.runners.steps import Steps
 from penstock.worker.runs import Run
 
@@ -38,7 +38,9 @@ class LoopRunner:
         if run.due_ns:
             steps.watch(run)
         try:
-            ending = returned(run, await run.terms.function(*run.args, **run.kwargs))
+            function, kwargs = run.terms.function, run.kwargs
+            value = await (function(*run.args, **kwargs) if kwargs else function(*run.args))
+            ending = NOTHING if value is None else returned(run, value)
         except BaseException as error:
             steps.end(run, raised(run, error))
         else:

@@ -14,11 +14,7 @@ It is told to stop by message, and by SIGTERM for code that listens to that; not
 
 import asyncio
 import logging
-import signal
 import time
-from collections.abc import Callable
-
-import msgspec
 
 from penstock.model.job import Fence
 from penstock.model.run import ClaimedJob
@@ -26,133 +22,23 @@ from penstock.task.current import Abort, RunningJob
 from penstock.task.failures import failure_of, lineage
 from penstock.worker.runners.process_messages import (
     AbortedRun,
-    Began,
     Crashed,
-    FromRunner,
     Killed,
-    Noted,
     Open,
-    Perform,
     ProcessOutcome,
     Raised,
     Returned,
-    Stop,
-    Unfit,
 )
-from penstock.worker.spawn import Program, describe_exit, penstock
+from penstock.worker.runners.runner import NeverBegan, Runner
 
 __all__ = ["AbortedRun", "Crashed", "Killed", "ProcessOutcome", "ProcessRunner", "Raised", "Returned"]
 
-COMMAND = penstock("_runner")
 IDLE_S = 60.0
 """How long a process is kept without work."""
 STARTS = 3
 """How many processes may die before they begin, until that counts as a failed attempt."""
-LEAVE_S = 5.0
-"""How long one may take to end once it has been told to, before it is killed."""
 
 log = logging.getLogger("penstock.worker")
-
-
-class NeverBegan(Exception):
-    """The process died before it called the job's code: not the job's doing."""
-
-
-class Runner:
-    """One process that runs jobs, one at a time."""
-
-    def __init__(self) -> None:
-        self.idle_since = 0.0
-        self.killed = False
-        self._program: Program
-        self._ending: asyncio.Task[None]
-        self._code: int | None = None
-        self._unfit = ""
-        self._began = False
-        self._running: RunningJob | None = None
-        self._outcome: asyncio.Future[ProcessOutcome] | None = None
-
-    @classmethod
-    async def start(cls, opening: Open) -> "Runner":
-        """Execute it. `OSError` where that is not possible now."""
-        runner = cls()
-        runner._program = await Program.start(COMMAND, FromRunner, runner._hear)
-        runner._program.send(opening)
-        runner._ending = asyncio.create_task(runner._wait(), name="runner's end")
-        return runner
-
-    @property
-    def alive(self) -> bool:
-        return not (self.killed or self._unfit or self._program.ended)
-
-    async def perform(self, job: ClaimedJob, running: RunningJob) -> ProcessOutcome:
-        """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
-        self._began, self._running = False, running
-        self._outcome = asyncio.get_running_loop().create_future()
-        if self._code is not None or not self._program.send(Perform(job)):
-            raise NeverBegan(self._unfit or "it had ended")
-        try:
-            return await self._outcome
-        except asyncio.CancelledError:
-            self.kill()
-            raise
-        finally:
-            self._running = self._outcome = None
-
-    def stop(self, reason: Abort, *, kill: bool) -> None:
-        """Ask the code to stop, or end it."""
-        if kill:
-            self.kill()
-        else:
-            self._program.send(Stop(reason))
-            self._program.deliver(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """At once, with everything that its code has started."""
-        self.killed = True
-        self._program.kill()
-
-    async def leave(self) -> None:
-        """End it, and wait for that."""
-        self._program.hang_up()
-        try:
-            await asyncio.wait_for(asyncio.shield(self._ending), LEAVE_S)
-        except TimeoutError:
-            self.kill()
-            await self._ending
-
-    async def _wait(self) -> None:
-        """Its end, expected or not."""
-        self._code = await self._program.wait()
-        if self._outcome is None or self._outcome.done():
-            return
-        if self.killed:
-            self._outcome.set_result(Killed())
-        elif self._began:
-            self._outcome.set_result(Crashed(describe_exit(self._code)))
-        else:
-            self._outcome.set_exception(NeverBegan(self._unfit or describe_exit(self._code)))
-
-    def _hear(self, message: FromRunner) -> None:
-        match message:
-            case Unfit(why):
-                self._unfit = why
-            case Began():
-                self._began = True
-            case Noted(progress, lines):
-                self._note(progress, lines)
-            case _:
-                if self._outcome is not None and not self._outcome.done():
-                    self._outcome.set_result(message)
-
-    def _note(self, progress: bytes | None, lines: list[tuple[str, str]]) -> None:
-        if self._running is None:
-            return
-        for level, text in lines:
-            write: Callable[[str], None] = getattr(self._running.log, level)
-            write(text)
-        if progress is not None:
-            self._running.progress(**msgspec.json.decode(progress))
 
 
 class ProcessRunner:

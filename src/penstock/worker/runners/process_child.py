@@ -70,7 +70,7 @@ def main(load_app: Callable[[str], App]) -> None:
     write_log(opened.log_format)
     try:
         registry = load_app(opened.app).registry
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if not isinstance(error, PenstockError):
             traceback.print_exc()
         line.say(Unfit(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))

@@ -18,6 +18,7 @@ Threads are daemons: one that never returns must not keep a process from ending.
 """
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from contextlib import suppress
@@ -28,6 +29,11 @@ from penstock.task.current import CURRENT
 from penstock.worker.outcomes import Ending, aborted, raised, returned
 from penstock.worker.runners.steps import Steps
 from penstock.worker.runs import Run
+
+TRY_AGAIN_S = 1.0
+"""The pause before a thread is asked for again when the system refuses one."""
+
+log = logging.getLogger("penstock.worker")
 
 
 class ThreadRunner:
@@ -76,8 +82,18 @@ class ThreadRunner:
             elif self._threads < self._limit:
                 self._threads += 1
                 self._waking = True
-                name = f"penstock-job-{self._threads}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
+                self._start_thread()
+
+    def _start_thread(self) -> None:
+        name = f"penstock-job-{self._threads}"
+        try:
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        except RuntimeError as error:  # no memory, or no more threads for this user
+            self._threads -= 1
+            self._waking = False
+            log.error("no thread could be started, %d are there: %s", self._threads, error)
+            if not self._threads:  # nobody else would come by
+                self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_S, self._wake_one)
 
     def _work(self) -> None:
         """The life of one thread."""

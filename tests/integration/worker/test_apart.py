@@ -1,0 +1,202 @@
+"""Jobs in processes, seen from the worker: what it asks of its runner, and what it makes of the answers."""
+
+import asyncio
+
+import pytest
+
+from penstock.model.job import Failure, JobState
+from penstock.model.member import ClaimantBeat, MemberInfo
+from penstock.model.retry import Retry
+from penstock.model.run import ClaimedJob, ClaimRequest, Loss, Want
+from penstock.task.current import Abort, RunningJob
+from penstock.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
+from tests.integration.worker.outage import shaky
+from tests.integration.worker.workplace import Workplace
+
+ONCE = Retry(attempts=1)
+
+
+class Processes:
+    """Stands in for processes: does what the test says."""
+
+    def __init__(self) -> None:
+        self.began: asyncio.Queue[tuple[ClaimedJob, RunningJob, bool]] = asyncio.Queue()
+        self.outcomes: asyncio.Queue[ProcessOutcome] = asyncio.Queue()
+        self.stops: asyncio.Queue[tuple[int, Abort, bool]] = asyncio.Queue()
+
+    async def run(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ProcessOutcome:
+        self.began.put_nowait((job, running, fresh))
+        return await self.outcomes.get()
+
+    def stop(self, fence: int, reason: Abort, *, kill: bool) -> None:
+        self.stops.put_nowait((fence, reason, kill))
+        if kill:
+            self.outcomes.put_nowait(Killed())
+
+    async def close(self) -> None: ...
+
+
+def crunch() -> None:
+    raise AssertionError("it runs in a process, not here")
+
+
+@pytest.fixture
+def processes() -> Processes:
+    return Processes()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "kind"),
+    [
+        (Returned(b"7"), JobState.COMPLETED, None),
+        (Raised(failure=Failure(error="OSError"), lineage=["OSError"]), JobState.DEAD, "error"),
+        (Raised(failure=Failure(kind="payload"), lineage=[]), JobState.DEAD, "payload"),
+        (Crashed("killed by SIGSEGV"), JobState.READY, "crash"),
+    ],
+    ids=["returned", "raised", "payload", "crashed"],
+)
+async def test_what_a_process_did_is_settled(
+    workplace: Workplace, processes: Processes, outcome: ProcessOutcome, state: JobState, kind: str | None
+) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE)
+    await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    job, _, fresh = await processes.began.get()
+    assert (job.id, fresh) == (job_id, False)
+    assert [row.started_ns for row in workplace.board.rows()] == [0], "it cannot kill this process"
+    await workplace.engine.queues.pause("default")
+    processes.outcomes.put_nowait(outcome)
+    await workplace.settled()
+    record = await workplace.job(job_id)
+    assert record.state is state
+    assert (record.error.kind if record.error else None) == kind
+
+
+async def test_past_its_timeout_its_process_is_killed(workplace: Workplace, processes: Processes) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE, timeout=0.02)
+    await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    job, _, _ = await processes.began.get()
+    assert await processes.stops.get() == (job.fence, Abort.TIMEOUT, True)
+    await workplace.settled()
+    error = (await workplace.job(job_id)).error
+    assert error is not None
+    assert error.kind == "timeout"
+
+
+@pytest.mark.row("B11")
+async def test_one_that_was_asked_to_stop_is_told_and_then_killed(
+    workplace: Workplace, processes: Processes
+) -> None:
+    workplace.task(crunch, runs_in="process")
+    await workplace.start(processes=processes, cancel_grace_s=0.02)
+    job_id = await workplace.enqueue("crunch")
+    job, _, _ = await processes.began.get()
+    await workplace.engine.jobs.cancel([job_id])
+    await workplace.beat()
+    assert await processes.stops.get() == (job.fence, Abort.CANCEL, False)
+    assert await processes.stops.get() == (job.fence, Abort.CANCEL, True)
+    await workplace.settled()
+    assert await workplace.states([job_id]) == [JobState.CANCELLED]
+
+
+@pytest.mark.row("B7")
+@pytest.mark.parametrize("obedient", [True, False])
+async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
+    workplace: Workplace, processes: Processes, obedient: bool
+) -> None:
+    workplace.task(crunch, runs_in="process")
+    worker = await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch")
+    job, _, _ = await processes.began.get()
+    worker.drain(0)
+    assert await processes.stops.get() == (job.fence, Abort.DRAIN, False)
+    if obedient:
+        processes.outcomes.put_nowait(AbortedRun(Abort.DRAIN))
+    else:
+        assert await processes.stops.get() == (job.fence, Abort.DRAIN, True)
+    drained = await workplace.over()
+    assert drained.released == 1
+    record = await workplace.job(job_id)
+    assert (record.state, record.attempts) == (JobState.READY, 0)
+
+
+async def test_without_processes_it_is_given_back_for_others(workplace: Workplace) -> None:
+    workplace.task(crunch, runs_in="process")
+    await workplace.start()
+    job_id = await workplace.enqueue("crunch")
+    await workplace.released()
+    assert await workplace.states([job_id]) == [JobState.SCHEDULED]
+
+
+async def a_suspect(workplace: Workplace, count: int = 1) -> list[bytes]:
+    """Jobs that were running together when a claimant died."""
+    ids = await workplace.enqueue_many("works", times=count)
+    jobs, other, claimant = workplace.engine.jobs, MemberInfo(id=b"m" * 16, name="other"), b"c" * 16
+    await workplace.engine.members.beat(other, [ClaimantBeat(claimant=claimant, answered_through=0, held=())])
+    claim = await jobs.claim(
+        ClaimRequest(member=other.id, claimant=claimant, number=1, wants=(Want("default"),), most=count)
+    )
+    losses = [Loss(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
+    await jobs.retire(claimant, losses)
+    return ids
+
+
+async def test_suspects_run_one_at_a_time_in_a_fresh_process_after_their_start_is_known(
+    workplace: Workplace, processes: Processes
+) -> None:
+    async def works() -> None:
+        raise AssertionError("a suspect does not run here")
+
+    workplace.task(works)
+    ids = await a_suspect(workplace, 2)
+    engine, jobs = shaky(workplace.engine)
+    jobs.fail("write", "before", "after")
+    await workplace.start(engine=engine, processes=processes, takes_suspects=True)
+    for _ in ids:
+        job, _, fresh = await processes.began.get()
+        assert fresh
+        assert (await workplace.job(job.id)).started_at is not None
+        assert [row.started_ns for row in workplace.board.rows()] == [0]
+        processes.outcomes.put_nowait(Returned(None))
+    await workplace.settled(2)
+    assert await workplace.states(ids) == [JobState.COMPLETED] * 2
+
+
+async def test_a_worker_that_takes_no_suspects_leaves_them(workplace: Workplace) -> None:
+    async def works() -> None: ...
+
+    workplace.task(works)
+    (suspect,) = await a_suspect(workplace)
+    await workplace.start()
+    plain = await workplace.enqueue("works")
+    await workplace.settled()
+    await workplace.idle()
+    assert await workplace.states([suspect, plain]) == [JobState.READY, JobState.COMPLETED]
+
+
+async def test_a_suspect_that_is_no_longer_ours_is_not_run(
+    workplace: Workplace, processes: Processes
+) -> None:
+    async def works() -> None: ...
+
+    workplace.task(works)
+    (suspect,) = await a_suspect(workplace)
+    engine, jobs = shaky(workplace.engine)
+    write = jobs._jobs.write
+
+    async def too_late(*args: object) -> object:
+        await workplace.engine.queues.pause("default")
+        mine = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
+        await workplace.engine.members.beat(workplace.member, [mine])
+        return await write(*args)  # type: ignore[arg-type]
+
+    jobs.write = too_late  # type: ignore[attr-defined]
+    worker = await workplace.start(engine=engine, processes=processes, takes_suspects=True)
+    await worker.moments.reached("claimed")
+    (run,) = worker._slots.active.values()
+    assert run.handle is not None
+    await run.handle
+    assert processes.began.empty()
+    assert await workplace.states([suspect]) == [JobState.READY]
+    assert workplace.held() == 0

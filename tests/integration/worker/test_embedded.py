@@ -1,0 +1,215 @@
+"""A worker inside another program."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from penstock.model.ids import new_id
+from penstock.model.job import JobState, NewJob
+from penstock.task.definition import Definition
+from penstock.task.registry import Registry
+from penstock.worker.config import WorkerConfig
+from penstock.worker.embedded import EmbeddedWorker
+
+
+@pytest.fixture(params=["sqlite-file", "sqlite-memory"])
+def engine_mode(request: pytest.FixtureRequest) -> str:
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def engine_url(engine_mode: str, tmp_path: Path) -> str:
+    if engine_mode == "sqlite-memory":
+        return f"sqlite://?name={new_id().hex()}"
+    return f"sqlite:///{tmp_path}/penstock.db?durability=off"
+
+
+def config(url: str, **options: float) -> WorkerConfig:
+    return WorkerConfig(url=url, **{"beat_s": 0.2, "lease_s": 1.0, "sweep_s": 0.2, **options})  # type: ignore[arg-type]
+
+
+def a_job(task: str) -> NewJob:
+    return NewJob(id=new_id(), task=task, queue="default")
+
+
+async def state_of(engine: Engine, job: NewJob) -> JobState:
+    (found,) = await engine.inspect.get([job.id])
+    assert found is not None
+    return found.state
+
+
+async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_url: str) -> None:
+    async def works() -> str:
+        return "done"
+
+    registry = Registry()
+    registry.add(Definition(works, name="works"))
+    job = a_job("works")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await worker.moments.reached("settled")
+        (member,) = await engine.members.list()
+        assert member.info.id == worker.member
+        assert member.info.queues == ("default",)
+    assert await state_of(engine, job) is JobState.COMPLETED
+    assert await engine.members.list() == []
+    assert not [thread for thread in threading.enumerate() if thread.name == "penstock-beats"]
+
+
+@pytest.mark.row("A12")
+async def test_leaving_the_block_lets_finish_what_runs(engine: Engine, engine_url: str) -> None:
+    started = asyncio.Event()
+
+    async def works() -> str:
+        started.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return "done"
+
+    registry = Registry()
+    registry.add(Definition(works, name="works"))
+    job = a_job("works")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await started.wait()
+    assert worker.drained is not None
+    assert (worker.drained.finished, worker.drained.released) == (1, 0)
+    assert await state_of(engine, job) is JobState.COMPLETED
+
+
+@pytest.mark.row("B7")
+async def test_what_does_not_finish_in_time_is_handed_back(engine: Engine, engine_url: str) -> None:
+    started = asyncio.Event()
+
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    registry = Registry()
+    registry.add(Definition(endless, name="endless"))
+    job = a_job("endless")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url, shutdown_timeout_s=0.02)) as worker:
+        await started.wait()
+    assert worker.drained is not None
+    assert worker.drained.released == 1
+    assert await state_of(engine, job) is JobState.READY
+
+
+async def test_cancel_reaches_it_by_its_beats(engine: Engine, engine_url: str) -> None:
+    started = asyncio.Event()
+
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    registry = Registry()
+    registry.add(Definition(endless, name="endless"))
+    job = a_job("endless")
+    async with EmbeddedWorker(registry, config(engine_url, cancel_grace_s=0.01)) as worker:
+        await engine.jobs.enqueue([job])
+        await started.wait()
+        await engine.jobs.cancel([job.id])
+        await worker.moments.reached("settled")
+    assert await state_of(engine, job) is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"])  # in memory its heart beats on the same loop
+async def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it(
+    engine: Engine, engine_url: str
+) -> None:
+    async def blocks() -> str:
+        time.sleep(1.6)  # noqa: ASYNC251  the fault under test
+        return "done"
+
+    registry = Registry()
+    registry.add(Definition(blocks, name="blocks"))
+    job = a_job("blocks")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await worker.moments.reached("settled")
+    assert worker.moments.count("refused") == 0
+    (found,) = await engine.inspect.get([job.id])
+    assert found is not None
+    assert (found.state, found.attempts, found.failure_count) == (JobState.COMPLETED, 1, 0)
+
+
+async def test_a_thread_that_does_not_end_is_not_taken_from_it(
+    engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    started, end = threading.Event(), threading.Event()
+
+    def deaf() -> None:
+        started.set()
+        end.wait()
+
+    registry = Registry()
+    registry.add(Definition(deaf, name="deaf"))
+    job = a_job("deaf")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url, shutdown_timeout_s=0.0)):
+        await asyncio.to_thread(started.wait)
+    assert await state_of(engine, job) is JobState.RUNNING, "its lease runs out by itself"
+    assert len(await engine.members.list()) == 1
+    end.set()
+
+
+async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine_url: str) -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+    runs: list[int] = []
+
+    async def works() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+    registry = Registry()
+    registry.add(Definition(works, name="works"))
+    job = a_job("works")
+    await engine.jobs.enqueue([job])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await started.wait()
+        await engine.jobs.retire(worker._claimant)
+        await stopped.wait()
+        await worker.moments.reached("settled")
+    assert await state_of(engine, job) is JobState.COMPLETED
+    assert len(runs) == 2
+
+
+async def test_a_given_engine_stays_open(engine: Engine, engine_url: str) -> None:
+    async with EmbeddedWorker(Registry(), config(engine_url), engine=engine) as worker:
+        await worker.moments.reached("idle")
+    assert await engine.now() > 0
+
+
+async def test_it_says_which_engine_it_opened_and_when_that_ends(engine_url: str, engine: Engine) -> None:
+    seen: list[object] = []
+
+    def adopt(opened: Engine) -> object:
+        seen.append(opened)
+        return lambda: seen.append("closed")
+
+    async with EmbeddedWorker(Registry(), config(engine_url), adopt=adopt):  # type: ignore[arg-type]
+        assert len(seen) == 1
+    assert seen[1:] == ["closed"]
+
+
+async def test_a_url_that_makes_no_sense_is_refused_on_entry() -> None:
+    from penstock.model.errors import BadUrl
+
+    with pytest.raises(BadUrl):
+        await connect("nonsense://")
+    with pytest.raises(BadUrl):
+        async with EmbeddedWorker(Registry(), config("nonsense://")):
+            pass

@@ -1,0 +1,158 @@
+"""The lease: nothing starts on the strength of an old beat, and what was lost is not recorded."""
+
+import asyncio
+
+import pytest
+
+from penstock.model.job import JobState
+from penstock.model.member import ClaimantBeat
+from penstock.task.current import Abort, current_job
+from penstock.worker.board import boot_ns
+from tests.integration.worker.workplace import Workplace
+
+
+def run_out(workplace: Workplace) -> None:
+    """The last good beat is longer ago than the lease."""
+    workplace.board.beaten(boot_ns() - 3_600 * 10**9)
+    workplace.worker._slots._fresh_until_ns = 0
+
+
+async def test_nothing_is_claimed_before_a_beat_was_answered(workplace: Workplace) -> None:
+    async def works() -> None: ...
+
+    workplace.task(works)
+    job_id = await workplace.enqueue("works")
+    worker = await workplace.start()
+    run_out(workplace)
+    worker._exchange.look()
+    assert worker._exchange.claims.request(anyway=True) is None
+    await workplace.beat()
+    await workplace.settled()
+    assert await workplace.states([job_id]) == [JobState.COMPLETED]
+
+
+async def test_what_waits_starts_only_after_a_fresh_beat(workplace: Workplace) -> None:
+    ran: list[int] = []
+    first, end = asyncio.Event(), asyncio.Event()
+
+    async def works(number: int) -> None:
+        ran.append(number)
+        first.set()
+        await end.wait()
+
+    workplace.task(works)
+    worker = await workplace.start(slots=1)
+    await workplace.enqueue("works", 1)
+    await first.wait()
+    workplace.claim_ahead(1)
+    await workplace.enqueue("works", 2)
+    await worker.moments.reached("claimed", 2)
+    run_out(workplace)
+    end.set()
+    await workplace.settled(1)
+    assert (ran, workplace.held()) == ([1], 1)
+    await workplace.beat()
+    await workplace.settled(2)
+    assert ran == [1, 2]
+
+
+async def forget(workplace: Workplace) -> None:
+    """The engine gives everything that this worker holds to others."""
+    mine = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
+    await workplace.engine.members.beat(workplace.member, [mine])
+
+
+async def test_a_job_that_was_lost_while_it_waited_is_not_started(workplace: Workplace) -> None:
+    ran: list[int] = []
+    first, end = asyncio.Event(), asyncio.Event()
+
+    async def works(number: int) -> None:
+        ran.append(number)
+        first.set()
+        await end.wait()
+
+    workplace.task(works)
+    worker = await workplace.start(slots=1)
+    await workplace.enqueue("works", 1)
+    await first.wait()
+    workplace.claim_ahead(1)
+    second = await workplace.enqueue("works", 2)
+    await worker.moments.reached("claimed", 2)
+    await workplace.engine.queues.pause("default")
+    await forget(workplace)
+    await workplace.beat()
+    assert workplace.held() == 1
+    end.set()
+    await workplace.settled()
+    assert ran == [1]
+    assert await workplace.states([second]) == [JobState.READY]
+
+
+@pytest.mark.row("D9")
+async def test_a_lost_job_under_a_limit_is_stopped(workplace: Workplace) -> None:
+    started = asyncio.Event()
+    seen: list[Abort | None] = []
+
+    async def works() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(current_job().aborted)
+
+    workplace.task(works)
+    await workplace.queue("narrow", concurrency=1)
+    worker = await workplace.start()
+    job_id = await workplace.enqueue("works", queue="narrow")
+    await started.wait()
+    await workplace.engine.queues.pause("narrow")
+    await forget(workplace)
+    (run,) = worker._slots.active.values()
+    handle = run.handle
+    await workplace.beat()
+    assert handle is not None
+    await handle
+    assert seen == [Abort.LOST]
+    assert workplace.held() == 0
+    job = await workplace.job(job_id)
+    assert (job.state, job.attempts, job.failure_count) == (JobState.READY, 0, 0)
+
+
+@pytest.mark.row("B6")
+async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(workplace: Workplace) -> None:
+    started, end = asyncio.Event(), asyncio.Event()
+
+    async def works() -> str:
+        started.set()
+        await end.wait()
+        return f"aborted: {current_job().aborted}"
+
+    workplace.task(works)
+    worker = await workplace.start()
+    job_id = await workplace.enqueue("works")
+    await started.wait()
+    await workplace.engine.queues.pause("default")
+    await forget(workplace)
+    await workplace.beat()
+    end.set()
+    await workplace.settled()
+    assert worker.moments.count("refused") == 1
+    job = await workplace.job(job_id)
+    assert (job.state, job.result) == (JobState.READY, None)
+
+
+async def test_a_beat_between_claim_and_hold_takes_nothing_away(workplace: Workplace) -> None:
+    """Beats at every turn of the loop, while jobs come and go: none is ever given back by mistake."""
+
+    async def works() -> None:
+        await asyncio.sleep(0)
+
+    workplace.task(works)
+    worker = await workplace.start(slots=8)
+    ids = await workplace.enqueue_many("works", times=400)
+    done = asyncio.ensure_future(workplace.settled(400))
+    while not done.done():
+        await workplace.beat()
+    assert set(await workplace.states(ids)) == {JobState.COMPLETED}
+    assert worker.moments.count("refused") == 0
+    assert {job.attempts for job in await workplace.engine.inspect.get(ids) if job} == {1}

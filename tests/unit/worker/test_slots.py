@@ -1,0 +1,102 @@
+"""Who may run, who waits, and who is given back."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.worker.board import Board, boot_ns
+from penstock.worker.runs import Run
+from penstock.worker.slots import Slots
+from tests.unit.worker.builders import a_run
+
+HOUR_NS = 3_600 * 10**9
+
+
+class Floor:
+    """Slots whose runs begin and are given back into lists."""
+
+    def __init__(self, count: int) -> None:
+        self.begun: list[int] = []
+        self.returned: list[int] = []
+        self.ends_at_once: set[int] = set()
+        self.board = Board.create(8)
+        self.board.beaten(boot_ns() + HOUR_NS)
+        self.slots = Slots(
+            count, self.board, 10.0, begin=self._begin, give_back=lambda run: self.returned.append(run.fence)
+        )
+
+    def _begin(self, run: Run) -> None:
+        self.begun.append(run.fence)
+        if run.fence in self.ends_at_once:
+            self.slots.leave(run, boot_ns())
+
+    def admit(self, *runs: Run) -> None:
+        self.slots.admit(list(runs))
+
+    def end(self, fence: int) -> None:
+        self.slots.leave(self.slots.active[fence], boot_ns())
+
+
+@pytest.fixture
+def floor() -> Iterator[Floor]:
+    floor = Floor(2)
+    yield floor
+    floor.board.close()
+
+
+def test_slots_are_filled_and_the_rest_waits(floor: Floor) -> None:
+    floor.admit(*(a_run(fence) for fence in range(1, 5)))
+    assert (floor.begun, len(floor.slots.buffer)) == ([1, 2], 2)
+    assert (floor.slots.free, floor.slots.room_ahead) == (0, 0)
+    floor.end(2)
+    assert floor.begun == [1, 2, 3]
+    floor.end(1)
+    floor.end(3)
+    floor.end(4)
+    assert (floor.begun, floor.slots.free) == ([1, 2, 3, 4], 2)
+
+
+def test_room_ahead_is_what_may_still_wait(floor: Floor) -> None:
+    floor.slots.ahead.limit = 2
+    assert (floor.slots.free, floor.slots.room_ahead) == (2, 2)
+    floor.admit(*(a_run(fence) for fence in range(1, 4)))
+    assert (floor.slots.free, floor.slots.room_ahead) == (0, 1)
+
+
+def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_given_back(floor: Floor) -> None:
+    floor.admit(a_run(1), a_run(2, limited=True), a_run(3, limited=True), a_run(4, limited=True))
+    assert (floor.begun, floor.returned) == ([2, 3], [4])
+    assert len(floor.slots.buffer) == 1
+
+
+def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -> None:
+    floor.ends_at_once = set(range(1, 5_000))
+    floor.admit(*(a_run(fence) for fence in range(1, 3_000)))
+    assert len(floor.begun) == 2_999
+    assert floor.slots.free == 2
+
+
+def test_without_a_fresh_lease_nothing_begins(floor: Floor) -> None:
+    floor.board.beaten(boot_ns() - HOUR_NS)
+    floor.admit(a_run(1), a_run(2, limited=True))
+    assert (floor.begun, floor.returned) == ([], [2])
+    floor.slots.refill(boot_ns())
+    assert floor.begun == []
+    floor.board.beaten(boot_ns())
+    floor.slots.refill(boot_ns())
+    assert floor.begun == [1]
+
+
+def test_once_closed_everything_is_given_back(floor: Floor) -> None:
+    floor.admit(*(a_run(fence) for fence in range(1, 5)))
+    floor.slots.close()
+    assert floor.returned == [3, 4]
+    floor.admit(a_run(5), a_run(6, limited=True))
+    floor.end(1)
+    assert floor.returned == [3, 4, 5, 6]
+    assert floor.begun == [1, 2]
+
+
+def test_it_counts_by_queue(floor: Floor) -> None:
+    floor.admit(a_run(1, queue="a"), a_run(2, queue="b"), a_run(3, queue="a"))
+    assert (floor.slots.of_queue("a"), floor.slots.of_queue("b")) == (2, 1)
