@@ -96,8 +96,8 @@ class Report:
 
     def draining(self, running: int, timeout_s: float | None) -> None:
         """No more is taken."""
-        limit = "until they end" if timeout_s is None else f"for {timeout_s:g} s at most"
-        log.info("draining: %d running, waited for %s", running, limit)
+        limit = "until they end" if timeout_s is None else f"at most {timeout_s:g} s"
+        log.info("draining: %d running, waiting %s", running, limit)
 
     def drained(self, finished: int, released: int, left: int, unsettled: int) -> None:
         """The end."""
