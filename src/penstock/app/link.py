@@ -18,7 +18,7 @@ from penstock.app.portal import Portal
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
-from penstock.model.errors import SyncInLoop
+from penstock.model.errors import Refused, SyncInLoop
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 
@@ -68,12 +68,19 @@ class Link:
             return await here.producer.enqueue(jobs)
         return await asyncio.wrap_future(self.enqueue(jobs))
 
+    def move(self, url: str, namespace: str) -> None:
+        """Another place; only before the first call."""
+        if self._session is not None and (url, namespace) != (self.url, self.namespace):
+            raise Refused("the engine is in use already")
+        self.url, self.namespace = url, namespace
+
     def adopt(self, session: Session) -> None:
         """Use this session for calls on its loop: a worker's loop brings its own engine."""
         self._adopted = session
 
     def disown(self, session: Session) -> None:
         """The opposite of `adopt`."""
+        session.abandon()
         if self._adopted is session:
             self._adopted = None
 

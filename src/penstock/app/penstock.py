@@ -236,6 +236,10 @@ class Penstock:
         """`close` for async code."""
         await asyncio.to_thread(self._link.close)
 
+    def work_on(self, url: str, namespace: str) -> None:
+        """Forget what the settings say: in a worker process, state lives where the worker was told."""
+        self._link.move(url, namespace)
+
     def adopt(self, engine: "Engine") -> Callable[[], None]:
         """Use a worker's engine for calls on the loop that opened it. Returns the undoing."""
         session = Session(asyncio.get_running_loop(), engine)

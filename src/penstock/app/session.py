@@ -73,6 +73,11 @@ class Session:
         self._read_at = time.monotonic()
         return self._catalogue
 
+    def abandon(self) -> None:
+        """Whoever brought the engine closes it: only stop what runs here."""
+        if self._waiter is not None:
+            self._waiter.stop()
+
     async def close(self) -> None:
         """Let go of the engine."""
         if self._waiter is not None:

@@ -54,13 +54,17 @@ class Waiter:
             if not self._waiting[job]:
                 del self._waiting[job]
 
-    async def close(self) -> None:
-        """Stop; whoever still waits is cancelled."""
+    def stop(self) -> None:
+        """Whoever still waits is cancelled. On the loop."""
         for futures in list(self._waiting.values()):
             for future in futures:
                 future.cancel()
         for task in self._tasks:
             task.cancel()
+
+    async def close(self) -> None:
+        """Stop, and listen no more."""
+        self.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._listening is not None:
             await self._listening.close()

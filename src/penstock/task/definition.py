@@ -96,8 +96,8 @@ class Definition:
 
 
 def _module_of(function: Callable[..., Any]) -> str:
-    """The module's name as a worker will import it. A program that is run (`python shop.py`, `python -m shop`)
-    is called __main__ there and `shop` in the worker: the same task must have the same name in both."""
+    """The module's name as a worker will import it. A program that is run (`python shop.py` or `-m shop`) is
+    called __main__ there and `shop` in the worker: the same task must have the same name in both."""
     if function.__module__ != "__main__":
         return function.__module__
     program = sys.modules["__main__"]

@@ -65,6 +65,14 @@ class App(Protocol):
     @property
     def registry(self) -> Registry: ...
 
+    def work_on(self, url: str, namespace: str) -> None:
+        """What tasks enqueue goes to where the worker works, whatever the app says."""
+        ...
+
+    def adopt(self, engine: Engine) -> Callable[[], None]:
+        """Let tasks that enqueue on the worker's loop use its engine; returns the undoing."""
+        ...
+
 
 LoadApp = Callable[[str], App]
 
@@ -85,7 +93,8 @@ def main(load_app: LoadApp) -> None:
         sys.exit(UNFIT)
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
-    child = Child(hello, app.registry, Board.attach(board_fd, hello.capacity), end)
+    app.work_on(hello.config.url, hello.config.namespace)
+    child = Child(hello, app, Board.attach(board_fd, hello.capacity), end)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(child.run())
 
@@ -93,9 +102,9 @@ def main(load_app: LoadApp) -> None:
 class Child:
     """One worker process, from the inside."""
 
-    def __init__(self, hello: Hello, registry: Registry, board: Board, end: socket.socket) -> None:
+    def __init__(self, hello: Hello, app: App, board: Board, end: socket.socket) -> None:
         self._hello = hello
-        self._registry = registry
+        self._app = app
         self._board = board
         self._end = end
         self._worker: Worker | None = None
@@ -125,11 +134,18 @@ class Child:
             engine = await _connect(config)
         except PenstockError as error:
             return Unfit(said(error))
-        processes = ProcessRunner(config.app, most=config.slots, log_format=config.log_format)
+        processes = ProcessRunner(
+            config.app,
+            most=config.slots,
+            log_format=config.log_format,
+            url=config.url,
+            namespace=config.namespace,
+        )
+        disown = self._app.adopt(engine)
         try:
             self._worker = Worker(
                 engine,
-                self._registry,
+                self._app.registry,
                 config,
                 member=bytes.fromhex(hello.member),
                 claimant=bytes.fromhex(hello.claimant),
@@ -137,10 +153,11 @@ class Child:
                 processes=processes,
                 takes_suspects=hello.takes_suspects,
             )
-            channel.send(Ready(list(config.queues or self._registry.queue_names())))
+            channel.send(Ready(list(config.queues or self._app.registry.queue_names())))
             return await self._worker.run()
         finally:
             await processes.close()
+            disown()
             await engine.close()
 
     def _hear(self, message: ToWorker) -> None:

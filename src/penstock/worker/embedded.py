@@ -75,7 +75,11 @@ class EmbeddedWorker:
         engine = self._given or await connect(config.url, namespace=config.namespace)
         self._engine = engine
         self._disown = self._adopt(engine) if self._adopt is not None else lambda: None
-        self._processes = ProcessRunner(config.app, most=config.slots) if config.app else None
+        self._processes = (
+            ProcessRunner(config.app, most=config.slots, url=config.url, namespace=config.namespace)
+            if config.app
+            else None
+        )
         self._boards: list[Board] = []
         self._leaving = False
         self._new_claimant()

@@ -46,7 +46,7 @@ class Executor:
     def __init__(self, terms: TermsBook, exchange: Exchange, board: Board, report: Report) -> None:
         self._terms = terms
         self._exchange = exchange
-        self._board_start = board.start
+        self._board_start, self._board_ended = board.start, board.ended
         self._report = report
         self._tells_all = report.verbose
 
@@ -95,6 +95,7 @@ class Executor:
         now_ns = boot_ns()
         if run.started_ns:
             run.ran = (now_ns - run.started_ns) // 1_000
+            self._board_ended(run.row)  # not stuck, however long its outcome waits for the engine
         run.handle = None
         del run.running  # it knows the run: a circle would wait for the garbage collector
         if type(ending) is Completed:

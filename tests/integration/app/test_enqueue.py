@@ -140,7 +140,8 @@ def test_options_go_by_call_then_task_then_queue_then_app(app: Penstock) -> None
     [
         {"delay": -1}, {"delay": "5"}, {"at": datetime(2030, 1, 1)}, {"at": 5}, {"priority": 11},  # noqa: DTZ001
         {"queue": "no spaces"}, {"timeout": 0}, {"retry": 3}, {"id": "not-a-uuid"}, {"key": "a\x00"},
-        {"expires": 0}, {"after": "x"}, {"tags": "x"}, {"nope": 1}, {"delay": 1, "at": datetime(2030, 1, 1, tzinfo=UTC)},
+        {"expires": 0}, {"after": "x"}, {"tags": "x"}, {"nope": 1},
+        {"delay": 1, "at": datetime(2030, 1, 1, tzinfo=UTC)},
         {"parent_died": "shrug"},
     ],
     ids=str,

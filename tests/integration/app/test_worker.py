@@ -96,3 +96,15 @@ async def test_running_code_knows_its_job(app: Penstock) -> None:
         assert record.progress == b'{"done":1,"total":2,"message":"half"}'
         assert record.member
     await app.aclose()
+
+
+async def test_what_is_awaited_on_the_workers_loop_ends_with_it(app: Penstock) -> None:
+    @app.task
+    async def never_claimed() -> None: ...
+
+    async with app.worker(queues=["other"]):
+        waiting = asyncio.create_task((await never_claimed.aenqueue()).aresult())
+        await (await never_claimed.aenqueue()).arefresh()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await app.aclose()

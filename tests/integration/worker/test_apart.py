@@ -1,6 +1,7 @@
 """Jobs in processes, seen from the worker: what it asks of its runner, and what it makes of the answers."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -24,7 +25,10 @@ class Processes:
         self.outcomes: asyncio.Queue[ProcessOutcome] = asyncio.Queue()
         self.stops: asyncio.Queue[tuple[int, Abort, bool]] = asyncio.Queue()
 
-    async def run(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ProcessOutcome:
+    async def run(
+        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+    ) -> ProcessOutcome:
+        began()
         self.began.put_nowait((job, running, fresh))
         return await self.outcomes.get()
 

@@ -23,7 +23,9 @@ from penstock.worker.runs import Run
 class Processes(Protocol):
     """What runs a job in a process: `runners.process.ProcessRunner`."""
 
-    async def run(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ended.ProcessOutcome: ...
+    async def run(
+        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+    ) -> ended.ProcessOutcome: ...
 
     def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None: ...
 
@@ -60,10 +62,15 @@ class ApartRunner:
         if reason is not None:
             self._steps.end(run, aborted(run, reason))
             return
+        outcome = await self._processes.run(
+            run.job, run.running, fresh=run.job.suspect, began=lambda: self._began(run)
+        )
+        self._steps.end(run, _normalise(run, outcome))
+
+    def _began(self, run: Run) -> None:
+        """Its code is called now: the imports of a new process are no part of the job's time."""
         self._steps.begin_clock(run)
         self._steps.watch(run)
-        outcome = await self._processes.run(run.job, run.running, fresh=run.job.suspect)
-        self._steps.end(run, _normalise(run, outcome))
 
     async def _announced(self, run: Run) -> bool:
         """Whether the engine knows that it starts, and still gives it to us."""

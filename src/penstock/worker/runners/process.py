@@ -15,6 +15,7 @@ It is told to stop by message, and by SIGTERM for code that listens to that; not
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from penstock.model.job import Fence
 from penstock.model.run import ClaimedJob
@@ -44,8 +45,17 @@ log = logging.getLogger("penstock.worker")
 class ProcessRunner:
     """The processes of one worker. For use on its loop."""
 
-    def __init__(self, app: str, *, most: int, log_format: str = "text", idle_s: float = IDLE_S) -> None:
-        self._open = Open(app, log_format)
+    def __init__(
+        self,
+        app: str,
+        *,
+        most: int,
+        log_format: str = "text",
+        url: str = "",
+        namespace: str = "",
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._open = Open(app, log_format, url, namespace)
         self._most = most
         self._idle_s = idle_s
         self._idle: list[Runner] = []
@@ -53,12 +63,20 @@ class ProcessRunner:
         self._leaving: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def run(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ProcessOutcome:
-        """Run a job. `fresh`: in a process that nothing else ever runs in."""
+    async def run(
+        self,
+        job: ClaimedJob,
+        running: RunningJob,
+        *,
+        fresh: bool,
+        began: Callable[[], None] = lambda: None,
+    ) -> ProcessOutcome:
+        """Run a job. `fresh`: in a process that nothing else ever runs in. `began` is called when its code
+        is."""
         error: Exception
         for _ in range(STARTS):
             try:
-                return await self._run_once(job, running, fresh=fresh)
+                return await self._run_once(job, running, began, fresh=fresh)
             except NeverBegan as never_began:
                 log.warning("a process for %s was not to be had: %s", job.task, never_began)
                 error = never_began
@@ -66,13 +84,15 @@ class ProcessRunner:
                 return Raised(failure=failure_of(refused), lineage=lineage(refused))
         return Raised(failure=failure_of(error), lineage=lineage(error))
 
-    async def _run_once(self, job: ClaimedJob, running: RunningJob, *, fresh: bool) -> ProcessOutcome:
+    async def _run_once(
+        self, job: ClaimedJob, running: RunningJob, began: Callable[[], None], *, fresh: bool
+    ) -> ProcessOutcome:
         runner = await self._take(fresh=fresh)
         self._busy[job.fence] = runner
         try:
             if running.aborted is not None:  # while it was started
                 return AbortedRun(running.aborted)
-            return await runner.perform(job, running)
+            return await runner.perform(job, running, began)
         finally:
             del self._busy[job.fence]
             self._put_back(runner, fresh=fresh)

@@ -60,6 +60,8 @@ class App(Protocol):
     @property
     def registry(self) -> Registry: ...
 
+    def work_on(self, url: str, namespace: str) -> None: ...
+
 
 def main(load_app: Callable[[str], App]) -> None:
     """Run jobs until the worker process hangs up."""
@@ -69,13 +71,15 @@ def main(load_app: Callable[[str], App]) -> None:
     opened, line = hear_first(end, Open), Line(end)
     write_log(opened.log_format)
     try:
-        registry = load_app(opened.app).registry
+        app = load_app(opened.app)
+        if opened.url:
+            app.work_on(opened.url, opened.namespace)
     except (Exception, SystemExit) as error:
         if not isinstance(error, PenstockError):
             traceback.print_exc()
         line.say(Unfit(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))
         sys.exit(UNFIT)
-    run_jobs(registry, line)
+    run_jobs(app.registry, line)
 
 
 class Line:

@@ -14,6 +14,9 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
     app: str
     log_format: str
+    url: str = ""
+    """Where the worker works: what tasks enqueue goes there too. Empty: wherever the app says."""
+    namespace: str = ""
 
 
 class Perform(msgspec.Struct, frozen=True, tag="perform"):

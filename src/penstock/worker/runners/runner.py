@@ -23,6 +23,8 @@ from penstock.worker.runners.process_messages import (
 from penstock.worker.spawn import Program, describe_exit, penstock
 
 COMMAND = penstock("_runner")
+BEGIN_S = 60.0
+"""How long one may import before it calls a job's code; the job's own timeout counts from then."""
 LEAVE_S = 5.0
 """How long one may take to end once it has been told to, before it is killed."""
 
@@ -42,6 +44,7 @@ class Runner:
         self._code: int | None = None
         self._unfit = ""
         self._began = False
+        self._tell_began: Callable[[], None] = lambda: None
         self._running: RunningJob | None = None
         self._outcome: asyncio.Future[ProcessOutcome] | None = None
 
@@ -58,18 +61,23 @@ class Runner:
     def alive(self) -> bool:
         return not (self.killed or self._unfit or self._program.ended)
 
-    async def perform(self, job: ClaimedJob, running: RunningJob) -> ProcessOutcome:
+    async def perform(
+        self, job: ClaimedJob, running: RunningJob, began: Callable[[], None]
+    ) -> ProcessOutcome:
         """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
-        self._began, self._running = False, running
-        self._outcome = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._began, self._tell_began, self._running = False, began, running
+        self._outcome = loop.create_future()
         if self._code is not None or not self._program.send(Perform(job)):
             raise NeverBegan(self._unfit or "it had ended")
+        patience = loop.call_later(BEGIN_S, self._lose_patience)
         try:
             return await self._outcome
         except asyncio.CancelledError:
             self.kill()
             raise
         finally:
+            patience.cancel()
             self._running = self._outcome = None
 
     def stop(self, reason: Abort, *, kill: bool) -> None:
@@ -106,12 +114,18 @@ class Runner:
         else:
             self._outcome.set_exception(NeverBegan(self._unfit or describe_exit(self._code)))
 
+    def _lose_patience(self) -> None:
+        if not self._began:
+            self._unfit = f"it did not begin within {BEGIN_S:g} s"
+            self._program.kill()
+
     def _hear(self, message: FromRunner) -> None:
         match message:
             case Unfit(why):
                 self._unfit = why
             case Began():
                 self._began = True
+                self._tell_began()
             case Noted(progress, lines):
                 self._note(progress, lines)
             case _:

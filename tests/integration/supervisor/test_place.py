@@ -1,0 +1,59 @@
+"""Tasks that enqueue: it goes to where the worker works, from the loop, from threads and from processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from penstock.engine.protocol import Engine
+from penstock.model.ids import new_id
+from penstock.model.job import JobState, NewJob
+from tests.integration.supervisor.groups import finished
+
+SHOP = """
+from penstock import Penstock
+
+app = Penstock("sqlite:///elsewhere.db")
+
+
+@app.task(name="leaf")
+async def leaf(came_from: str) -> str:
+    return came_from
+
+
+@app.task(name="loop")
+async def on_the_loop() -> str:
+    return (await leaf.aenqueue("loop")).id
+
+
+@app.task(name="thread")
+def in_a_thread() -> str:
+    return leaf.enqueue("thread").id
+
+
+@app.task(name="process", runs_in="process")
+def in_a_process() -> str:
+    return leaf.enqueue("process").id
+"""
+
+
+async def test_what_tasks_enqueue_goes_where_the_worker_works(
+    engine: Engine, engine_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "placed.py").write_text(SHOP)
+    command = [sys.executable, "-m", "penstock", "worker", "placed:app", "--url", engine_url]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    parents = [NewJob(id=new_id(), task=task, queue="default") for task in ("loop", "thread", "process")]
+    await engine.jobs.enqueue(parents)
+    with subprocess.Popen(command, cwd=tmp_path, env=environment) as worker:
+        try:
+            ended = await finished(engine, [job.id for job in parents])
+            assert {job.state for job in ended} == {JobState.COMPLETED}
+            children = [
+                bytes.fromhex((job.result or b"").decode().strip('"').replace("-", "")) for job in ended
+            ]
+            found = await finished(engine, children)
+            assert [job.result for job in found] == [b'"loop"', b'"thread"', b'"process"']
+        finally:
+            worker.terminate()
+    assert not (tmp_path / "elsewhere.db").exists()
