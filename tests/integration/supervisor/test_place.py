@@ -1,12 +1,14 @@
 """Tasks that enqueue: it goes to where the worker works, from the loop, from threads and from processes."""
 
+import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+
 from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
+from penstock.model.ids import new_id, parse_id
 from penstock.model.job import JobState, NewJob
 from tests.integration.supervisor.groups import finished
 
@@ -45,15 +47,14 @@ async def test_what_tasks_enqueue_goes_where_the_worker_works(
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     parents = [NewJob(id=new_id(), task=task, queue="default") for task in ("loop", "thread", "process")]
     await engine.jobs.enqueue(parents)
-    with subprocess.Popen(command, cwd=tmp_path, env=environment) as worker:
-        try:
-            ended = await finished(engine, [job.id for job in parents])
-            assert {job.state for job in ended} == {JobState.COMPLETED}
-            children = [
-                bytes.fromhex((job.result or b"").decode().strip('"').replace("-", "")) for job in ended
-            ]
-            found = await finished(engine, children)
-            assert [job.result for job in found] == [b'"loop"', b'"thread"', b'"process"']
-        finally:
-            worker.terminate()
+    worker = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, env=environment)
+    try:
+        ended = await finished(engine, [job.id for job in parents])
+        assert {job.state for job in ended} == {JobState.COMPLETED}
+        children = [parse_id(msgspec.json.decode(job.result or b"", type=str)) for job in ended]
+        found = await finished(engine, children)
+        assert [job.result for job in found] == [b'"loop"', b'"thread"', b'"process"']
+    finally:
+        worker.terminate()
+        await worker.wait()
     assert not (tmp_path / "elsewhere.db").exists()
