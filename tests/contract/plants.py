@@ -16,6 +16,7 @@ from penstock.engines.sqlite import (
     beats,
     claim,
     commands,
+    completions,
     gates,
     lanes,
     losses,
@@ -51,12 +52,12 @@ def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         settle, "judge", lambda job, fence: Answer.APPLIED if job and job.state == 3 else Answer.STALE
     )
-    patch.setattr(settle, "_complete_at_once", lambda *_: False)
+    patch.setattr(completions, "complete", lambda *_: False)
 
 
 @plant("settle", "lifecycle")
 def plain_completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, settle.SQL, "complete_plain", "AND fence = ?", "AND ? > 0")
+    rewrite(patch, completions.SQL, "runs_plainly", "ahead = ?3", "?3 > 0")
 
 
 @plant("settle", "lost_reply")
@@ -77,7 +78,7 @@ def reclaim_sends_to_the_back(patch: pytest.MonkeyPatch) -> None:
 
 @plant("promote", "promote_races")
 def promote_takes_ready_jobs_again(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, promote.SQL, "due", "state = 1 AND", "state IN (1, 2) AND")
+    rewrite(patch, promote.SQL, "forget_due", "WHERE", "WHERE 0 AND")
 
 
 @plant("gates")
@@ -98,7 +99,7 @@ def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant("settle")
 def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, settle.SQL, "end_attempt", "attempts + ?", "attempts + 0 * ?")
+    rewrite(patch, settle.SQL, "use_attempt", "attempts + 1", "attempts + 0")
 
 
 @plant("settle", "cancel")
@@ -128,7 +129,7 @@ def cancelled_jobs_are_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("prune", "settle", "lost_reply")
 def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, settled_fence = NULL,")
+    rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, fence = NULL,")
 
 
 @plant("members")
@@ -149,7 +150,7 @@ def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("replay", "lost_reply")
 def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, commands.SQL, "start_again", "replay_token = ?", "replay_token = zeroblob(length(?))")
+    rewrite(patch, commands.SQL, "count_replay", "VALUES (?, 1, ?)", "VALUES (?, 1, zeroblob(length(?)))")
 
 
 @plant("children")

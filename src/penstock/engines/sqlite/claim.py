@@ -1,6 +1,5 @@
 """Taking jobs: who may claim, and what taking writes. `choice` says which jobs."""
 
-from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,13 +8,30 @@ import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import ripple
+from penstock.engines.sqlite import gates, places, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.choice import Choice, Row
-from penstock.engines.sqlite.runs import Run, Runs
+from penstock.engines.sqlite.choice import Choice
+from penstock.engines.sqlite.places import READY_ORDER
+from penstock.engines.sqlite.ready_rows import (
+    EXPIRES,
+    ID,
+    KEY,
+    LANE,
+    PK,
+    PRIORITY,
+    QUEUE,
+    READY_COLUMNS,
+    RETRY,
+    SEQ,
+    SUSPECT,
+    TASK,
+    Row,
+)  # fmt: skip
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
+from penstock.engines.sqlite.stretches import SQL as STRETCHES
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
+from penstock.model.ids import JobId
 from penstock.model.retry import Retry
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 
@@ -23,7 +39,9 @@ SQL = load_statements(__package__, "claim")
 
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 _SAME_CLAIM = (
-    f"SELECT fence, {', '.join(Row._fields)} FROM job WHERE state = 3 AND claimant = ? AND claim_no = ?"
+    f"SELECT {READY_COLUMNS}, job.pk + run.ahead "
+    "FROM run CROSS JOIN job ON job.pk BETWEEN run.first AND run.last "
+    "WHERE run.claimant = ? AND run.claim_no = ? ORDER BY job.pk + run.ahead"
 )
 
 
@@ -48,15 +66,17 @@ def check(request: ClaimRequest) -> None:
         raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
-def claim(step: Step, request: ClaimRequest, turns: Turns, runs: Runs) -> Claim:
-    """Take up to `request.most` jobs, or the same ones again for a repeated number."""
+def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, int]) -> Claim:
+    """Take up to `request.most` jobs, or the same ones again for a repeated number. `taken` gets the pks
+    of those taken."""
     claimant, repeated = _admit(step, request)
     if repeated is not None:
         return repeated
     ripple.tell(step, PROMOTE_LIMIT)
     choice = Choice(step, request, turns)
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
-    jobs = _write(step, request, claimant, rows, runs)
+    jobs = _write(step, request, claimant, rows)
+    taken.update((row[ID], row[PK]) for row in rows)
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
 
@@ -79,15 +99,11 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
 
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
-    found = step.db.execute(_SAME_CLAIM, (claimant, number)).fetchall()
-    return Claim(
-        [_job(step.catalogue.by_pk[row[5]], Row._make(row[1:]), row[0]) for row in sorted(found)], wait=0
-    )
+    found = step.db.execute(_SAME_CLAIM, (claimant, number))
+    return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row[:-1], row[-1]) for row in found], wait=0)
 
 
-def _write(
-    step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row], runs: Runs
-) -> list[ClaimedJob]:
+def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
     if not rows:
         return []
     pk, number, name = claimant.pk, request.number, claimant.member_name
@@ -95,43 +111,61 @@ def _write(
         (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
         step.db.execute(SQL.number_claim, (number, pk))
-    now, queues, fence = step.now, step.catalogue.by_pk, step.draw_fences(len(rows))
-    takes = [
-        (start - first, pk, number, name, now, first, last) for first, last, start in _stretches(rows, fence)
-    ]
-    step.db.executemany(SQL.take, takes)
-    gated = [(row.pk,) for row in rows if queues[row.queue].limited]
-    if gated:
-        step.db.executemany(SQL.gate, gated)
+    fence = step.draw_fences(len(rows))
+    runs: list[tuple[object, ...]] = []
+    for first, last in _stretches(rows):
+        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
+        READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
+        size = last[PK] - first[PK] + 1
+        runs.append((last[PK], first[PK], fence - first[PK], first[QUEUE], pk, number, step.now, name))
+        step.move(first[QUEUE], READY, RUNNING, size)
+        fence += size
+    step.db.executemany(STRETCHES.add_run, runs)
+    _start(step, rows)
+    return _jobs(step, rows, fence - len(rows))
+
+
+def _stretches(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Neighbours of one lane with consecutive seqs and pks: the first and the last of each stretch."""
+    first = last = rows[0]
+    for row in rows[1:]:
+        if (
+            row[PK] != last[PK] + 1 or row[SEQ] != last[SEQ] + 1 or row[LANE] != last[LANE]
+            or row[PRIORITY] != last[PRIORITY] or row[QUEUE] != last[QUEUE] or row[SUSPECT] != last[SUSPECT]
+        ):  # fmt: skip
+            yield first, last
+            first = row
+        last = row
+    yield first, last
+
+
+def _start(step: Step, rows: list[Row]) -> None:
+    """What started cannot expire any more; behind a gate it is held."""
+    queues = step.catalogue.by_pk
+    expiring = [(row[EXPIRES], row[PK]) for row in rows if row[EXPIRES] is not None]
+    if expiring:
+        step.db.executemany(places.SQL.forget_expiring, expiring)
+    held = [(row[PK], row[QUEUE], row[TASK], row[KEY] or "") for row in rows if queues[row[QUEUE]].limited]
+    if held:
+        step.db.executemany(gates.SQL.hold, held)
+
+
+def _jobs(step: Step, rows: list[Row], fence: int) -> list[ClaimedJob]:
+    queues = step.catalogue.by_pk
     jobs = []
     for row in rows:
-        jobs.append(_job(queues[row.queue], row, fence))
-        runs.add(fence, Run(row.pk, row.id, row.queue))
+        jobs.append(_job(queues[row[QUEUE]], row, fence))
         fence += 1
-    for queue_pk, count in Counter([row.queue for row in rows]).items():
-        step.move(queue_pk, READY, RUNNING, count)
     return jobs
 
 
-def _stretches(rows: list[Row], fence: int) -> Iterator[tuple[int, int, int]]:
-    """Stretches of rows with consecutive pks: first pk, last pk, fence of the first.
-
-    Jobs that were enqueued together are usually claimed together; one statement for a stretch costs
-    3.0 us a job, one for each job 4.7."""
-    first = last = rows[0].pk
-    for row in rows[1:]:
-        if row.pk != last + 1:
-            yield first, last, fence
-            fence += last - first + 1
-            first = row.pk
-        last = row.pk
-    yield first, last, fence
-
-
 def _job(queue: Queue, row: Row, fence: int) -> ClaimedJob:
-    return ClaimedJob(
-        row.id, fence, row.seq, row.task, queue.name, row.priority, row.attempts + 1, row.max_attempts,
-        row.codec, row.body, row.headers, row.key or None, row.timeout,
-        None if row.retry is None else _retry(row.retry), row.created_at, row.ready_at, row.crashes,
-        row.suspect == 1, queue.limited or queue.shaped, row.on_dead, row.schedule,
-    )  # fmt: skip
+    """The columns from the id on are those of a claimed job; some are filled in here."""
+    job = ClaimedJob(*row[ID:])
+    job.fence = fence
+    job.queue = queue.name
+    job.suspect = row[SUSPECT] == 1
+    job.limited = queue.limited or queue.shaped
+    if job.retry is not None:
+        job.retry = _retry(row[RETRY])
+    return job

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import facts, lanes, ripple
+from penstock.engines.sqlite import facts, lanes, places, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step, check_batch
 from penstock.model.errors import UnknownParent
@@ -73,6 +73,9 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     seq = step.draw_seq(len(jobs))
     plain: list[tuple[object, ...]] = []
     rest: list[tuple[object, ...]] = []
+    ready: list[places.Place] = []
+    due: list[tuple[int, int, int, int]] = []
+    expiring: list[tuple[int, int]] = []
     targets: dict[lanes.LaneRow, None] = {}
     counts: dict[tuple[int, int], int] = {}
     for job in jobs:
@@ -82,6 +85,11 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
         state = READY if due_at <= now else SCHEDULED
         if state == READY:
             targets[lane] = None
+            ready.append((lane[:4], seq, seq))
+        else:
+            due.append((queue.pk, due_at, seq, seq))
+        if job.expires is not None:
+            expiring.append((now + job.expires, seq))
         if state == READY and _is_plain(job):
             plain.append((
                 seq, bytearray(job.id), queue.pk, job.priority, lane[3], job.task, job.key or "",
@@ -93,6 +101,9 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
         seq += 1
     if not step.all_or_none((SQL.insert_plain, plain), (SQL.insert_job, rest)):
         return False
+    places.put_ready(step, ready)
+    step.db.executemany(places.SQL.add_due, due)
+    step.db.executemany(places.SQL.add_expiring, expiring)
     lanes.announce(step, targets)
     for (queue_pk, code), count in counts.items():
         step.move(queue_pk, None, code, count)
@@ -133,6 +144,10 @@ def _store_one(step: Step, job: NewJob) -> None:
     due_at = job.at if job.at is not None else now + job.delay
     seq = step.draw_seq(1)
     step.db.execute(SQL.insert_job, _row(job, queue, "", seq, BLOCKED, due_at, now))
+    step.db.execute(SQL.insert_waiting, (seq, job.parent_died))
+    step.db.execute(places.SQL.add_blocked, (queue.pk, seq))
+    if job.expires is not None:
+        step.db.execute(places.SQL.add_expiring, (now + job.expires, seq))
     step.move(queue.pk, None, BLOCKED)
     ripple.wait_for(step, seq, parents.values())
 
@@ -148,8 +163,7 @@ def _row(
     job: NewJob, queue: Queue, lane: str, seq: int, state: int, due_at: Instant, now: Instant
 ) -> tuple[object, ...]:
     return (
-        seq, job.id, queue.pk, job.priority, lane, seq, state, job.task, job.key or "", job.attempts,
-        job.parent_died if job.after else None, now,
+        seq, seq, job.id, queue.pk, job.priority, lane, state, job.task, job.key or "", job.attempts, now,
         due_at if due_at > now else None,
         now if state == READY else None,
         None if job.expires is None else now + job.expires,

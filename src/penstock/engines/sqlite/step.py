@@ -29,7 +29,8 @@ class Step:
     """What an operation works with."""
 
     __slots__ = (
-        "_ended", "_finished", "_moved", "_signals", "_tally", "catalogue", "db", "now", "ripples",
+        "_ended", "_finished", "_moved", "_signals", "_tally", "_watched",
+        "catalogue", "db", "now", "ripples",
     )  # fmt: skip
 
     def __init__(self, db: sqlite3.Connection, catalogue: Catalogue, now: Instant | None) -> None:
@@ -42,6 +43,7 @@ class Step:
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._signals: dict[Signal, None] = {}
         self._ended: list[tuple[int, JobId]] = []
+        self._watched: bool | None = None
         self._moved: set[tuple[int | None, int | None]] = set()
 
     def draw_seq(self, count: int) -> int:
@@ -81,6 +83,12 @@ class Step:
         """Attempts failed, whatever became of their jobs."""
         self._finished[queue][1] += count
 
+    def watched(self) -> bool:
+        """Whether anybody waits for any job."""
+        if self._watched is None:
+            self._watched = self.db.execute(SQL.any_watch).fetchone() is not None
+        return self._watched
+
     def ended(self, pk: int, job_id: JobId) -> None:
         """A job came to a final state: whoever watches it is told."""
         self._ended.append((pk, job_id))
@@ -111,7 +119,7 @@ class Step:
         return list(self._signals)
 
     def _tell_waiters(self) -> None:
-        if self.db.execute(SQL.any_watch).fetchone() is None:
+        if not self.watched():
             return
         for pk, job_id in self._ended:
             for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():

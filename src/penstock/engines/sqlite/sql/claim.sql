@@ -11,13 +11,3 @@ INSERT INTO claimant (id, member, number) VALUES (?, ?, ?) RETURNING pk;
 
 -- name: number_claim
 UPDATE claimant SET number = ? WHERE pk = ?;
-
--- name: take
--- A stretch of consecutive pks, all of them chosen: ? is what a fence is ahead of its pk.
-UPDATE job SET state = 3, fence = pk + ?, claimant = ?, claim_no = ?, member = ?, claimed_at = ?,
-    started_at = NULL
-WHERE pk BETWEEN ? AND ?;
-
--- name: gate
--- It runs behind a gate.
-UPDATE job SET gated = 1 WHERE pk = ?;

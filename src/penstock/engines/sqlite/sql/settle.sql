@@ -1,25 +1,17 @@
 -- Recording outcomes. The fence was checked in the same transaction.
 
+-- name: runs_plainly
+-- The stretch of runs at or after ?1, and whether it is of these fences and all there is to the jobs ?1 to ?2.
+SELECT last, first, queue, claimed_at, member,
+    ahead = ?3 AND NOT EXISTS (SELECT 1 FROM more WHERE pk BETWEEN ?1 AND ?2)
+FROM run WHERE last >= ?1 ORDER BY last LIMIT 1;
+
 -- name: complete_plain
--- A run without gate, children or expiry, fenced here.
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence,
-    started_at = ifnull(started_at, ?), ended_at = ?, result = ?
-WHERE pk = ? AND fence = ? AND state = 3 AND gated = 0 AND has_children = 0 AND expires_at IS NULL;
+INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member, result)
+VALUES (?, 4, ?, ?, ?, ?, ?, ?);
 
--- name: complete
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0, expires_at = NULL,
-    started_at = ?, ended_at = ?, result = ?
-WHERE pk = ?;
-
--- name: complete_small
--- The same, dropping body and result.
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0, expires_at = NULL,
-    started_at = ?, ended_at = ?, result = NULL, body = NULL, form = 1
-WHERE pk = ?;
-
--- name: end_attempt
--- A failed attempt is used up, a stopped one is not.
-UPDATE job SET attempts = attempts + ?, settled_fence = fence, started_at = ? WHERE pk = ?;
+-- name: use_attempt
+UPDATE job SET attempts = attempts + 1 WHERE pk = ?;
 
 -- name: set_schedule
 UPDATE schedule SET next_at = ? WHERE name = ?;
