@@ -16,7 +16,7 @@ import pytest
 
 from penstock.engine.statements import load_statements
 from penstock.engines import sqlite
-from penstock.engines.sqlite import choice, facts
+from penstock.engines.sqlite import facts, ready_rows
 from penstock.engines.sqlite.catalogue import Catalogue
 from penstock.engines.sqlite.listing import page
 from penstock.engines.sqlite.place import place_of
@@ -137,10 +137,10 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
     ("text", "index"),
     [
         (
-            choice._IN_LANE,
+            ready_rows.IN_LANE,
             "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
         ),
-        (choice._IN_LANE, "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (ready_rows.IN_LANE, "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (STATEMENTS["promote.due"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["promote.next_due"], "due USING PRIMARY KEY (queue=?)"),
         (

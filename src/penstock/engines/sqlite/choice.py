@@ -15,22 +15,24 @@ from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.gates import Room, Rooms, next_wake
 from penstock.engines.sqlite.places import LaneKey
 from penstock.engines.sqlite.ready_rows import (
+    BY_PK,
     EXPIRES,
     ID,
+    IN_LANE,
     KEY,
     PK,
     QUEUE,
-    READY_COLUMNS,
     SEQ,
     SUSPECT,
     TASK,
     Row,
-)  # fmt: skip
+    of_plain_queue,
+)
 from penstock.engines.sqlite.step import READY, Step, marks
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.lane import take_turns, weight_of
 from penstock.model.names import KEY_LIMIT
-from penstock.model.run import ClaimRequest
+from penstock.model.run import ClaimRequest, Want
 from penstock.model.time import Span
 
 LANES_LOOKED_AT = 1_000
@@ -40,13 +42,6 @@ LAST_LANE = "\U0010ffff" * (2 * KEY_LIMIT + 2)
 
 FEW = 2
 """Jobs read at first from a lane that is one of many."""
-
-_IN_LANE = f"""SELECT {READY_COLUMNS}
-FROM ready CROSS JOIN job ON job.pk BETWEEN ready.first - ready.ahead AND ready.last - ready.ahead
-WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.suspect = ?3 AND ready.lane = ?4
-  AND ready.last > ?5 AND job.seq > ?5
-ORDER BY ready.last, job.pk LIMIT ?6"""
-_BY_ID = f"SELECT {READY_COLUMNS} FROM job WHERE job.pk IN ({{}})"
 
 
 class Choice:
@@ -66,6 +61,10 @@ class Choice:
     def by_turns(self) -> list[Row]:
         """The wanted queues take turns."""
         request = self._request
+        if len(request.wants) == 1 and not request.suspects:
+            rows = self._of_one(request.wants[0])
+            if rows is not None:
+                return rows
         wants = {want.queue: want.most for want in request.wants}
         names = self._turns.queues(request.claimant, list(wants))
         offers: list[tuple[int, Iterator[Row]]] = []
@@ -85,13 +84,29 @@ class Choice:
             self._turns.queue_served(request.claimant, served[taken[-1][0]])
         return [row for _, row in taken]
 
+    def _of_one(self, want: Want) -> list[Row] | None:
+        """The only queue wanted, if it is a plain one. None: it has to be looked at the long way."""
+        queue = self._step.catalogue.by_name.get(want.queue)
+        if queue is None or queue.paused or queue.shaped or queue.limited or want.most == 0:
+            return None
+        due, stale, priority = self._step.db.execute(lanes.SQL.look, (queue.pk, self._step.now)).fetchone()
+        if due or stale:
+            return None
+        most = self._request.most if want.most is None else min(self._request.most, want.most)
+        rows = of_plain_queue(self._step, queue, priority, most)
+        if rows is not None:
+            self._queues.append(queue)
+        if rows:
+            self._turns.queue_served(self._request.claimant, queue.name)
+        return rows
+
     def by_ids(self) -> list[Row]:
         """Only the jobs that a broker delivered."""
         ids = tuple(dict.fromkeys(self._request.ids or ()))
         for queue in {job.queue for job in facts.by_ids(self._step, ids).values()}:
             self._prepare(self._step.catalogue.by_pk[queue].name)
         pks = [job.pk for job in facts.by_ids(self._step, ids).values() if job.state == READY]
-        found = self._step.db.execute(_BY_ID.format(marks(len(pks))), pks)
+        found = self._step.db.execute(BY_PK.format(marks(len(pks))), pks)
         ready = {row[ID]: row for row in found}
         open_queues = {queue.pk: queue for queue in self._queues}
         taken: list[Row] = []
@@ -109,7 +124,8 @@ class Choice:
             job = facts.by_pk(self._step, pk)
             if job is not None:
                 moves.expire(self._step, job)
-        self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
+        if self._emptied:
+            self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
 
     def wait(self) -> Span | None:
         """How long until time alone makes more claimable."""
@@ -127,8 +143,10 @@ class Choice:
         if queue is None or queue.paused:
             return None
         self._queues.append(queue)
-        promote.due(self._step, queue, PROMOTE_LIMIT)
-        if not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
+        due, stale, _ = self._step.db.execute(lanes.SQL.look, (queue.pk, self._step.now)).fetchone()
+        if due:
+            promote.due(self._step, queue, PROMOTE_LIMIT)
+        if stale and not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
             self._more_at_once = True
             return None
         return queue
@@ -240,7 +258,7 @@ class Choice:
         (Cursors left open would each need a statement of their own: 60 us a job with 100 lanes.)"""
         size, after = FEW if lane[3] else self._request.most, -1
         while True:
-            rows = self._step.db.execute(_IN_LANE, (*lane, after, size)).fetchall()
+            rows = self._step.db.execute(IN_LANE, (*lane, after, size)).fetchall()
             yield from rows
             if len(rows) < size:
                 break

@@ -14,19 +14,21 @@ from penstock.engines.sqlite.choice import Choice
 from penstock.engines.sqlite.places import READY_ORDER
 from penstock.engines.sqlite.ready_rows import (
     EXPIRES,
+    FIRST,
     ID,
     KEY,
     LANE,
+    LAST,
     PK,
     PRIORITY,
     QUEUE,
-    READY_COLUMNS,
     RETRY,
+    SAME_CLAIM,
     SEQ,
     SUSPECT,
     TASK,
     Row,
-)  # fmt: skip
+)
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
 from penstock.engines.sqlite.stretches import SQL as STRETCHES
 from penstock.engines.sqlite.turns import Turns
@@ -38,11 +40,6 @@ from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 SQL = load_statements(__package__, "claim")
 
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
-_SAME_CLAIM = (
-    f"SELECT {READY_COLUMNS}, job.pk + run.ahead "
-    "FROM run CROSS JOIN job ON job.pk BETWEEN run.first AND run.last "
-    "WHERE run.claimant = ? AND run.claim_no = ? ORDER BY job.pk + run.ahead"
-)
 
 
 class Claimant(NamedTuple):
@@ -76,7 +73,7 @@ def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, in
     choice = Choice(step, request, turns)
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
     jobs = _write(step, request, claimant, rows)
-    taken.update((row[ID], row[PK]) for row in rows)
+    taken.update([(row[ID], row[PK]) for row in rows])
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
 
@@ -99,8 +96,8 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
 
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
-    found = step.db.execute(_SAME_CLAIM, (claimant, number))
-    return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row[:-1], row[-1]) for row in found], wait=0)
+    found = step.db.execute(SAME_CLAIM, (claimant, number))
+    return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
 
 
 def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
@@ -113,9 +110,7 @@ def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row
         step.db.execute(SQL.number_claim, (number, pk))
     fence = step.draw_fences(len(rows))
     runs: list[tuple[object, ...]] = []
-    for first, last in _stretches(rows):
-        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
-        READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
+    for first, last in _take(step, rows):
         size = last[PK] - first[PK] + 1
         runs.append((last[PK], first[PK], fence - first[PK], first[QUEUE], pk, number, step.now, name))
         step.move(first[QUEUE], READY, RUNNING, size)
@@ -125,14 +120,24 @@ def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row
     return _jobs(step, rows, fence - len(rows))
 
 
+def _take(step: Step, rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Take jobs out of their lanes, stretch by stretch: the first and the last of each."""
+    cut: set[int] = set()
+    for first, last in _stretches(rows):
+        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
+        if first[LAST] is None or first[LAST] in cut:  # its stretch is not known, or not any more
+            READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
+        else:
+            READY_ORDER.take(step.db, lane, (first[FIRST], first[LAST]), first[SEQ], last[SEQ])
+            cut.add(first[LAST])
+        yield first, last
+
+
 def _stretches(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
-    """Neighbours of one lane with consecutive seqs and pks: the first and the last of each stretch."""
+    """Neighbours in one stretch of a lane: the first and the last of each."""
     first = last = rows[0]
     for row in rows[1:]:
-        if (
-            row[PK] != last[PK] + 1 or row[SEQ] != last[SEQ] + 1 or row[LANE] != last[LANE]
-            or row[PRIORITY] != last[PRIORITY] or row[QUEUE] != last[QUEUE] or row[SUSPECT] != last[SUSPECT]
-        ):  # fmt: skip
+        if row[LAST] != last[LAST] or row[PK] != last[PK] + 1 or row[LAST] is None:
             yield first, last
             first = row
         last = row

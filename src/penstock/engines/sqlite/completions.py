@@ -29,6 +29,7 @@ class _Part(NamedTuple):
     """Completions that lie in one stretch of runs."""
 
     done: list[Done]
+    row: tuple[int, int]
     queue: int
     claimed_at: int
     member: str
@@ -62,9 +63,14 @@ def complete(step: Step, done: list[Done]) -> bool:
     for stretch in _stretches(done):
         if not _find(step, stretch, parts):
             return False
+    if len(parts) == 1:  # the stretch is still as it was found
+        RUNS.take(step.db, (), parts[0].row, done[0][0], done[-1][0])
+    else:
+        for part in parts:
+            RUNS.cut(step.db, (), part.done[0][0], part.done[-1][0])
     for part in parts:
         _record(step, part)
-    if done and step.watched():
+    if step.catalogue.watched:
         for pk, _, _, _, job_id in done:
             step.ended(pk, job_id)
     return True
@@ -90,19 +96,19 @@ def _find(step: Step, stretch: list[Done], parts: list[_Part]) -> bool:
         row = step.db.execute(SQL.runs_plainly, (at, last, ahead)).fetchone()
         if row is None or row[1] > at or not row[5]:
             return False
-        end, _, queue_pk, claimed_at, member, _ = row
+        end, begin, queue_pk, claimed_at, member, _ = row
         queue = step.catalogue.by_pk[queue_pk]
         if queue.limited or not queue.options.keep_body or queue.options.keep_completed.nothing:
             return False
-        parts.append(_Part(stretch[at - last - 1 :][: end - at + 1], queue_pk, claimed_at, member))
+        done = stretch[at - last - 1 :][: end - at + 1]
+        parts.append(_Part(done, (begin, end), queue_pk, claimed_at, member))
         at = end + 1
     return True
 
 
 def _record(step: Step, part: _Part) -> None:
-    done, queue, claimed_at, member = part
+    done, _, queue, claimed_at, member = part
     now, first, last = step.now, done[0][0], done[-1][0]
-    RUNS.cut(step.db, (), first, last)
     step.db.executemany(
         SQL.complete_plain,
         [(pk, now, fence, claimed_at, now - ran, member, result) for pk, fence, ran, result, _ in done],

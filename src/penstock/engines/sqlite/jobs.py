@@ -159,4 +159,5 @@ def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
     job = rows.job_of(row)
     if job.state in LIVE:
         step.db.execute(commands.SQL.add_watch, (row[0], waiter, step.now + ttl))
+        step.catalogue.watched = True
     return job

@@ -38,7 +38,11 @@ def lane_of(queue: Queue, priority: int, suspect: int, task: str, key: str | Non
 
 def announce(step: Step, lanes: Iterable[LaneRow]) -> None:
     """Make sure that claims look at these lanes."""
-    step.db.executemany(SQL.announce, lanes)
+    known = step.catalogue.lanes
+    new = [lane for lane in lanes if lane[3] or lane[:3] not in known]
+    if new:
+        step.db.executemany(SQL.announce, new)
+        known.update(lane[:3] for lane in new if not lane[3])
 
 
 def reshape(step: Step, queue: int, before: QueueOptions, after: QueueOptions) -> None:
@@ -71,6 +75,7 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             db.execute(SQL.stale_from, (jobs[-1][1] + 1, queue.pk, priority, suspect, lane))
         else:
             db.execute(SQL.delete_lane, (queue.pk, priority, suspect, lane))
+            step.catalogue.changed()
             stayed = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, 0, 1)).fetchone()
             if stayed is not None:
                 announce(step, [lane_of(queue, priority, suspect, *stayed[2:])])

@@ -29,7 +29,7 @@ class Step:
     """What an operation works with."""
 
     __slots__ = (
-        "_ended", "_finished", "_moved", "_signals", "_tally", "_watched",
+        "_ended", "_finished", "_moved", "_signals", "_tally",
         "catalogue", "db", "now", "ripples",
     )  # fmt: skip
 
@@ -43,7 +43,6 @@ class Step:
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._signals: dict[Signal, None] = {}
         self._ended: list[tuple[int, JobId]] = []
-        self._watched: bool | None = None
         self._moved: set[tuple[int | None, int | None]] = set()
 
     def draw_seq(self, count: int) -> int:
@@ -56,12 +55,12 @@ class Step:
         (last,) = self.db.execute(SQL.draw_fences, (time.time_ns() // 1_000, count)).fetchone()
         return int(last) - count + 1
 
-    def all_or_none(self, *work: tuple[str, list[tuple[object, ...]]]) -> bool:
-        """Run statements, each for its rows; if one row changed nothing, undo them all and say False."""
+    def all_or_none(self, statement: str, rows: list[tuple[object, ...]]) -> bool:
+        """Run a statement for each row; if one of them changed nothing, undo all and say False."""
+        if len(rows) == 1:  # then there is nothing to undo
+            return self.db.execute(statement, rows[0]).rowcount == 1
         self.db.execute("SAVEPOINT rows")
-        done = all(
-            self.db.executemany(statement, rows).rowcount == len(rows) for statement, rows in work if rows
-        )
+        done = self.db.executemany(statement, rows).rowcount == len(rows)
         if not done:
             self.db.execute("ROLLBACK TO rows")
         self.db.execute("RELEASE rows")
@@ -82,12 +81,6 @@ class Step:
     def count_failed(self, queue: int, count: int = 1) -> None:
         """Attempts failed, whatever became of their jobs."""
         self._finished[queue][1] += count
-
-    def watched(self) -> bool:
-        """Whether anybody waits for any job."""
-        if self._watched is None:
-            self._watched = self.db.execute(SQL.any_watch).fetchone() is not None
-        return self._watched
 
     def ended(self, pk: int, job_id: JobId) -> None:
         """A job came to a final state: whoever watches it is told."""
@@ -114,13 +107,11 @@ class Step:
         if self._finished:
             minute = self.now - self.now % MINUTE
             self.db.executemany(SQL.count_finished, [(q, minute, *n) for q, n in self._finished.items()])
-        if self._ended:
+        if self._ended and self.catalogue.watched:
             self._tell_waiters()
         return list(self._signals)
 
     def _tell_waiters(self) -> None:
-        if not self.watched():
-            return
         for pk, job_id in self._ended:
             for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():
                 if until > self.now:

@@ -1,9 +1,9 @@
 -- Storing new jobs.
 
--- name: insert_plain
--- A ready job without further options.
-INSERT INTO job (pk, seq, id, queue, priority, lane, task, key, max_attempts, created_at, ready_at, codec, body)
-VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, ''), ?8, ?9, ?9, ?10, ?11)
+-- name: insert_alike
+-- A ready job of a plain lane, without further options.
+INSERT INTO job (pk, seq, id, queue, priority, task, key, max_attempts, created_at, ready_at, codec, body)
+VALUES (?1, ?1, ?2, ?3, ?4, ?5, nullif(?6, ''), ?7, ?8, ?8, ?9, ?10)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: insert_job

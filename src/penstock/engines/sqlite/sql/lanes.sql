@@ -34,6 +34,14 @@ DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = 
     SELECT 1 FROM ready WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
 );
 
+-- name: look
+-- What a claim asks of a queue before anything else: whether jobs are due, whether lanes are stale, and the
+-- first priority that has an open lane.
+SELECT
+    EXISTS (SELECT 1 FROM due WHERE queue = ?1 AND due_at <= ?2),
+    EXISTS (SELECT 1 FROM lane INDEXED BY lane_stale WHERE queue = ?1 AND stale IS NOT NULL),
+    (SELECT min(priority) FROM lane INDEXED BY lane_open WHERE queue = ?1 AND parked = 0);
+
 -- name: next_priority
 -- The next priority that has an open lane.
 SELECT min(priority) FROM lane INDEXED BY lane_open WHERE queue = ? AND parked = 0 AND priority > ?;
