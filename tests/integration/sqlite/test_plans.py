@@ -141,6 +141,22 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
             "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
         ),
         (ready_rows.IN_LANE, "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (
+            STATEMENTS["claim.front"],
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=?)",
+        ),
+        (STATEMENTS["claim.front"], "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (
+            STATEMENTS["claim.take_whole"],
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last<?)",
+        ),
+        (
+            STATEMENTS["claim.take_front"],
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last=?)",
+        ),
+        (STATEMENTS["lanes.look"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
+        (STATEMENTS["lanes.look"], "lane_stale (queue=?)"),
+        (STATEMENTS["lanes.look"], "lane_open (queue=?)"),
         (STATEMENTS["promote.due"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["promote.next_due"], "due USING PRIMARY KEY (queue=?)"),
         (
@@ -170,6 +186,13 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
     ids=[
         "in lane",
         "jobs in lane",
+        "front of a lane",
+        "jobs at the front",
+        "take whole stretches",
+        "take the front",
+        "anything due",
+        "anything stale",
+        "first priority",
         "due",
         "next due",
         "open lanes",

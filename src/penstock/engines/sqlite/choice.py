@@ -26,13 +26,12 @@ from penstock.engines.sqlite.ready_rows import (
     SUSPECT,
     TASK,
     Row,
-    of_plain_queue,
 )
 from penstock.engines.sqlite.step import READY, Step, marks
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.lane import take_turns, weight_of
 from penstock.model.names import KEY_LIMIT
-from penstock.model.run import ClaimRequest, Want
+from penstock.model.run import ClaimRequest
 from penstock.model.time import Span
 
 LANES_LOOKED_AT = 1_000
@@ -61,10 +60,6 @@ class Choice:
     def by_turns(self) -> list[Row]:
         """The wanted queues take turns."""
         request = self._request
-        if len(request.wants) == 1 and not request.suspects:
-            rows = self._of_one(request.wants[0])
-            if rows is not None:
-                return rows
         wants = {want.queue: want.most for want in request.wants}
         names = self._turns.queues(request.claimant, list(wants))
         offers: list[tuple[int, Iterator[Row]]] = []
@@ -83,22 +78,6 @@ class Choice:
         if taken:
             self._turns.queue_served(request.claimant, served[taken[-1][0]])
         return [row for _, row in taken]
-
-    def _of_one(self, want: Want) -> list[Row] | None:
-        """The only queue wanted, if it is a plain one. None: it has to be looked at the long way."""
-        queue = self._step.catalogue.by_name.get(want.queue)
-        if queue is None or queue.paused or queue.shaped or queue.limited or want.most == 0:
-            return None
-        due, stale, priority = self._step.db.execute(lanes.SQL.look, (queue.pk, self._step.now)).fetchone()
-        if due or stale:
-            return None
-        most = self._request.most if want.most is None else min(self._request.most, want.most)
-        rows = of_plain_queue(self._step, queue, priority, most)
-        if rows is not None:
-            self._queues.append(queue)
-        if rows:
-            self._turns.queue_served(self._request.claimant, queue.name)
-        return rows
 
     def by_ids(self) -> list[Row]:
         """Only the jobs that a broker delivered."""
@@ -129,13 +108,7 @@ class Choice:
 
     def wait(self) -> Span | None:
         """How long until time alone makes more claimable."""
-        if self._more_at_once or ripple.unfinished(self._step):
-            return 0
-        moments = []
-        for queue in self._queues:
-            moments += [next_wake(self._step, queue.pk), promote.next_due(self._step, queue.pk)]
-        times = [moment for moment in moments if moment is not None]
-        return max(0, min(times) - self._step.now) if times else None
+        return 0 if self._more_at_once else wait_for(self._step, self._queues)
 
     def _prepare(self, name: str) -> Queue | None:
         """Bring a queue up to date: due jobs ready, jobs in their lanes."""
@@ -285,6 +258,17 @@ class Choice:
                 room.take()
             self._suspects_left -= row[SUSPECT]
             yield row
+
+
+def wait_for(step: Step, queues: list[Queue]) -> Span | None:
+    """How long until time alone makes more claimable in these queues."""
+    if ripple.unfinished(step):
+        return 0
+    moments = []
+    for queue in queues:
+        moments += [next_wake(step, queue.pk), promote.next_due(step, queue.pk)]
+    times = [moment for moment in moments if moment is not None]
+    return max(0, min(times) - step.now) if times else None
 
 
 def _after(group: str) -> str:

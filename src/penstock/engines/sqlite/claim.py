@@ -1,17 +1,15 @@
 """Taking jobs: who may claim, and what taking writes. `choice` says which jobs."""
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
-
-import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import gates, places, ripple
+from penstock.engines.sqlite import gates, places, plain_claims, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.choice import Choice
+from penstock.engines.sqlite.choice import Choice, wait_for
 from penstock.engines.sqlite.places import READY_ORDER
+from penstock.engines.sqlite.plain_claims import Holder, Plain, decode_retry
 from penstock.engines.sqlite.ready_rows import (
     EXPIRES,
     FIRST,
@@ -34,12 +32,9 @@ from penstock.engines.sqlite.stretches import SQL as STRETCHES
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
 from penstock.model.ids import JobId
-from penstock.model.retry import Retry
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 
 SQL = load_statements(__package__, "claim")
-
-_retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 
 
 class Claimant(NamedTuple):
@@ -70,12 +65,29 @@ def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, in
     if repeated is not None:
         return repeated
     ripple.tell(step, PROMOTE_LIMIT)
+    plain = plain_claims.choose(step, request)
+    if plain is not None:
+        return _claim_plainly(step, request, claimant, plain, turns, taken)
     choice = Choice(step, request, turns)
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
     jobs = _write(step, request, claimant, rows)
     taken.update([(row[ID], row[PK]) for row in rows])
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
+
+
+def _claim_plainly(
+    step: Step, request: ClaimRequest, claimant: Claimant, plain: Plain, turns: Turns, taken: dict[JobId, int]
+) -> Claim:
+    count = sum([len(rows) for _, rows in plain.lanes])
+    jobs: list[ClaimedJob] = []
+    if count:
+        holder = _number(step, request, claimant)
+        jobs = plain_claims.take(step, plain, holder, step.draw_fences(count))
+        turns.queue_served(request.claimant, plain.queue.name)
+        for _, rows in plain.lanes:
+            taken.update([(row[2], row[0]) for row in rows])
+    return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]))
 
 
 def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
@@ -100,19 +112,26 @@ def _again(step: Step, claimant: int, number: int) -> Claim:
     return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
 
 
-def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
-    if not rows:
-        return []
-    pk, number, name = claimant.pk, request.number, claimant.member_name
+def _number(step: Step, request: ClaimRequest, claimant: Claimant) -> Holder:
+    """Remember the number of a claim that takes jobs."""
+    pk, number = claimant.pk, request.number
     if pk is None:
         (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
         step.db.execute(SQL.number_claim, (number, pk))
+    return Holder(pk, number, claimant.member_name)
+
+
+def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
+    if not rows:
+        return []
+    holder = _number(step, request, claimant)
     fence = step.draw_fences(len(rows))
     runs: list[tuple[object, ...]] = []
     for first, last in _take(step, rows):
         size = last[PK] - first[PK] + 1
-        runs.append((last[PK], first[PK], fence - first[PK], first[QUEUE], pk, number, step.now, name))
+        stretch = last[PK], first[PK], fence - first[PK], first[QUEUE]
+        runs.append((*stretch, holder.claimant, holder.number, step.now, holder.member))
         step.move(first[QUEUE], READY, RUNNING, size)
         fence += size
     step.db.executemany(STRETCHES.add_run, runs)
@@ -172,5 +191,5 @@ def _job(queue: Queue, row: Row, fence: int) -> ClaimedJob:
     job.suspect = row[SUSPECT] == 1
     job.limited = queue.limited or queue.shaped
     if job.retry is not None:
-        job.retry = _retry(row[RETRY])
+        job.retry = decode_retry(row[RETRY])
     return job

@@ -43,7 +43,7 @@ def put_ready(step: Step, jobs: Iterable[Place]) -> None:
     step.db.executemany(STRETCHES.add_ready, rows)
 
 
-def take_ready(step: Step, lane: LaneKey, seqs: Iterable[int]) -> None:
+def take_ready(step: Step, lane: LaneKey, seqs: list[int]) -> None:
     """Jobs leave their lane."""
     for first, last in stretches_of(seqs):
         READY_ORDER.cut(step.db, lane, first, last)

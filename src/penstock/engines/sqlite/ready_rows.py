@@ -4,10 +4,6 @@ A row becomes the worker's record in one call (0.5 us); by way of a named tuple 
 
 from typing import Any
 
-from penstock.engines.sqlite import lanes
-from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.step import Step
-
 Row = tuple[Any, ...]
 
 READY_COLUMNS = (
@@ -31,19 +27,3 @@ BY_PK = f"SELECT NULL, NULL, {READY_COLUMNS} FROM job WHERE job.pk IN ({{}})"
 SAME_CLAIM = f"""SELECT job.pk + run.ahead, NULL, {READY_COLUMNS}
 FROM run CROSS JOIN job ON job.pk BETWEEN run.first AND run.last
 WHERE run.claimant = ? AND run.claim_no = ? ORDER BY 1"""
-
-
-def of_plain_queue(step: Step, queue: Queue, priority: int | None, most: int) -> list[Row] | None:
-    """Jobs of a queue without groups and limits, which has one lane a priority: no turns, no gates.
-
-    None if some of them have expired: then somebody has to see to each."""
-    db = step.db
-    rows: list[Row] = []
-    while priority is not None and len(rows) < most:
-        found = db.execute(IN_LANE, (queue.pk, priority, 0, "", -1, most - len(rows))).fetchall()
-        if any(row[EXPIRES] is not None and row[EXPIRES] <= step.now for row in found):
-            return None
-        rows += found
-        if len(rows) < most:
-            (priority,) = db.execute(lanes.SQL.next_priority, (queue.pk, priority)).fetchone()
-    return rows

@@ -8,6 +8,7 @@ costs the same two or three statements as a single job.
 import sqlite3
 import time
 from collections import defaultdict
+from functools import cache
 
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.catalogue import Catalogue
@@ -29,7 +30,7 @@ class Step:
     """What an operation works with."""
 
     __slots__ = (
-        "_ended", "_finished", "_moved", "_signals", "_tally",
+        "_ended", "_finished", "_signals", "_tally",
         "catalogue", "db", "now", "ripples",
     )  # fmt: skip
 
@@ -43,7 +44,6 @@ class Step:
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._signals: dict[Signal, None] = {}
         self._ended: list[tuple[int, JobId]] = []
-        self._moved: set[tuple[int | None, int | None]] = set()
 
     def draw_seq(self, count: int) -> int:
         """Draw `count` numbers of the order; returns the first."""
@@ -68,9 +68,7 @@ class Step:
 
     def move(self, queue: int, before: int | None, after: int | None, count: int = 1) -> None:
         """Jobs of a queue go from one state to another (None: not there)."""
-        if (before, after) not in self._moved:
-            check_step(_state(before), _state(after))
-            self._moved.add((before, after))
+        _check(before, after)
         if before is not None:
             self._tally[queue, before] -= count
         if after is not None:
@@ -116,6 +114,12 @@ class Step:
             for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():
                 if until > self.now:
                     self.signal(waiter_topic(waiter), job_id.hex())
+
+
+@cache
+def _check(before: int | None, after: int | None) -> None:
+    """Ask the lifecycle, once for each step."""
+    check_step(_state(before), _state(after))
 
 
 def _state(code: int | None) -> JobState | None:

@@ -7,7 +7,7 @@ front, as claims do, changes no key.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.engine.statements import load_statements
 
@@ -48,9 +48,12 @@ class Stretches:
             db.execute(self._remove, (*key, end))
 
 
-def stretches_of(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+def stretches_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Consecutive numbers as (first, last)."""
     first = last = None
+    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        yield numbers[0], numbers[-1]  # nearly always; this way it costs next to nothing
+        return
     for number in numbers:
         if last is not None and first is not None and number != last + 1:
             yield first, last
