@@ -29,6 +29,7 @@ from penstock.engines.sqlite.ready_rows import (
 )
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
 from penstock.engines.sqlite.stretches import SQL as STRETCHES
+from penstock.engines.sqlite.stretches import Part
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
 from penstock.model.ids import JobId
@@ -128,28 +129,22 @@ def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row
     holder = _number(step, request, claimant)
     fence = step.draw_fences(len(rows))
     runs: list[tuple[object, ...]] = []
-    for first, last in _take(step, rows):
+    parts: list[Part] = []
+    for first, last in _stretches(rows):
+        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
+        if first[LAST] is None:  # found by its id: its stretch is not known
+            READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
+        else:
+            parts.append((lane, first[FIRST], first[LAST], first[SEQ], last[SEQ]))
         size = last[PK] - first[PK] + 1
         stretch = last[PK], first[PK], fence - first[PK], first[QUEUE]
         runs.append((*stretch, holder.claimant, holder.number, step.now, holder.member))
         step.move(first[QUEUE], READY, RUNNING, size)
         fence += size
+    READY_ORDER.take(step.db, parts)
     step.db.executemany(STRETCHES.add_run, runs)
     _start(step, rows)
     return _jobs(step, rows, fence - len(rows))
-
-
-def _take(step: Step, rows: list[Row]) -> Iterator[tuple[Row, Row]]:
-    """Take jobs out of their lanes, stretch by stretch: the first and the last of each."""
-    cut: set[int] = set()
-    for first, last in _stretches(rows):
-        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
-        if first[LAST] is None or first[LAST] in cut:  # its stretch is not known, or not any more
-            READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
-        else:
-            READY_ORDER.take(step.db, lane, (first[FIRST], first[LAST]), first[SEQ], last[SEQ])
-            cut.add(first[LAST])
-        yield first, last
 
 
 def _stretches(rows: list[Row]) -> Iterator[tuple[Row, Row]]:

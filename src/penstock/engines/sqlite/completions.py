@@ -1,7 +1,7 @@
 """The hot path of settle: a batch of plain completions of runs that this process claimed itself.
 
-Plain means: completed, nothing follows, the queue has no limits and keeps jobs whole, and there is no more
-to the job than its row (`more`). Their jobs are neither read nor written: each gets an outcome, and the
+Plain means: completed, nothing follows, the queue keeps its jobs, and there is no more to the job than its
+row (`more`). Their jobs are neither read nor written: each gets an outcome, and the
 stretches among the runs and the ended are one statement for many. Anything else takes the long way in
 `settle`, which looks at each job.
 """
@@ -9,7 +9,10 @@ stretches among the runs and the ended are one statement for many. Anything else
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from penstock.engine.statements import load_statements
+from penstock.engines.sqlite import gates
 from penstock.engines.sqlite.places import RUNS
 from penstock.engines.sqlite.runs import Runs
 from penstock.engines.sqlite.step import COMPLETED, RUNNING, Step
@@ -25,14 +28,20 @@ Done = tuple[int, int, Span, bytearray | None, JobId]
 """pk, fence, how long it ran, result, id"""
 
 
-class _Part(NamedTuple):
-    """Completions that lie in one stretch of runs."""
+class _Run(NamedTuple):
+    """A stretch of runs, as it is stored."""
 
-    done: list[Done]
-    row: tuple[int, int]
+    last: int
+    first: int
     queue: int
     claimed_at: int
     member: str
+
+
+_NO_RUN = _Run(0, 0, 0, 0, "")
+
+Part = tuple[list[Done], _Run]
+"""Completions that lie in one stretch of runs."""
 
 
 def plain(settlements: Sequence[Settlement], runs: Runs) -> list[Done] | None:
@@ -59,59 +68,74 @@ def plain(settlements: Sequence[Settlement], runs: Runs) -> list[Done] | None:
 
 def complete(step: Step, done: list[Done]) -> bool:
     """Record them; False, and nothing was recorded, if there is anything else about any of them."""
-    parts: list[_Part] = []
-    for stretch in _stretches(done):
-        if not _find(step, stretch, parts):
-            return False
-    if len(parts) == 1:  # the stretch is still as it was found
-        RUNS.take(step.db, (), parts[0].row, done[0][0], done[-1][0])
-    else:
-        for part in parts:
-            RUNS.cut(step.db, (), part.done[0][0], part.done[-1][0])
-    for part in parts:
-        _record(step, part)
+    if not done:
+        return True
+    parts = _find_whole(step, done) or _find_each(step, done)
+    if parts is None or not all(_keeps_jobs(step, run.queue) for _, run in parts):
+        return False
+    RUNS.take(step.db, [((), run.first, run.last, some[0][0], some[-1][0]) for some, run in parts])
+    _record(step, parts)
     if step.catalogue.watched:
         for pk, _, _, _, job_id in done:
             step.ended(pk, job_id)
     return True
 
 
-def _stretches(done: list[Done]) -> list[list[Done]]:
-    """Completions in stretches of consecutive pks and fences."""
-    stretches: list[list[Done]] = []
-    stretch: list[Done] = []
-    next_pk = next_fence = 0
+def _keeps_jobs(step: Step, queue: int) -> bool:
+    return not step.catalogue.by_pk[queue].options.keep_completed.nothing
+
+
+def _find_whole(step: Step, done: list[Done]) -> list[Part] | None:
+    """All of them in one stretch of runs, as jobs that were claimed together are."""
+    first, last, ahead = done[0][0], done[-1][0], done[0][1] - done[0][0]
+    if last - first != len(done) - 1 or {item[1] - item[0] for item in done} != {ahead}:
+        return None
+    row = step.db.execute(SQL.runs_plainly, (first, last, ahead)).fetchone()
+    if row is None or row[1] > first or row[0] < last or not row[5]:
+        return None
+    return [(done, _Run(*row[:5]))]
+
+
+def _find_each(step: Step, done: list[Done]) -> list[Part] | None:
+    """In stretches here and there: two statements, whatever their number."""
+    pks = _json([item[0] for item in done])
+    if step.db.execute(SQL.more_to, (pks,)).fetchone()[0]:
+        return None
+    found = {row[0]: row[1:] for row in step.db.execute(SQL.scattered_runs, (pks,))}
+    parts: list[Part] = []
+    run, next_pk = _NO_RUN, 0
     for item in done:
-        if item[0] != next_pk or item[1] != next_fence:
-            stretches.append(stretch := [])
-        stretch.append(item)
-        next_pk, next_fence = item[0] + 1, item[1] + 1
-    return stretches
+        pk, fence = item[:2]
+        row = found.get(pk)
+        if row is None or row[1] > pk or row[5] != fence - pk:
+            return None
+        if row[0] != run.last or pk != next_pk:
+            run = _Run(*row[:5])
+            parts.append(([], run))
+        parts[-1][0].append(item)
+        next_pk = pk + 1
+    return parts
 
 
-def _find(step: Step, stretch: list[Done], parts: list[_Part]) -> bool:
-    """Find the runs of a stretch and check its fence; False if they are not all plain and present."""
-    at, last, ahead = stretch[0][0], stretch[-1][0], stretch[0][1] - stretch[0][0]
-    while at <= last:
-        row = step.db.execute(SQL.runs_plainly, (at, last, ahead)).fetchone()
-        if row is None or row[1] > at or not row[5]:
-            return False
-        end, begin, queue_pk, claimed_at, member, _ = row
-        queue = step.catalogue.by_pk[queue_pk]
-        if queue.limited or not queue.options.keep_body or queue.options.keep_completed.nothing:
-            return False
-        done = stretch[at - last - 1 :][: end - at + 1]
-        parts.append(_Part(done, (begin, end), queue_pk, claimed_at, member))
-        at = end + 1
-    return True
+def _json(numbers: list[int]) -> str:
+    return msgspec.json.encode(numbers).decode()
 
 
-def _record(step: Step, part: _Part) -> None:
-    done, _, queue, claimed_at, member = part
-    now, first, last = step.now, done[0][0], done[-1][0]
-    step.db.executemany(
-        SQL.complete_plain,
-        [(pk, now, fence, claimed_at, now - ran, member, result) for pk, fence, ran, result, _ in done],
-    )
-    step.db.execute(STRETCHES.add_ended, (queue, COMPLETED, now, last, first))
-    step.move(queue, RUNNING, COMPLETED, len(done))
+def _record(step: Step, parts: list[Part]) -> None:
+    now = step.now
+    outcomes = [
+        (pk, now, fence, run.claimed_at, now - ran, run.member, result)
+        for done, run in parts
+        for pk, fence, ran, result, _ in done
+    ]
+    step.db.executemany(SQL.complete_plain, outcomes)
+    ended = [(run.queue, COMPLETED, now, done[-1][0], done[0][0]) for done, run in parts]
+    step.db.executemany(STRETCHES.add_ended, ended)
+    for done, run in parts:
+        queue, bounds = step.catalogue.by_pk[run.queue], (done[0][0], done[-1][0])
+        step.move(run.queue, RUNNING, COMPLETED, len(done))
+        if queue.limited:
+            gates.reopen(step, set(step.db.execute(SQL.let_go, bounds).fetchall()))
+        if not queue.options.keep_body:
+            step.db.execute(SQL.shrink, bounds)
+            step.db.execute(SQL.drop_bodies, bounds)

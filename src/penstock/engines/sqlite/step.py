@@ -55,12 +55,14 @@ class Step:
         (last,) = self.db.execute(SQL.draw_fences, (time.time_ns() // 1_000, count)).fetchone()
         return int(last) - count + 1
 
-    def all_or_none(self, statement: str, rows: list[tuple[object, ...]]) -> bool:
-        """Run a statement for each row; if one of them changed nothing, undo all and say False."""
-        if len(rows) == 1:  # then there is nothing to undo
-            return self.db.execute(statement, rows[0]).rowcount == 1
+    def all_or_none(self, *work: tuple[str, list[tuple[object, ...]]]) -> bool:
+        """Run statements, each for its rows; if one row changed nothing, undo them all and say False."""
+        if sum([len(rows) for _, rows in work]) == 1:  # then there is nothing to undo
+            return all(self.db.execute(statement, rows[0]).rowcount == 1 for statement, rows in work if rows)
         self.db.execute("SAVEPOINT rows")
-        done = self.db.executemany(statement, rows).rowcount == len(rows)
+        done = all(
+            self.db.executemany(statement, rows).rowcount == len(rows) for statement, rows in work if rows
+        )
         if not done:
             self.db.execute("ROLLBACK TO rows")
         self.db.execute("RELEASE rows")

@@ -7,11 +7,16 @@ front, as claims do, changes no key.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.engine.statements import load_statements
 
 SQL = load_statements(__package__, "stretches")
+
+
+Key = tuple[object, ...]
+Part = tuple[Key, int, int, int, int]
+"""The key and the bounds of a row, first and last; and what is taken out of it, from first to last."""
 
 
 class Stretches:
@@ -24,7 +29,7 @@ class Stretches:
         self._remove: str = getattr(SQL, f"{table}_remove")
         self._split: str = getattr(SQL, f"{table}_split")
 
-    def cut(self, db: sqlite3.Connection, key: tuple[object, ...], first: int, last: int) -> None:
+    def cut(self, db: sqlite3.Connection, key: Key, first: int, last: int) -> None:
         """Take first to last out of the stretches under a key. All of them are there."""
         at = first
         while at <= last:
@@ -32,20 +37,34 @@ class Stretches:
             if row is None or row[1] > at:
                 raise LookupError(f"{at} is in no stretch of {self._table} under {key}")
             end, begin = row
-            self.take(db, key, (begin, end), at, last)
+            self.take(db, [(key, begin, end, at, last)])
             at = end + 1
 
-    def take(
-        self, db: sqlite3.Connection, key: tuple[object, ...], row: tuple[int, int], first: int, last: int
-    ) -> None:
-        """Take what lies from first to last out of this row."""
-        begin, end = row
-        if begin < first:
-            db.execute(self._split, (*key, end, first - 1))
-        if last < end:
-            db.execute(self._shorten, (*key, end, last + 1))
-        else:
-            db.execute(self._remove, (*key, end))
+    def take(self, db: sqlite3.Connection, parts: Iterable[Part]) -> None:
+        """Take parts out of rows that are known; those of one row one after the other."""
+        splits: list[tuple[object, ...]] = []
+        shorts: list[tuple[object, ...]] = []
+        gone: list[tuple[object, ...]] = []
+        known: set[int] = set()
+        for key, begin, end, first, last in parts:
+            if end in known:  # the row is not any more as it was found
+                self._write(db, splits, shorts, gone)
+                self.cut(db, key, first, last)
+                continue
+            known.add(end)
+            if begin < first:
+                splits.append((*key, end, first - 1))
+            if last < end:
+                shorts.append((*key, end, last + 1))
+            else:
+                gone.append((*key, end))
+        self._write(db, splits, shorts, gone)
+
+    def _write(self, db: sqlite3.Connection, *changes: list[tuple[object, ...]]) -> None:
+        for statement, rows in zip((self._split, self._shorten, self._remove), changes, strict=True):
+            if rows:
+                db.executemany(statement, rows)
+                rows.clear()
 
 
 def stretches_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:

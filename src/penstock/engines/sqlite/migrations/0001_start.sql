@@ -69,7 +69,7 @@ CREATE TABLE job (
     body         BLOB
 ) STRICT;
 
--- What most jobs never have. A job without a row here, in a queue without limits, completes plainly.
+-- What most jobs never have. A job without a row here completes plainly.
 CREATE TABLE more (
     pk            INTEGER PRIMARY KEY,
     losses        INTEGER NOT NULL DEFAULT 0,
