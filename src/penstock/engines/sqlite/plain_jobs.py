@@ -27,10 +27,12 @@ def is_plain(job: NewJob) -> bool:
 def are_alike(jobs: Sequence[NewJob]) -> bool:
     """Whether all are plain, for now, and for one queue and priority."""
     name, priority = jobs[0].queue, jobs[0].priority
-    for job in jobs:
-        if job.queue != name or job.priority != priority or job.delay or job.at is not None:
-            return False
-        if not is_plain(job):
+    for job in jobs:  # as `is_plain`, which would cost 0.15 us more as a call
+        if (
+            job.queue != name or job.priority != priority or job.delay or job.at is not None
+            or job.headers is not None or job.expires is not None or job.timeout is not None
+            or job.retry is not None or job.on_dead is not None or job.schedule is not None
+        ):  # fmt: skip
             return False
     return True
 
@@ -48,7 +50,13 @@ def store(step: Step, queue: Queue, jobs: Sequence[NewJob]) -> bool:
     if some id was known."""
     now, pk, priority, count = step.now, queue.pk, jobs[0].priority, len(jobs)
     first = step.draw_seq(count)
-    rows = [row_of(seq, job, pk, now) for seq, job in enumerate(jobs, first)]
+    rows: list[tuple[object, ...]] = [  # as `row_of`, for the same reason
+        (
+            seq, bytearray(job.id), pk, priority, job.task, job.key or "", job.attempts, now, job.codec,
+            bytearray(job.body),
+        )
+        for seq, job in enumerate(jobs, first)
+    ]  # fmt: skip
     if not step.all_or_none((SQL.insert_alike, rows)):
         return False
     step.db.execute(STRETCHES.add_ready, (pk, priority, 0, "", first + count - 1, first, 0))
