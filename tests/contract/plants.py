@@ -16,6 +16,7 @@ from penstock.engines.sqlite import (
     beats,
     claim,
     commands,
+    completions,
     gates,
     lanes,
     losses,
@@ -43,7 +44,7 @@ def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], Non
 def rewrite(patch: pytest.MonkeyPatch, statements: Statements, name: str, old: str, new: str) -> None:
     text = getattr(statements, name)
     assert old in text, f"{name} no longer contains {old!r}: renew this planted bug"
-    patch.setitem(statements.__dict__["_texts"], name, text.replace(old, new))
+    patch.setattr(statements, name, text.replace(old, new))
 
 
 @plant("settle")
@@ -51,12 +52,12 @@ def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         settle, "judge", lambda job, fence: Answer.APPLIED if job and job.state == 3 else Answer.STALE
     )
-    patch.setattr(settle, "_complete_at_once", lambda *_: False)
+    patch.setattr(completions, "complete", lambda *_: False)
 
 
 @plant("settle", "lifecycle")
 def plain_completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, settle.SQL, "complete_plain", "AND fence = ?", "AND ? > 0")
+    rewrite(patch, completions.SQL, "runs_plainly", "ahead = ?3", "?3 > 0")
 
 
 @plant("settle", "lost_reply")
@@ -77,7 +78,7 @@ def reclaim_sends_to_the_back(patch: pytest.MonkeyPatch) -> None:
 
 @plant("promote", "promote_races")
 def promote_takes_ready_jobs_again(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, promote.SQL, "due", "state = 1 AND", "state IN (1, 2) AND")
+    rewrite(patch, promote.SQL, "forget_due", "WHERE", "WHERE 0 AND")
 
 
 @plant("gates")
@@ -98,7 +99,7 @@ def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant("settle")
 def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, settle.SQL, "end_attempt", "attempts + ?", "attempts + 0 * ?")
+    rewrite(patch, settle.SQL, "use_attempt", "attempts + 1", "attempts + 0")
 
 
 @plant("settle", "cancel")
@@ -111,6 +112,7 @@ def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes")
 def priorities_are_not_strict(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, lanes.SQL, "look", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "priority > ?", "(? < 0 OR priority < 0)")
 
@@ -128,7 +130,7 @@ def cancelled_jobs_are_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("prune", "settle", "lost_reply")
 def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, settled_fence = NULL,")
+    rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, fence = NULL,")
 
 
 @plant("members")
@@ -149,7 +151,7 @@ def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("replay", "lost_reply")
 def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, commands.SQL, "start_again", "replay_token = ?", "replay_token = zeroblob(length(?))")
+    rewrite(patch, commands.SQL, "count_replay", "VALUES (?, 1, ?)", "VALUES (?, 1, zeroblob(length(?)))")
 
 
 @plant("children")
@@ -159,7 +161,7 @@ def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
 
 @plant("bad_input")
 def refusals_are_not_undone(patch: pytest.MonkeyPatch) -> None:
-    def wrong(self: Any, calls: list[Any]) -> list[Any]:
+    def wrong(self: Any, calls: list[Any], *, alone: bool = False) -> list[Any]:
         step = Step(self._db, self._catalogue, calls[0].now)
         for call in calls:
             try:

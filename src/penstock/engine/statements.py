@@ -14,17 +14,15 @@ class Statements:
 
     def __init__(self, source: str, texts: dict[str, str]) -> None:
         self._source = source
-        self._texts = texts
+        self._names = tuple(texts)
+        vars(self).update(texts)  # an attribute that is there costs nothing to look up; __getattr__ does
 
     def __getattr__(self, name: str) -> str:
-        try:
-            return self._texts[name]
-        except KeyError:
-            raise AttributeError(f"{self._source} has no statement named {name}") from None
+        raise AttributeError(f"{self._source} has no statement named {name}")
 
     def items(self) -> list[tuple[str, str]]:
         """Every (name, text): a test prepares them all."""
-        return list(self._texts.items())
+        return [(name, getattr(self, name)) for name in self._names]
 
 
 def load_statements(package: str, name: str) -> Statements:

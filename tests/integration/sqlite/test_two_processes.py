@@ -74,7 +74,7 @@ def test_nothing_is_lost_nothing_twice_and_both_get_a_share(path: Path) -> None:
     assert min(map(len, done)) > 0, "how fair it is depends on the machine: ./dev bench measures the shares"
     with plain(path) as db:
         is_sound(db)
-        assert db.execute("SELECT state, attempts, count(*) FROM job GROUP BY 1, 2").fetchall() == [
+        assert db.execute("SELECT state, attempts, count(*) FROM job_now GROUP BY 1, 2").fetchall() == [
             (4, 1, 2 * JOBS)
         ]
         assert {job_id.hex() for (job_id,) in db.execute("SELECT id FROM job")} == set(taken)

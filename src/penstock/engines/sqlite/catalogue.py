@@ -10,6 +10,7 @@ from penstock.model.time import Instant
 
 _decode = msgspec.json.Decoder(QueueOptions).decode
 encode_options = msgspec.json.Encoder(order="sorted").encode
+_LOOK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ripple) FROM counter"
 DEFAULT_OPTIONS = encode_options(QueueOptions())
 
 
@@ -34,20 +35,30 @@ class Catalogue:
         self._config: int | None = None
         self.by_name: dict[str, Queue] = {}
         self.by_pk: dict[int, Queue] = {}
+        self.lanes: set[tuple[int, int, int]] = set()
+        """Lanes without a group that are known to be announced: (queue, priority, suspect). They go only
+        when a queue is reshaped, which counts as a change of it."""
+        self.watched = False
+        """Somebody waits for some job."""
+        self.rippling = False
+        """Some parent ended and its children have not all been told."""
 
     def refresh(self) -> None:
-        """Read the queues again if they changed."""
-        (config,) = self._db.execute("SELECT config FROM counter").fetchone()
+        """Read the queues again if they changed. What is rarely there is looked for in the same statement,
+        so that nobody looks for it in vain: a statement that finds nothing costs 5 us."""
+        config, self.watched, self.rippling = self._db.execute(_LOOK).fetchone()
         if config != self._config:
             rows = self._db.execute("SELECT pk, name, options, paused_at FROM queue").fetchall()
             queues = [_queue(*row) for row in rows]
             self.by_name = {queue.name: queue for queue in queues}
             self.by_pk = {queue.pk: queue for queue in queues}
+            self.lanes.clear()
             self._config = config
 
     def forget(self) -> None:
         """What was read may have been rolled back."""
         self._config = None
+        self.lanes.clear()
 
     def changed(self) -> None:
         """This transaction changed a queue."""

@@ -19,7 +19,7 @@ def add(step: Step, parent: int, child: int) -> None:
 def parent_ended(step: Step, parent: int, state: int) -> None:
     """Its children are to be told, by this step or, beyond the bound, by the next ones."""
     step.db.execute(SQL.add_ripple, (parent, state))
-    step.ripples = True
+    step.ripples = step.catalogue.rippling = True
 
 
 def stop_waiting(step: Step, child: Facts) -> None:

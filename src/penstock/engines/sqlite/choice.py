@@ -8,18 +8,31 @@ when it is taken, so permits are counted down as they are used and nothing is lo
 from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
-from typing import NamedTuple
 
 from penstock.engine.protocol import PROMOTE_LIMIT
 from penstock.engines.sqlite import facts, lanes, moves, promote, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.gates import Room, Rooms, next_wake
-from penstock.engines.sqlite.step import Step, marks
+from penstock.engines.sqlite.places import LaneKey
+from penstock.engines.sqlite.ready_rows import (
+    BY_PK,
+    EXPIRES,
+    ID,
+    IN_LANE,
+    KEY,
+    PK,
+    QUEUE,
+    SEQ,
+    SUSPECT,
+    TASK,
+    Row,
+)
+from penstock.engines.sqlite.step import READY, Step, marks
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.lane import take_turns, weight_of
 from penstock.model.names import KEY_LIMIT
 from penstock.model.run import ClaimRequest
-from penstock.model.time import Instant, Span
+from penstock.model.time import Span
 
 LANES_LOOKED_AT = 1_000
 """The most lanes that one claim looks into in one priority; the next claim goes on from there."""
@@ -28,43 +41,6 @@ LAST_LANE = "\U0010ffff" * (2 * KEY_LIMIT + 2)
 
 FEW = 2
 """Jobs read at first from a lane that is one of many."""
-
-LaneKey = tuple[int, int, int, str]
-"""queue, priority, suspect, group"""
-
-
-class Row(NamedTuple):
-    """A ready job, with everything that its worker needs. The columns, in the order of selection."""
-
-    pk: int
-    id: bytes
-    seq: int
-    task: str
-    queue: int
-    priority: int
-    attempts: int
-    max_attempts: int
-    codec: int
-    body: bytes
-    headers: bytes | None
-    key: str
-    timeout: Span | None
-    retry: bytes | None
-    created_at: Instant
-    ready_at: Instant
-    crashes: int
-    suspect: int
-    on_dead: str | None
-    schedule: str | None
-    expires_at: Instant | None
-
-
-_SELECT = f"SELECT {', '.join(Row._fields)} FROM job "
-_IN_LANE = (
-    f"{_SELECT} WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? AND seq > ? "
-    "ORDER BY seq LIMIT ?"
-)
-_READY_BY_ID = _SELECT + "WHERE state = 2 AND id IN ({})"
 
 
 class Choice:
@@ -108,13 +84,14 @@ class Choice:
         ids = tuple(dict.fromkeys(self._request.ids or ()))
         for queue in {job.queue for job in facts.by_ids(self._step, ids).values()}:
             self._prepare(self._step.catalogue.by_pk[queue].name)
-        found = self._step.db.execute(_READY_BY_ID.format(marks(len(ids))), ids).fetchall()
-        ready = {row[1]: Row._make(row) for row in found}
+        pks = [job.pk for job in facts.by_ids(self._step, ids).values() if job.state == READY]
+        found = self._step.db.execute(BY_PK.format(marks(len(pks))), pks)
+        ready = {row[ID]: row for row in found}
         open_queues = {queue.pk: queue for queue in self._queues}
         taken: list[Row] = []
         for row in (ready[job_id] for job_id in ids if job_id in ready):
-            if row.queue in open_queues and len(taken) < self._request.most:
-                rooms = self._rooms_of(open_queues[row.queue]).behind(row.task, row.key)
+            if row[QUEUE] in open_queues and len(taken) < self._request.most:
+                rooms = self._rooms_of(open_queues[row[QUEUE]]).behind(row[TASK], row[KEY])
                 taken += list(self._admitted(iter([row]), rooms))
         return taken
 
@@ -126,17 +103,12 @@ class Choice:
             job = facts.by_pk(self._step, pk)
             if job is not None:
                 moves.expire(self._step, job)
-        self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
+        if self._emptied:
+            self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
 
     def wait(self) -> Span | None:
         """How long until time alone makes more claimable."""
-        if self._more_at_once or ripple.unfinished(self._step):
-            return 0
-        moments = []
-        for queue in self._queues:
-            moments += [next_wake(self._step, queue.pk), promote.next_due(self._step, queue.pk)]
-        times = [moment for moment in moments if moment is not None]
-        return max(0, min(times) - self._step.now) if times else None
+        return 0 if self._more_at_once else wait_for(self._step, self._queues)
 
     def _prepare(self, name: str) -> Queue | None:
         """Bring a queue up to date: due jobs ready, jobs in their lanes."""
@@ -144,8 +116,10 @@ class Choice:
         if queue is None or queue.paused:
             return None
         self._queues.append(queue)
-        promote.due(self._step, queue, PROMOTE_LIMIT)
-        if not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
+        due, stale, _ = self._step.db.execute(lanes.SQL.look, (queue.pk, self._step.now)).fetchone()
+        if due:
+            promote.due(self._step, queue, PROMOTE_LIMIT)
+        if stale and not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
             self._more_at_once = True
             return None
         return queue
@@ -249,7 +223,7 @@ class Choice:
         rows = parts[0] if len(parts) == 1 else merge(*parts, key=_seq)
         first = next(rows, None)
         if first is not None:
-            behind = rooms.behind(first.task, key) if queue.limited else []
+            behind = rooms.behind(first[TASK], key) if queue.limited else []
             yield from self._admitted(chain((first,), rows), behind)
 
     def _read(self, lane: LaneKey) -> Iterator[Row]:
@@ -257,11 +231,11 @@ class Choice:
         (Cursors left open would each need a statement of their own: 60 us a job with 100 lanes.)"""
         size, after = FEW if lane[3] else self._request.most, -1
         while True:
-            rows = self._step.db.execute(_IN_LANE, (*lane, after, size)).fetchall()
-            yield from map(Row._make, rows)
+            rows = self._step.db.execute(IN_LANE, (*lane, after, size)).fetchall()
+            yield from rows
             if len(rows) < size:
                 break
-            after, size = rows[-1][2], min(4 * size, self._request.most)
+            after, size = rows[-1][SEQ], min(4 * size, self._request.most)
         if lane[3]:  # a lane without a group is kept, empty or not: there are few of them
             self._emptied.append(lane)
 
@@ -269,21 +243,32 @@ class Choice:
         """The rows that may start now, up to the first that finds a gate full."""
         now = self._step.now
         for row in rows:
-            if row.expires_at is not None and row.expires_at <= now:
-                self._expired.append(row.pk)
+            if row[EXPIRES] is not None and row[EXPIRES] <= now:
+                self._expired.append(row[PK])
                 if len(self._expired) >= PROMOTE_LIMIT:
                     self._more_at_once = True
                     return
                 continue
-            if row.suspect and not self._suspects_left:
+            if row[SUSPECT] and not self._suspects_left:
                 continue
             for room in behind:
                 if room.left <= 0:
                     return
             for room in behind:
                 room.take()
-            self._suspects_left -= row.suspect
+            self._suspects_left -= row[SUSPECT]
             yield row
+
+
+def wait_for(step: Step, queues: list[Queue]) -> Span | None:
+    """How long until time alone makes more claimable in these queues."""
+    if ripple.unfinished(step):
+        return 0
+    moments = []
+    for queue in queues:
+        moments += [next_wake(step, queue.pk), promote.next_due(step, queue.pk)]
+    times = [moment for moment in moments if moment is not None]
+    return max(0, min(times) - step.now) if times else None
 
 
 def _after(group: str) -> str:
@@ -292,4 +277,4 @@ def _after(group: str) -> str:
 
 
 def _seq(row: Row) -> int:
-    return row.seq
+    return int(row[SEQ])

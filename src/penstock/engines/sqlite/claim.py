@@ -1,30 +1,41 @@
 """Taking jobs: who may claim, and what taking writes. `choice` says which jobs."""
 
-from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
-
-import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import ripple
+from penstock.engines.sqlite import gates, places, plain_claims, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.choice import Choice, Row
-from penstock.engines.sqlite.runs import Run, Runs
+from penstock.engines.sqlite.choice import Choice, wait_for
+from penstock.engines.sqlite.places import READY_ORDER
+from penstock.engines.sqlite.plain_claims import Holder, Plain, decode_retry
+from penstock.engines.sqlite.ready_rows import (
+    EXPIRES,
+    FIRST,
+    ID,
+    KEY,
+    LANE,
+    LAST,
+    PK,
+    PRIORITY,
+    QUEUE,
+    RETRY,
+    SAME_CLAIM,
+    SEQ,
+    SUSPECT,
+    TASK,
+    Row,
+)
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
+from penstock.engines.sqlite.stretches import SQL as STRETCHES
+from penstock.engines.sqlite.stretches import Part
 from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
-from penstock.model.retry import Retry
+from penstock.model.ids import JobId
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 
 SQL = load_statements(__package__, "claim")
-
-_retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
-_SAME_CLAIM = (
-    f"SELECT fence, {', '.join(Row._fields)} FROM job WHERE state = 3 AND claimant = ? AND claim_no = ?"
-)
 
 
 class Claimant(NamedTuple):
@@ -48,17 +59,36 @@ def check(request: ClaimRequest) -> None:
         raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
-def claim(step: Step, request: ClaimRequest, turns: Turns, runs: Runs) -> Claim:
-    """Take up to `request.most` jobs, or the same ones again for a repeated number."""
+def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, int]) -> Claim:
+    """Take up to `request.most` jobs, or the same ones again for a repeated number. `taken` gets the pks
+    of those taken."""
     claimant, repeated = _admit(step, request)
     if repeated is not None:
         return repeated
     ripple.tell(step, PROMOTE_LIMIT)
+    plain = plain_claims.choose(step, request)
+    if plain is not None:
+        return _claim_plainly(step, request, claimant, plain, turns, taken)
     choice = Choice(step, request, turns)
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
-    jobs = _write(step, request, claimant, rows, runs)
+    jobs = _write(step, request, claimant, rows)
+    taken.update([(row[ID], row[PK]) for row in rows])
     choice.finish()
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
+
+
+def _claim_plainly(
+    step: Step, request: ClaimRequest, claimant: Claimant, plain: Plain, turns: Turns, taken: dict[JobId, int]
+) -> Claim:
+    count = sum([len(rows) for _, rows in plain.lanes])
+    jobs: list[ClaimedJob] = []
+    if count:
+        holder = _number(step, request, claimant)
+        jobs = plain_claims.take(step, plain, holder, step.draw_fences(count))
+        turns.queue_served(request.claimant, plain.queue.name)
+        for _, rows in plain.lanes:
+            taken.update([(row[2], row[0]) for row in rows])
+    return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]))
 
 
 def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
@@ -79,59 +109,82 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
 
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
-    found = step.db.execute(_SAME_CLAIM, (claimant, number)).fetchall()
-    return Claim(
-        [_job(step.catalogue.by_pk[row[5]], Row._make(row[1:]), row[0]) for row in sorted(found)], wait=0
-    )
+    found = step.db.execute(SAME_CLAIM, (claimant, number))
+    return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
 
 
-def _write(
-    step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row], runs: Runs
-) -> list[ClaimedJob]:
-    if not rows:
-        return []
-    pk, number, name = claimant.pk, request.number, claimant.member_name
+def _number(step: Step, request: ClaimRequest, claimant: Claimant) -> Holder:
+    """Remember the number of a claim that takes jobs."""
+    pk, number = claimant.pk, request.number
     if pk is None:
         (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
         step.db.execute(SQL.number_claim, (number, pk))
-    now, queues, fence = step.now, step.catalogue.by_pk, step.draw_fences(len(rows))
-    takes = [
-        (start - first, pk, number, name, now, first, last) for first, last, start in _stretches(rows, fence)
-    ]
-    step.db.executemany(SQL.take, takes)
-    gated = [(row.pk,) for row in rows if queues[row.queue].limited]
-    if gated:
-        step.db.executemany(SQL.gate, gated)
+    return Holder(pk, number, claimant.member_name)
+
+
+def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
+    if not rows:
+        return []
+    holder = _number(step, request, claimant)
+    fence = step.draw_fences(len(rows))
+    runs: list[tuple[object, ...]] = []
+    parts: list[Part] = []
+    for first, last in _stretches(rows):
+        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
+        if first[LAST] is None:  # found by its id: its stretch is not known
+            READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
+        else:
+            parts.append((lane, first[FIRST], first[LAST], first[SEQ], last[SEQ]))
+        size = last[PK] - first[PK] + 1
+        stretch = last[PK], first[PK], fence - first[PK], first[QUEUE]
+        runs.append((*stretch, holder.claimant, holder.number, step.now, holder.member))
+        step.move(first[QUEUE], READY, RUNNING, size)
+        fence += size
+    READY_ORDER.take(step.db, parts)
+    step.db.executemany(STRETCHES.add_run, runs)
+    _start(step, rows)
+    return _jobs(step, rows, fence - len(rows))
+
+
+def _stretches(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Neighbours in one stretch of a lane: the first and the last of each."""
+    first = last = rows[0]
+    for row in rows[1:]:
+        if row[LAST] != last[LAST] or row[PK] != last[PK] + 1 or row[LAST] is None:
+            yield first, last
+            first = row
+        last = row
+    yield first, last
+
+
+def _start(step: Step, rows: list[Row]) -> None:
+    """What started cannot expire any more; behind a gate it is held."""
+    queues = step.catalogue.by_pk
+    expiring = [(row[EXPIRES], row[PK]) for row in rows if row[EXPIRES] is not None]
+    if expiring:
+        step.db.executemany(places.SQL.forget_expiring, expiring)
+    held = [(row[PK], row[QUEUE], row[TASK], row[KEY] or "") for row in rows if queues[row[QUEUE]].limited]
+    if held:
+        step.db.executemany(gates.SQL.hold, held)
+
+
+def _jobs(step: Step, rows: list[Row], fence: int) -> list[ClaimedJob]:
+    queues = step.catalogue.by_pk
     jobs = []
     for row in rows:
-        jobs.append(_job(queues[row.queue], row, fence))
-        runs.add(fence, Run(row.pk, row.id, row.queue))
+        jobs.append(_job(queues[row[QUEUE]], row, fence))
         fence += 1
-    for queue_pk, count in Counter([row.queue for row in rows]).items():
-        step.move(queue_pk, READY, RUNNING, count)
     return jobs
 
 
-def _stretches(rows: list[Row], fence: int) -> Iterator[tuple[int, int, int]]:
-    """Stretches of rows with consecutive pks: first pk, last pk, fence of the first.
-
-    Jobs that were enqueued together are usually claimed together; one statement for a stretch costs
-    3.0 us a job, one for each job 4.7."""
-    first = last = rows[0].pk
-    for row in rows[1:]:
-        if row.pk != last + 1:
-            yield first, last, fence
-            fence += last - first + 1
-            first = row.pk
-        last = row.pk
-    yield first, last, fence
-
-
 def _job(queue: Queue, row: Row, fence: int) -> ClaimedJob:
-    return ClaimedJob(
-        row.id, fence, row.seq, row.task, queue.name, row.priority, row.attempts + 1, row.max_attempts,
-        row.codec, row.body, row.headers, row.key or None, row.timeout,
-        None if row.retry is None else _retry(row.retry), row.created_at, row.ready_at, row.crashes,
-        row.suspect == 1, queue.limited or queue.shaped, row.on_dead, row.schedule,
-    )  # fmt: skip
+    """The columns from the id on are those of a claimed job; some are filled in here."""
+    job = ClaimedJob(*row[ID:])
+    job.fence = fence
+    job.queue = queue.name
+    job.suspect = row[SUSPECT] == 1
+    job.limited = queue.limited or queue.shaped
+    if job.retry is not None:
+        job.retry = decode_retry(row[RETRY])
+    return job

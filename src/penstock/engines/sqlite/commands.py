@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import facts, moves
+from penstock.engines.sqlite import facts, moves, places
 from penstock.engines.sqlite.children import GONE, parent_ended
 from penstock.engines.sqlite.facts import Facts
+from penstock.engines.sqlite.places import TOMBSTONE
 from penstock.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step, check_batch
 from penstock.model.errors import BadInput
 from penstock.model.event import member_topic
@@ -15,9 +16,6 @@ from penstock.model.job import CancelAnswer, DropAnswer, ReplayAnswer
 from penstock.model.run import LOG_LINES_KEPT, Answer, Checkpoint, LogLine, Note, Progress, Started
 
 SQL = load_statements(__package__, "commands")
-
-TOMBSTONE = 2
-"""The form of a job of which only id, state and settled fence are left."""
 
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
@@ -77,7 +75,8 @@ def _may_replay(job: Facts | None, token: bytes) -> ReplayAnswer | None:
 
 
 def _replay(step: Step, job: Facts, token: bytes) -> None:
-    step.db.execute(SQL.start_again, (token, job.pk))
+    step.db.execute(SQL.start_again, (job.pk,))
+    step.db.execute(SQL.count_replay, (job.pk, token))
     if job.state == COMPLETED:
         step.db.execute(moves.SQL.forget_checkpoints, (job.pk,))
     moves.to_ready(step, job, keep_seq=False)
@@ -103,9 +102,10 @@ def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:
 
 def delete(step: Step, job: Facts) -> None:
     """A finished job goes, with everything kept about it."""
+    places.leave(step, job)
     moves.forget_parts(step, job.pk)
-    step.db.execute(moves.SQL.forget_watches, (job.pk,))
-    step.db.execute(moves.SQL.delete_job, (job.pk,))
+    for statement in (moves.SQL.forget_watches, moves.SQL.delete_more, moves.SQL.delete_job):
+        step.db.execute(statement, (job.pk,))
     if job.form != TOMBSTONE:
         step.move(job.queue, job.state, None)
     if job.has_children:
@@ -135,9 +135,9 @@ def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
 def _write(step: Step, pk: int, note: Note) -> None:
     match note.entry:
         case Started():
-            step.db.execute(SQL.set_started, (step.now, pk))
+            step.db.execute(SQL.set_started, (pk, note.fence, step.now))
         case Progress(value=value):
-            step.db.execute(SQL.set_progress, (value, pk))
+            step.db.execute(SQL.set_progress, (pk, value))
         case LogLine(number=number, level=level, message=message):
             step.db.execute(SQL.add_line, (pk, note.fence, number, step.now, level, message))
         case Checkpoint(name=name, value=value):

@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import facts, lanes, ripple
+from penstock.engines.sqlite import facts, lanes, places, plain_jobs, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step, check_batch
 from penstock.model.errors import UnknownParent
@@ -69,10 +69,16 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     """Store a batch of which no id is known yet, which is nearly every batch: no look beforehand.
 
     False, and nothing was stored, if some id was known."""
+    queue = step.catalogue.named(jobs[0].queue, step.now)
+    if not queue.shaped and plain_jobs.are_alike(jobs):
+        return plain_jobs.store(step, queue, jobs)
     now, named = step.now, step.catalogue.named
     seq = step.draw_seq(len(jobs))
     plain: list[tuple[object, ...]] = []
     rest: list[tuple[object, ...]] = []
+    ready: list[places.Place] = []
+    due: list[tuple[int, int, int, int]] = []
+    expiring: list[tuple[int, int]] = []
     targets: dict[lanes.LaneRow, None] = {}
     counts: dict[tuple[int, int], int] = {}
     for job in jobs:
@@ -82,31 +88,29 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
         state = READY if due_at <= now else SCHEDULED
         if state == READY:
             targets[lane] = None
-        if state == READY and _is_plain(job):
-            plain.append((
-                seq, bytearray(job.id), queue.pk, job.priority, lane[3], job.task, job.key or "",
-                job.attempts, now, job.codec, bytearray(job.body),
-            ))  # fmt: skip
+            ready.append((lane[:4], seq, seq))
+        else:
+            due.append((queue.pk, due_at, seq, seq))
+        if job.expires is not None:
+            expiring.append((now + job.expires, seq))
+        if state == READY and plain_jobs.is_plain(job):
+            plain.append((*plain_jobs.row_of(seq, job, queue.pk, now), lane[3]))
         else:
             rest.append(_row(job, queue, lane[3], seq, state, due_at, now))
         counts[queue.pk, state] = counts.get((queue.pk, state), 0) + 1
         seq += 1
     if not step.all_or_none((SQL.insert_plain, plain), (SQL.insert_job, rest)):
         return False
+    places.put_ready(step, ready)
+    if due:
+        step.db.executemany(places.SQL.add_due, due)
+    if expiring:
+        step.db.executemany(places.SQL.add_expiring, expiring)
     lanes.announce(step, targets)
     for (queue_pk, code), count in counts.items():
         step.move(queue_pk, None, code, count)
         step.signal_ready(queue_pk)
     return True
-
-
-def _is_plain(job: NewJob) -> bool:
-    """Without the options that few jobs have. Binding is dear for values that sqlite3 wants to adapt first:
-    0.5 us for None, 0.7 for bytes, 0.1 for a bytearray; so the columns without a value are left out."""
-    return (
-        job.headers is None and job.expires is None and job.timeout is None and job.retry is None
-        and job.on_dead is None and job.schedule is None
-    )  # fmt: skip
 
 
 def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
@@ -133,6 +137,10 @@ def _store_one(step: Step, job: NewJob) -> None:
     due_at = job.at if job.at is not None else now + job.delay
     seq = step.draw_seq(1)
     step.db.execute(SQL.insert_job, _row(job, queue, "", seq, BLOCKED, due_at, now))
+    step.db.execute(SQL.insert_waiting, (seq, job.parent_died))
+    step.db.execute(places.SQL.add_blocked, (queue.pk, seq))
+    if job.expires is not None:
+        step.db.execute(places.SQL.add_expiring, (now + job.expires, seq))
     step.move(queue.pk, None, BLOCKED)
     ripple.wait_for(step, seq, parents.values())
 
@@ -148,11 +156,11 @@ def _row(
     job: NewJob, queue: Queue, lane: str, seq: int, state: int, due_at: Instant, now: Instant
 ) -> tuple[object, ...]:
     return (
-        seq, job.id, queue.pk, job.priority, lane, seq, state, job.task, job.key or "", job.attempts,
-        job.parent_died if job.after else None, now,
+        seq, seq, bytearray(job.id), queue.pk, job.priority, lane, state, job.task, job.key or "",
+        job.attempts, now,
         due_at if due_at > now else None,
         now if state == READY else None,
         None if job.expires is None else now + job.expires,
         job.timeout, encode_retry(job.retry), job.on_dead, job.schedule,
-        job.codec, job.headers, job.body,
+        job.codec, job.headers, bytearray(job.body),
     )  # fmt: skip

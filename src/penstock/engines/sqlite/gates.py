@@ -1,6 +1,6 @@
 """Gates in SQLite.
 
-Concurrency is counted: an index holds exactly the running jobs of queues with limits. A rate is the
+Concurrency is counted: `held` has exactly the running jobs of queues with limits. A rate is the
 sum of its log. A claim works out each gate that it meets once (`Rooms`), counts down in memory while
 it takes, and at the end logs its starts and parks the gates that are now full. Parking a key's gate
 marks the few lanes of that key, so that a claim's cost depends on open lanes alone; a queue's or
@@ -136,10 +136,12 @@ def reopen(step: Step, runs: Iterable[tuple[int, str, str | None]]) -> None:
 
 
 def reopen_all(step: Step, queue: int) -> None:
-    """The queue's limits changed: let the next claim measure every gate anew."""
+    """The queue's limits changed: let the next claim measure every gate anew. Running jobs are held by a
+    queue with limits, and by no other."""
     step.db.execute(SQL.unpark_queue, (queue,))
     step.db.execute(SQL.mark_all_lanes, (queue,))
-    step.db.execute(SQL.gate_running, (queue,))
+    limited = step.catalogue.by_pk[queue].limited
+    step.db.execute(SQL.hold_running if limited else SQL.let_go_all, (queue,))
     step.signal_ready(queue)
 
 

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import listing, rows
-from penstock.engines.sqlite.commands import TOMBSTONE
+from penstock.engines.sqlite.places import TOMBSTONE
 from penstock.engines.sqlite.step import check_batch
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput

@@ -12,7 +12,17 @@ from penstock.engine.protocol import (
     Settled,
 )
 from penstock.engines.sqlite import claim as claiming
-from penstock.engines.sqlite import commands, enqueue, promote, prune, ripple, rows, settle
+from penstock.engines.sqlite import (
+    commands,
+    completions,
+    enqueue,
+    places,
+    promote,
+    prune,
+    ripple,
+    rows,
+    settle,
+)
 from penstock.engines.sqlite import losses as lost_runs
 from penstock.engines.sqlite.runs import Runs
 from penstock.engines.sqlite.step import Step, check_batch
@@ -41,7 +51,10 @@ class SqliteJobs:
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         claiming.check(request)
-        return await self._write(lambda step: claiming.claim(step, request, self._turns, self._runs), now)
+        taken: dict[JobId, int] = {}
+        claim = await self._write(lambda step: claiming.claim(step, request, self._turns, taken), now)
+        self._runs.add(taken)
+        return claim
 
     async def settle(
         self,
@@ -50,20 +63,29 @@ class SqliteJobs:
         claim: ClaimRequest | None = None,
         now: Instant | None = None,
     ) -> Settled:
-        settle.check(settlements)
+        check_batch(len(settlements), BATCH_LIMIT)
+        done = completions.plain(settlements, self._runs)
+        if done is None:
+            settle.check(settlements)
         if claim is not None:
             claiming.check(claim)
+        taken: dict[JobId, int] = {}
 
         def work(step: Step) -> Settled:
-            settled = Settled(settle.settle(step, settlements, self._runs))
+            if done is not None and completions.complete(step, done):
+                settled = Settled([Answer.APPLIED] * len(done))
+            else:
+                settled = Settled(settle.settle(step, settlements))
             if claim is not None:
                 try:
-                    settled.claim = claiming.claim(step, claim, self._turns, self._runs)
+                    settled.claim = claiming.claim(step, claim, self._turns, taken)
                 except Refused as refused:  # raised before the claim wrote anything
                     settled.refused = refused
             return settled
 
-        return await self._write(work, now)
+        answer = await self._write(work, now)
+        self._runs.add(taken)
+        return answer
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
         return await self._write(lambda step: commands.write(step, notes), now)
@@ -132,9 +154,10 @@ def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
     row = rows.find(step.db, job_id)
     if row is None:
         return None
-    if row[rows.FORM] == commands.TOMBSTONE:
+    if row[rows.FORM] == places.TOMBSTONE:
         return rows.tombstone_of(row)
     job = rows.job_of(row)
     if job.state in LIVE:
         step.db.execute(commands.SQL.add_watch, (row[0], waiter, step.now + ttl))
+        step.catalogue.watched = True
     return job

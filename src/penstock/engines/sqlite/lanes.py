@@ -9,6 +9,7 @@ the new lanes is by `seq`, as ever.
 from collections.abc import Iterable
 
 from penstock.engine.statements import load_statements
+from penstock.engines.sqlite import places
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import Step
 from penstock.model.lane import group_of
@@ -37,7 +38,11 @@ def lane_of(queue: Queue, priority: int, suspect: int, task: str, key: str | Non
 
 def announce(step: Step, lanes: Iterable[LaneRow]) -> None:
     """Make sure that claims look at these lanes."""
-    step.db.executemany(SQL.announce, lanes)
+    known = step.catalogue.lanes
+    new = [lane for lane in lanes if lane[3] or lane[:3] not in known]
+    if new:
+        step.db.executemany(SQL.announce, new)
+        known.update(lane[:3] for lane in new if not lane[3])
 
 
 def reshape(step: Step, queue: int, before: QueueOptions, after: QueueOptions) -> None:
@@ -55,19 +60,22 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             return False
         jobs = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, after, limit)).fetchall()
         limit -= max(1, len(jobs))
-        moves: list[tuple[str, int]] = []
+        moves: list[places.Place] = []
         targets: dict[LaneRow, None] = {}
-        for pk, _, task, key in jobs:
+        for pk, seq, task, key in jobs:
             target = lane_of(queue, priority, suspect, task, key)
             if target[3] != lane:
-                moves.append((target[3], pk))
+                moves.append((target[:4], seq, pk))
             targets[target] = None
         announce(step, targets)
-        db.executemany(SQL.move_job, moves)
+        db.executemany(SQL.move_job, [(target[3], pk) for target, _, pk in moves])
+        places.take_ready(step, (queue.pk, priority, suspect, lane), [seq for _, seq, _ in moves])
+        places.put_ready(step, moves)
         if jobs:
             db.execute(SQL.stale_from, (jobs[-1][1] + 1, queue.pk, priority, suspect, lane))
         else:
             db.execute(SQL.delete_lane, (queue.pk, priority, suspect, lane))
+            step.catalogue.changed()
             stayed = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, 0, 1)).fetchone()
             if stayed is not None:
                 announce(step, [lane_of(queue, priority, suspect, *stayed[2:])])

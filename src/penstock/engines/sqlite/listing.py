@@ -1,6 +1,6 @@
-"""Pages of jobs, by the indexes that claims and retention already need.
+"""Pages of jobs, along the orders that claims and retention already need.
 
-A listing is a walk over (state, queue) in a fixed order, and within each by the key of an index. The
+A listing is a walk over (state, queue) in a fixed order, and within each along one of those. The
 cursor holds the place in the walk and the key of the last job looked at, so a page costs the same
 however deep it lies. Task, key, tag and text are tried on each job on the way, within a budget.
 """
@@ -13,35 +13,70 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.engines.sqlite.rows import FROM, LISTED, job_of
-from penstock.engines.sqlite.step import CODE, marks
+from penstock.engines.sqlite.facts import ORDERS
+from penstock.engines.sqlite.rows import LISTED, job_of
+from penstock.engines.sqlite.step import CODE
 from penstock.model.errors import BadInput
 from penstock.model.job import Job, JobState
 from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
 
 
 class _Walk(NamedTuple):
-    """How jobs of one state in one queue are walked."""
+    """How jobs of one state in one queue are walked: along an order, each job known by its key.
 
+    Where the order has stretches, what comes after a key is named twice: by the stretch, which SQLite finds
+    in the order, and by the job, since the page may have ended in the middle of one."""
+
+    order: str
     where: str
     key: tuple[str, ...]
-    descending: bool = False
+    sort: str
+    after: str
 
 
-_ENDED = "ended_at IS NOT NULL AND form < 2 AND job.queue = ? AND state = "
 _WALKS = {
-    JobState.BLOCKED: _Walk("waits_for > 0 AND job.queue = ?", ("job.pk",)),
-    JobState.SCHEDULED: _Walk("state = 1 AND job.queue = ?", ("due_at", "seq")),
-    JobState.READY: _Walk("state = 2 AND job.queue = ?", ("priority", "suspect", "lane", "seq")),
-    # + keeps SQLite from walking the whole table for its order: the few running ones are sorted
-    JobState.RUNNING: _Walk("state = 3 AND job.queue = ?", ("+job.pk",)),
+    JobState.BLOCKED: _Walk(
+        "blocked", "blocked.queue = :queue", ("blocked.pk",), "blocked.pk", "blocked.pk > :key0"
+    ),
+    JobState.SCHEDULED: _Walk(
+        "due",
+        "due.queue = :queue",
+        ("due.due_at", "due.seq"),
+        "due.due_at, due.seq",
+        "(due.due_at, due.seq) > (:key0, :key1)",
+    ),
+    JobState.READY: _Walk(
+        "ready",
+        "ready.queue = :queue",
+        ("ready.priority", "ready.suspect", "ready.lane", "job_now.seq"),
+        "ready.priority, ready.suspect, ready.lane, ready.last, job_now.pk",
+        "(ready.priority, ready.suspect, ready.lane, ready.last) > (:key0, :key1, :key2, :key3)"
+        " AND (ready.priority, ready.suspect, ready.lane, job_now.seq) > (:key0, :key1, :key2, :key3)",
+    ),
+    JobState.RUNNING: _Walk(
+        "run",
+        "run.queue = :queue",
+        ("job_now.pk",),
+        "run.last, job_now.pk",
+        "run.last > :key0 AND job_now.pk > :key0",
+    ),
     **{
-        state: _Walk(f"{_ENDED}{CODE[state]}", ("ended_at", "job.pk"), descending=True)
+        state: _Walk(
+            "ended",
+            f"ended.queue = :queue AND ended.state = {CODE[state]}",
+            ("ended.ended_at", "job_now.pk"),
+            "ended.ended_at DESC, ended.last DESC, job_now.pk DESC",
+            "ended.ended_at <= :key0 AND (ended.ended_at, job_now.pk) < (:key0, :key1)",
+        )
         for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
     },
 }
 _DEAD_OF_TASK = _Walk(
-    "died_at IS NOT NULL AND job.queue = ? AND task = ?", ("died_at", "job.pk"), descending=True
+    "dead",
+    "dead.queue = :queue AND dead.task = :task",
+    ("dead.ended_at", "dead.pk"),
+    "dead.ended_at DESC, dead.pk DESC",
+    "(dead.ended_at, dead.pk) < (:key0, :key1)",
 )
 """Dead letters of one task are asked for often, and may be few among many."""
 
@@ -93,19 +128,23 @@ def _walk(
 def _in_queue(
     db: Connection, only: JobFilter, state: JobState, queue: int, name: str, after: list[int | str] | None
 ) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
-    walk, parameters = _WALKS[state], [queue, *(after or ())]
+    walk = _WALKS[state]
+    parameters: dict[str, int | str] = {"queue": queue}
     if state is JobState.DEAD and only.task is not None:
-        walk, parameters = _DEAD_OF_TASK, [queue, only.task, *(after or ())]
-    key, columns = ", ".join(walk.key), len(walk.key)
-    where = walk.where
+        walk = _DEAD_OF_TASK
+        parameters["task"] = only.task
+    where, columns = walk.where, len(walk.key)
     if after is not None:
         if len(after) != columns:
             raise BadInput("this cursor belongs to another listing; begin again without one")
-        where += f" AND ({key}) {'<' if walk.descending else '>'} ({marks(columns)})"
-    direction = " DESC" if walk.descending else ""
-    order = ", ".join(column + direction for column in walk.key)
-    body = "NULL" if only.text is None else "body"
-    for row in db.execute(f"{LISTED}, {body}, {key} {FROM} WHERE {where} ORDER BY {order}", parameters):
+        where += f" AND {walk.after}"
+        parameters |= {f"key{number}": value for number, value in enumerate(after)}
+    body = "NULL" if only.text is None else "job_now.body"
+    text = (
+        f"{LISTED}, {body}, {', '.join(walk.key)} FROM {ORDERS[walk.order]} "
+        f"WHERE {where} ORDER BY {walk.sort}"
+    )
+    for row in db.execute(text, parameters):
         yield _Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""
 
 

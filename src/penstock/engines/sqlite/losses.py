@@ -106,7 +106,8 @@ def _lose(step: Step, job: Facts) -> None:
 
 
 def _give_back(step: Step, job: Facts, after: AfterLoss) -> None:
-    step.db.execute(SQL.count_loss, (after.suspect, after.losses, after.crashes, job.pk))
+    step.db.execute(SQL.count_crash, (after.suspect, after.crashes, job.pk))
+    step.db.execute(SQL.count_loss, (job.pk, after.losses))
     state = CODE[after.state]
     if state == READY:
         moves.to_ready(step, job._replace(suspect=int(after.suspect)), keep_seq=True)

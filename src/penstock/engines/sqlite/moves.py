@@ -1,13 +1,13 @@
 """How single jobs move, other than by the hot paths of enqueue, claim and completion.
 
 Each function takes the facts of a job as they are now, makes one step of the lifecycle, and sees to
-everything that hangs on it: lane, counts, permits, children, waiters.
+everything that hangs on it: where it stands, counts, permits, children, waiters.
 """
 
 import msgspec
 
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import children, gates, lanes
+from penstock.engines.sqlite import children, gates, lanes, places
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.step import (
     CANCELLED,
@@ -33,43 +33,66 @@ def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
     queue = step.catalogue.by_pk[job.queue]
     lane = lanes.lane_of(queue, job.priority, job.suspect, job.task, job.key)
     seq = job.seq if keep_seq else step.draw_seq(1)
+    _leave(step, job)
+    if job.state >= RUNNING:
+        _remember_run(step, job._replace(started_at=None))
     lanes.announce(step, (lane,))
     step.db.execute(SQL.to_ready, (lane[3], seq, job.suspect, step.now, job.pk))
+    places.put_ready(step, [(lane[:4], seq, job.pk)])
+    places.put_expiring(step, job)
     step.move(job.queue, job.state, READY)
     step.signal_ready(job.queue)
-    left_running(step, job)
 
 
 def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
     """It waits for a due time."""
+    _leave(step, job)
+    if job.state == RUNNING:
+        _remember_run(step, job)
     step.db.execute(SQL.to_scheduled, (due_at, job.pk))
+    places.put_scheduled(step, job, due_at)
+    places.put_expiring(step, job)
     step.move(job.queue, job.state, SCHEDULED)
     step.signal_ready(job.queue)  # so that timers are set
-    left_running(step, job)
 
 
-def to_final(step: Step, job: Facts, state: int) -> None:
-    """It ended, otherwise than by completing."""
-    step.db.execute(SQL.to_final, (state, step.now, job.pk))
+def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) -> None:
+    """It ended. Tell waiters and children; leave only a tombstone where nothing is kept."""
+    options = step.catalogue.by_pk[job.queue].options
+    buried = keep_of(options, state).nothing
+    settled = job.state == RUNNING and job.settled_fence == job.fence
+    _leave(step, job)
+    if job.state == RUNNING and not settled:
+        _remember_run(step, job)
+    fence = job.fence if settled else None
+    outcome = job.pk, state, step.now, fence, job.claimed_at, job.started_at, job.member, result
+    step.db.execute(SQL.add_outcome, outcome)
+    if job.waits_for:
+        step.db.execute(SQL.wait_no_more, (job.pk,))
+    places.put_ended(step, job, state, step.now, buried=buried)
     step.move(job.queue, job.state, state)
-    left_running(step, job)
-    after_end(step, job, state)
-
-
-def left_running(step: Step, job: Facts) -> None:
-    """Its permits are free."""
-    if job.state == RUNNING and job.gated:
-        gates.reopen(step, {(job.queue, job.task, job.key)})
-
-
-def after_end(step: Step, job: Facts, state: int) -> None:
-    """Tell waiters and children; leave only a tombstone where nothing is kept."""
     step.ended(job.pk, job.id)
     if job.has_children:
         children.parent_ended(step, job.pk, state)
-    if keep_of(step.catalogue.by_pk[job.queue].options, state).nothing:
-        bury(step, job.pk)
+    if buried:
+        _bury(step, job.pk)
         step.move(job.queue, state, None)
+    elif state == COMPLETED and not options.keep_body:
+        step.db.execute(SQL.shrink, (job.pk,))
+        step.db.execute(SQL.drop_payload, (job.pk, 1))
+
+
+def _leave(step: Step, job: Facts) -> None:
+    """It leaves where it stood; the permits of a run are free."""
+    places.leave(step, job)
+    if job.state == RUNNING and step.catalogue.by_pk[job.queue].limited:
+        step.db.execute(gates.SQL.let_go, (job.pk,))
+        gates.reopen(step, {(job.queue, job.task, job.key)})
+
+
+def _remember_run(step: Step, job: Facts) -> None:
+    run = job.pk, job.fence, job.settled_fence, job.claimed_at, job.member, job.started_at
+    step.db.execute(SQL.remember_run, run)
 
 
 def keep_of(options: QueueOptions, state: int) -> Keep:
@@ -79,9 +102,11 @@ def keep_of(options: QueueOptions, state: int) -> Keep:
     return options.keep_dead if state == DEAD else options.keep_cancelled
 
 
-def bury(step: Step, pk: int) -> None:
+def _bury(step: Step, pk: int) -> None:
     """Leave a tombstone: id, state and settled fence stay for an hour."""
     step.db.execute(SQL.bury, (pk,))
+    step.db.execute(SQL.drop_payload, (pk, 0))
+    step.db.execute(SQL.forget_history, (pk,))
     forget_parts(step, pk)
 
 

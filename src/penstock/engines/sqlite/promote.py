@@ -2,7 +2,7 @@
 
 from penstock.engine.protocol import PROMOTE_LIMIT, Promoted
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import facts, lanes, moves, ripple
+from penstock.engines.sqlite import facts, lanes, moves, places, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import READY, SCHEDULED, Step, check_batch
 from penstock.model.time import Instant
@@ -18,13 +18,17 @@ def due(step: Step, queue: Queue, limit: int) -> int:
     seq = step.draw_seq(len(jobs))
     targets: dict[lanes.LaneRow, None] = {}
     updates: list[tuple[object, ...]] = []
-    for pk, priority, suspect, task, key in jobs:
+    ready: list[places.Place] = []
+    for pk, _, _, priority, suspect, task, key in jobs:
         lane = lanes.lane_of(queue, priority, suspect, task, key)
         targets[lane] = None
         updates.append((lane[3], seq, step.now, pk))
+        ready.append((lane[:4], seq, pk))
         seq += 1
     lanes.announce(step, targets)
+    step.db.executemany(SQL.forget_due, [(queue.pk, due_at, old) for _, due_at, old, *_ in jobs])
     step.db.executemany(SQL.make_ready, updates)
+    places.put_ready(step, ready)
     step.move(queue.pk, SCHEDULED, READY, len(jobs))
     step.signal_ready(queue.pk)
     return len(jobs)
@@ -40,10 +44,12 @@ def promote(step: Step, limit: int) -> Promoted:
     """All queues: due jobs, expired jobs, and children that were left over."""
     check_batch(limit, PROMOTE_LIMIT)
     left = limit
-    expired = facts.where(
-        step, "expires_at <= ? AND state <= 2 ORDER BY expires_at LIMIT ?",
+    expired = facts.along(
+        step,
+        "expiring",
+        "expiring.expires_at <= ? ORDER BY expiring.expires_at, expiring.pk LIMIT ?",
         (step.now, limit),
-    )  # fmt: skip
+    )
     for job in expired:
         moves.expire(step, job)
     told = ripple.tell(step, limit)

@@ -26,8 +26,8 @@ def prune(step: Step, limit: int) -> Pruned:
             if left > 0:
                 left -= _delete(step, _beyond(step, queue, state, left))
     if left > 0:
-        condition = "buried_at <= ? ORDER BY buried_at LIMIT ?"
-        left -= _delete(step, facts.where(step, condition, (step.now - TOMBSTONE_AGE, left)))
+        condition = "grave.ended_at <= ? ORDER BY grave.ended_at, grave.pk LIMIT ?"
+        left -= _delete(step, facts.along(step, "grave", condition, (step.now - TOMBSTONE_AGE, left)))
     step.db.execute(SQL.forget_watches, (step.now,))
     step.db.execute(SQL.forget_starts, (step.now,))
     step.db.execute(SQL.forget_leases, (step.now,))
@@ -39,16 +39,17 @@ def prune(step: Step, limit: int) -> Pruned:
 def _beyond(step: Step, queue: Queue, state: int, limit: int) -> list[Facts]:
     """The oldest jobs of a state that are beyond the queue's retention by age or by count."""
     keep = keep_of(queue.options, state)
-    in_state = f"ended_at IS NOT NULL AND form < 2 AND queue = ? AND state = {state}"
+    in_state = f"ended.queue = ? AND ended.state = {state}"
+    oldest = "ORDER BY ended.ended_at, ended.last, job_now.pk LIMIT ?"
     found: list[Facts] = []
     if keep.age is not None:
-        condition = f"{in_state} AND ended_at <= ? ORDER BY ended_at, pk LIMIT ?"
-        found = facts.where(step, condition, (queue.pk, step.now - span_of(keep.age), limit))
+        condition = f"{in_state} AND ended.ended_at <= ? {oldest}"
+        found = facts.along(step, "ended", condition, (queue.pk, step.now - span_of(keep.age), limit))
     if keep.count is not None and len(found) < limit:
         row = step.db.execute(SQL.tally, (queue.pk, state)).fetchone()
         excess = min((row[0] if row else 0) - keep.count, limit)
         if excess > len(found):
-            found = facts.where(step, f"{in_state} ORDER BY ended_at, pk LIMIT ?", (queue.pk, excess))
+            found = facts.along(step, "ended", f"{in_state} {oldest}", (queue.pk, excess))
     return found
 
 

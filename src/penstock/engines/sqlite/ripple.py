@@ -36,6 +36,8 @@ def wait_for(step: Step, child: int, parents: Iterable[Facts]) -> None:
 
 def tell(step: Step, limit: int) -> int:
     """Tell up to `limit` children that a parent ended; returns how many were told."""
+    if not step.catalogue.rippling:
+        return 0
     told = 0
     while told < limit and (entry := step.db.execute(SQL.next_ripple).fetchone()) is not None:
         pk, parent, state, last = entry
@@ -52,7 +54,7 @@ def tell(step: Step, limit: int) -> int:
 
 def unfinished(step: Step) -> bool:
     """Whether children are still to be told."""
-    return step.db.execute(SQL.next_ripple).fetchone() is not None
+    return step.catalogue.rippling and step.db.execute(SQL.next_ripple).fetchone() is not None
 
 
 def _tell(step: Step, child: Facts, parent: int, state: int) -> None:

@@ -10,16 +10,19 @@ from penstock.model.job import STATES, Failure, Job, JobState
 from penstock.model.retry import Retry
 
 _COLUMNS = (
-    "job.pk", "id", "task", "queue.name", "priority", "state", "key", "lane", "seq", "attempts",
-    "max_attempts", "crashes", "losses", "suspect", "cancel_asked", "replays", "job.created_at", "due_at",
-    "ready_at",
+    "pk", "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
+    "crashes", "losses", "suspect", "cancel_asked", "replays", "created_at", "due_at", "ready_at",
     "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "failures", "progress", "headers",
-    "(SELECT record FROM failure WHERE job = job.pk AND number = job.failures)", "form",
+    "error", "form",
 )  # fmt: skip
-FROM = "FROM job JOIN queue ON queue.pk = job.queue"
-LISTED = f"SELECT {', '.join(_COLUMNS)}, NULL, NULL"
-WHOLE = f"SELECT {', '.join(_COLUMNS)}, body, result"
+_SPECIAL = {
+    "queue": "(SELECT name FROM queue WHERE pk = job_now.queue)",
+    "error": "(SELECT record FROM failure WHERE job = job_now.pk AND number = job_now.failures)",
+}
+_SELECT = "SELECT " + ", ".join(_SPECIAL.get(column, f"job_now.{column}") for column in _COLUMNS)
+LISTED = f"{_SELECT}, NULL, NULL"
+WHOLE = f"{_SELECT}, job_now.body, job_now.result"
 
 _failure = msgspec.json.Decoder(Failure).decode
 _retry = msgspec.json.Decoder(Retry).decode
@@ -36,7 +39,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> Job:
     ) = row  # fmt: skip
     fields: dict[str, object] = {
         "id": job_id, "task": task, "queue": queue, "priority": priority,
-        "state": state_of(state), "key": key or None, "group": lane, "seq": seq,
+        "state": state_of(state), "key": key, "group": lane, "seq": seq,
         "attempts": attempts, "max_attempts": max_attempts, "crashes": crashes, "losses": losses,
         "suspect": bool(suspect), "cancel_asked": bool(cancel_asked), "replays": replays,
         "created_at": created_at, "due_at": due_at, "ready_at": ready_at, "claimed_at": claimed_at,
@@ -73,7 +76,7 @@ def tombstone_of(row: Sequence[object]) -> Job:
 
 def find(db: sqlite3.Connection, job_id: JobId) -> Sequence[object] | None:
     """The row of one job, whole."""
-    row: Sequence[object] | None = db.execute(f"{WHOLE} {FROM} WHERE id = ?", (job_id,)).fetchone()
+    row: Sequence[object] | None = db.execute(f"{WHOLE} FROM job_now WHERE id = ?", (job_id,)).fetchone()
     return row
 
 

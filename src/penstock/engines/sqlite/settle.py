@@ -1,17 +1,14 @@
 """Recording outcomes, fenced."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue, facts, losses, moves, ripple
 from penstock.engines.sqlite.facts import Facts
-from penstock.engines.sqlite.runs import Run, Runs
 from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step, check_batch
 from penstock.model.errors import BadInput
 from penstock.model.lifecycle import state_after_failure, state_after_release
-from penstock.model.queue import QueueOptions
 from penstock.model.run import (
     Answer,
     Completed,
@@ -48,46 +45,8 @@ def _check_then(then: Then) -> None:
         raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
 
 
-def settle(step: Step, settlements: Sequence[Settlement], runs: Runs) -> list[Answer]:
+def settle(step: Step, settlements: Sequence[Settlement]) -> list[Answer]:
     """Record each outcome whose run still holds its job."""
-    if not _complete_at_once(step, settlements, runs):
-        return _settle_each(step, settlements)
-    return [Answer.APPLIED] * len(settlements)
-
-
-def _complete_at_once(step: Step, settlements: Sequence[Settlement], runs: Runs) -> bool:
-    """The hot path: a batch of plain completions of runs that this process claimed itself. Their rows
-    are not read first; the fence stands in the statement. (Reading them costs as much as writing.)
-
-    False, and nothing was recorded, if there is anything else about any of them."""
-    now, queues = step.now, step.catalogue.by_pk
-    updates: list[tuple[object, ...]] = []
-    done: list[Run] = []
-    for settlement in settlements:
-        run = runs.take(settlement.id, settlement.fence)
-        outcome = settlement.outcome
-        if run is None or settlement.then is not None or not isinstance(outcome, Completed):
-            return False
-        done.append(run)
-        result = None if outcome.result is None else bytearray(outcome.result)  # binds faster than bytes
-        updates.append((now - settlement.ran, now, result, run.pk, settlement.fence))
-    counts = Counter([run.queue for run in done])
-    if any(queues[queue].limited or not _kept_whole(queues[queue].options) for queue in counts):
-        return False
-    if not step.all_or_none((SQL.complete_plain, updates)):
-        return False
-    for queue, count in counts.items():
-        step.move(queue, RUNNING, COMPLETED, count)
-    for run in done:
-        step.ended(run.pk, run.id)
-    return True
-
-
-def _kept_whole(options: QueueOptions) -> bool:
-    return options.keep_body and not options.keep_completed.nothing
-
-
-def _settle_each(step: Step, settlements: Sequence[Settlement]) -> list[Answer]:
     jobs = facts.by_ids(step, {settlement.id: None for settlement in settlements})
     answers: list[Answer] = []
     settled: set[tuple[bytes, int]] = set()
@@ -118,29 +77,17 @@ def judge(job: Facts | None, fence: int) -> Answer:
 def _end(step: Step, settlement: Settlement, job: Facts) -> None:
     """End one attempt by its outcome."""
     started_at = job.started_at if job.started_at is not None else step.now - settlement.ran
-    job = job._replace(started_at=started_at)
+    job = job._replace(started_at=started_at, settled_fence=job.fence)
     match settlement.outcome:
         case Completed(result=result):
-            _complete(step, job, result)
+            moves.to_final(step, job, COMPLETED, result)
         case Failed() as outcome:
-            step.db.execute(SQL.end_attempt, (1, started_at, job.pk))
+            step.db.execute(SQL.use_attempt, (job.pk,))
             _fail(step, job, outcome)
         case Crashed(message=message):
-            step.db.execute(SQL.end_attempt, (0, started_at, job.pk))
             losses.crash(step, job, message)
         case Stopped():
-            step.db.execute(SQL.end_attempt, (0, started_at, job.pk))
             moves.to_final(step, job, CANCELLED)
-
-
-def _complete(step: Step, job: Facts, result: bytes | None) -> None:
-    if step.catalogue.by_pk[job.queue].options.keep_body:
-        step.db.execute(SQL.complete, (job.started_at, step.now, result, job.pk))
-    else:
-        step.db.execute(SQL.complete_small, (job.started_at, step.now, job.pk))
-    step.move(job.queue, RUNNING, COMPLETED)
-    moves.left_running(step, job)
-    moves.after_end(step, job, COMPLETED)
 
 
 def _fail(step: Step, job: Facts, outcome: Failed) -> None:

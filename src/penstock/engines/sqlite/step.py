@@ -8,6 +8,7 @@ costs the same two or three statements as a single job.
 import sqlite3
 import time
 from collections import defaultdict
+from functools import cache
 
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.catalogue import Catalogue
@@ -29,7 +30,8 @@ class Step:
     """What an operation works with."""
 
     __slots__ = (
-        "_ended", "_finished", "_moved", "_signals", "_tally", "catalogue", "db", "now", "ripples",
+        "_ended", "_finished", "_signals", "_tally",
+        "catalogue", "db", "now", "ripples",
     )  # fmt: skip
 
     def __init__(self, db: sqlite3.Connection, catalogue: Catalogue, now: Instant | None) -> None:
@@ -42,7 +44,6 @@ class Step:
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._signals: dict[Signal, None] = {}
         self._ended: list[tuple[int, JobId]] = []
-        self._moved: set[tuple[int | None, int | None]] = set()
 
     def draw_seq(self, count: int) -> int:
         """Draw `count` numbers of the order; returns the first."""
@@ -56,6 +57,8 @@ class Step:
 
     def all_or_none(self, *work: tuple[str, list[tuple[object, ...]]]) -> bool:
         """Run statements, each for its rows; if one row changed nothing, undo them all and say False."""
+        if sum([len(rows) for _, rows in work]) == 1:  # then there is nothing to undo
+            return all(self.db.execute(statement, rows[0]).rowcount == 1 for statement, rows in work if rows)
         self.db.execute("SAVEPOINT rows")
         done = all(
             self.db.executemany(statement, rows).rowcount == len(rows) for statement, rows in work if rows
@@ -67,9 +70,7 @@ class Step:
 
     def move(self, queue: int, before: int | None, after: int | None, count: int = 1) -> None:
         """Jobs of a queue go from one state to another (None: not there)."""
-        if (before, after) not in self._moved:
-            check_step(_state(before), _state(after))
-            self._moved.add((before, after))
+        _check(before, after)
         if before is not None:
             self._tally[queue, before] -= count
         if after is not None:
@@ -106,17 +107,21 @@ class Step:
         if self._finished:
             minute = self.now - self.now % MINUTE
             self.db.executemany(SQL.count_finished, [(q, minute, *n) for q, n in self._finished.items()])
-        if self._ended:
+        if self._ended and self.catalogue.watched:
             self._tell_waiters()
         return list(self._signals)
 
     def _tell_waiters(self) -> None:
-        if self.db.execute(SQL.any_watch).fetchone() is None:
-            return
         for pk, job_id in self._ended:
             for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():
                 if until > self.now:
                     self.signal(waiter_topic(waiter), job_id.hex())
+
+
+@cache
+def _check(before: int | None, after: int | None) -> None:
+    """Ask the lifecycle, once for each step."""
+    check_step(_state(before), _state(after))
 
 
 def _state(code: int | None) -> JobState | None:

@@ -16,6 +16,11 @@ from penstock.model.view import Statement
 
 SQL = load_statements(__package__, "transactions")
 
+_STEPS = (
+    SQL.draw_seq, SQL.insert_job, SQL.put_ready, SQL.put_due, SQL.put_expiring, SQL.announce_lane,
+    SQL.mark_lane, SQL.count_job,
+)  # fmt: skip
+
 
 class SqliteTransactions:
     """See `penstock.engine.protocol.Transactions`."""
@@ -30,10 +35,7 @@ class SqliteTransactions:
             statements.append(Statement(SQL.note_queue, {"name": queue}))
         for job in jobs:
             values = _values(job)
-            statements += [
-                Statement(text, values)
-                for text in (SQL.draw_seq, SQL.insert_job, SQL.announce_lane, SQL.mark_lane, SQL.count_job)
-            ]
+            statements += [Statement(text, values) for text in _STEPS]
         return statements
 
 

@@ -3,9 +3,10 @@
 SQLite has one writer at a time, so each process has one too: operations from all its callers queue
 up for this thread, and whatever has come in while the last commit went to disk shares the next
 transaction and its one fsync. Each operation runs in a savepoint of its own: one that is refused
-undoes itself and leaves the others alone. Answers are given after the commit; if that fails, every
-operation of the group gets the error and none was applied. Calls that say so (single enqueues) are
-merged further: those that stand next to each other become one operation.
+undoes itself and leaves the others alone (by itself, it has the whole transaction for that). Answers
+are given after the commit; if that fails, every operation of the group gets the error and none was
+applied. Calls that say so (single enqueues) are merged further: those that stand next to each other
+become one operation.
 """
 
 import queue
@@ -101,9 +102,13 @@ class Writer(CallThread):
         try:
             begin(db, self._place.lock_timeout)
             self._catalogue.refresh()
-            for calls in _neighbours(group):
-                signals += self._apply(calls)
-            db.execute("COMMIT")
+            if len(group) == 1:
+                signals = self._apply(group, alone=True)
+            else:
+                for calls in _neighbours(group):
+                    signals += self._apply(calls)
+            if db.in_transaction:  # not if its only call was refused
+                db.execute("COMMIT")
             return signals
         except Exception as error:
             self._undo()
@@ -117,30 +122,36 @@ class Writer(CallThread):
         if self._db.in_transaction:  # some errors end it by themselves
             roll_back(self._db)
 
-    def _apply(self, calls: list[Call[Any]]) -> list[Signal]:
-        """Run one call, or several as one operation, in a savepoint."""
+    def _apply(self, calls: list[Call[Any]], *, alone: bool = False) -> list[Signal]:
+        """Run one call, or several as one operation, in a savepoint: one that is alone needs none."""
         db, first = self._db, calls[0]
         step = Step(db, self._catalogue, first.now)
-        db.execute("SAVEPOINT step")
+        if not alone:
+            db.execute("SAVEPOINT step")
         try:
             if first.merge is not None and len(calls) > 1:
                 answers = first.merge(step, [call.item for call in calls])
             else:
                 answers = [first.work(step)]
             signals = step.finish()
-            db.execute("RELEASE step")
+            if not alone:
+                db.execute("RELEASE step")
         except sqlite3.Error as error:
             if not isinstance(error, _OF_ONE):
                 raise  # the store is to blame, not this operation
-            return self._refuse(calls, BadInput(f"a value has the wrong type: {error}"))
+            return self._refuse(calls, BadInput(f"a value has the wrong type: {error}"), alone=alone)
         except Exception as error:
-            return self._refuse(calls, error)
+            return self._refuse(calls, error, alone=alone)
         for call, answer in zip(calls, answers, strict=True):
             call.answer = answer
         return signals
 
-    def _refuse(self, calls: list[Call[Any]], error: Exception) -> list[Signal]:
+    def _refuse(self, calls: list[Call[Any]], error: Exception, *, alone: bool) -> list[Signal]:
         """Undo an operation. Of several calls, only those that are to blame get the error."""
+        if alone:
+            self._undo()
+            calls[0].error = error
+            return []
         self._db.execute("ROLLBACK TO step")
         self._db.execute("RELEASE step")
         self._catalogue.forget()  # what it had read may have been undone

@@ -234,6 +234,25 @@ async def test_unknown_jobs_and_wrong_fences_are_stale(
     assert await snapshot(engine, clock) == before
 
 
+async def test_a_batch_that_only_has_wrong_fences_is_stale(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """Nothing but the fence is wrong: an engine may take such a batch for an ordinary one."""
+    await engine.jobs.enqueue(some_jobs(4), now=clock.now)
+    a, b, c, d = await claimant.take()
+    before = await snapshot(engine, clock)
+    for wrong in (
+        [(a, a.fence + 1)],
+        [(a, b.fence), (b, a.fence)],
+        [(a, b.fence), (b, c.fence), (c, d.fence), (d, d.fence + 1)],
+        [(b, b.fence - 2**20), (c, c.fence - 2**20)],
+    ):
+        settlements = [msgspec.structs.replace(completed(job), fence=fence) for job, fence in wrong]
+        assert (await claimant.settle(*settlements)).answers == [STALE] * len(wrong)
+        assert await snapshot(engine, clock) == before
+    assert await claimant.complete(b, d, a, c) == [APPLIED] * 4
+
+
 async def test_each_settlement_has_its_own_answer(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     a, b, c, d = await claimant.take()

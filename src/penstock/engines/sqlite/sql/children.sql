@@ -4,7 +4,7 @@
 INSERT OR IGNORE INTO wait (parent, child) VALUES (?, ?);
 
 -- name: mark_parent
-UPDATE job SET has_children = 1 WHERE pk = ?;
+INSERT INTO more (pk, has_children) VALUES (?, 1) ON CONFLICT DO UPDATE SET has_children = 1;
 
 -- name: add_ripple
 INSERT INTO ripple (parent, state, told) VALUES (?, ?, 0);
@@ -28,4 +28,4 @@ DELETE FROM wait WHERE parent = ? AND child = ?;
 DELETE FROM wait WHERE child = ?;
 
 -- name: set_waits
-UPDATE job SET waits_for = ? WHERE pk = ?;
+UPDATE more SET waits_for = ? WHERE pk = ?;

@@ -1,21 +1,28 @@
 -- What people do to jobs, and what runs write about themselves.
 
 -- name: ask_to_stop
-UPDATE job SET cancel_asked = 1 WHERE pk = ?;
+INSERT INTO more (pk, cancel_asked) VALUES (?, 1) ON CONFLICT DO UPDATE SET cancel_asked = 1;
 
 -- name: member_of
 SELECT member FROM claimant WHERE pk = ?;
 
 -- name: start_again
-UPDATE job SET attempts = 0, crashes = 0, losses = 0, cancel_asked = 0, replays = replays + 1,
-    replay_token = ?, result = NULL, progress = NULL, ended_at = NULL, due_at = NULL, expires_at = NULL
-WHERE pk = ?;
+UPDATE job SET attempts = 0, crashes = 0, due_at = NULL, expires_at = NULL WHERE pk = ?;
+
+-- name: count_replay
+INSERT INTO more (pk, replays, replay_token) VALUES (?, 1, ?)
+ON CONFLICT DO UPDATE SET losses = 0, cancel_asked = 0, progress = NULL, replays = replays + 1,
+    replay_token = excluded.replay_token;
 
 -- name: set_started
-UPDATE job SET started_at = ifnull(started_at, ?) WHERE pk = ?;
+-- The first time of this run stays; that of an earlier one does not.
+INSERT INTO more (pk, started_fence, started_at) VALUES (?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    started_at = CASE WHEN started_fence = excluded.started_fence THEN started_at ELSE excluded.started_at END,
+    started_fence = excluded.started_fence;
 
 -- name: set_progress
-UPDATE job SET progress = ? WHERE pk = ?;
+INSERT INTO more (pk, progress) VALUES (?, ?) ON CONFLICT DO UPDATE SET progress = excluded.progress;
 
 -- name: add_line
 INSERT OR IGNORE INTO log (job, fence, number, at, level, message) VALUES (?, ?, ?, ?, ?, ?);

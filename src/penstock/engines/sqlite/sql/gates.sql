@@ -2,13 +2,13 @@
 
 -- name: held_by_queue
 -- Counted up to the limit; ?2 is the empty name of a queue's own gate.
-SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND ?2 = '' LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM held WHERE queue = ?1 AND ?2 = '' LIMIT ?3);
 
 -- name: held_by_task
-SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND task = ?2 LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM held WHERE queue = ?1 AND task = ?2 LIMIT ?3);
 
 -- name: held_by_key
-SELECT count(*) FROM (SELECT 1 FROM job WHERE gated = 1 AND queue = ?1 AND key = ?2 LIMIT ?3);
+SELECT count(*) FROM (SELECT 1 FROM held WHERE queue = ?1 AND key = ?2 LIMIT ?3);
 
 -- name: starts
 SELECT step, count FROM start WHERE queue = ? AND kind = ? AND name = ? AND step > ?;
@@ -49,6 +49,19 @@ UPDATE lane SET parked = ? WHERE queue = ? AND key = ?;
 -- name: mark_all_lanes
 UPDATE lane SET parked = 0 WHERE queue = ? AND parked = 1;
 
--- name: gate_running
+-- name: hold
+-- It runs behind a gate.
+INSERT INTO held (pk, queue, task, key) VALUES (?, ?, ?, ?);
+
+-- name: let_go
+DELETE FROM held WHERE pk = ?;
+
+-- name: hold_running
 -- Jobs that ran before there was a limit count from now on.
-UPDATE job SET gated = 1 WHERE state = 3 AND queue = ? AND gated = 0;
+INSERT OR IGNORE INTO held (pk, queue, task, key)
+SELECT job.pk, job.queue, job.task, ifnull(job.key, '')
+FROM run CROSS JOIN job ON job.pk BETWEEN run.first AND run.last WHERE run.queue = ?;
+
+-- name: let_go_all
+-- There is no limit any more.
+DELETE FROM held WHERE queue = ?;

@@ -18,10 +18,10 @@ GROUP BY 1;
 
 -- name: log
 SELECT fence, number, at, level, message FROM log
-WHERE job = (SELECT pk FROM job WHERE id = ? AND form < 2) ORDER BY fence, number LIMIT ? OFFSET ?;
+WHERE job = (SELECT pk FROM job_now WHERE id = ? AND form < 2) ORDER BY fence, number LIMIT ? OFFSET ?;
 
 -- name: checkpoints
-SELECT name, value FROM checkpoint WHERE job = (SELECT pk FROM job WHERE id = ? AND form < 2) ORDER BY number;
+SELECT name, value FROM checkpoint WHERE job = (SELECT pk FROM job_now WHERE id = ? AND form < 2) ORDER BY number;
 
 -- name: audit
 SELECT number, at, by, action, target, detail FROM audit

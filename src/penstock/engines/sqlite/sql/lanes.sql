@@ -14,9 +14,11 @@ SELECT priority, suspect, lane, stale FROM lane INDEXED BY lane_stale
 WHERE queue = ? AND stale IS NOT NULL LIMIT 1;
 
 -- name: stale_jobs
-SELECT pk, seq, task, key FROM job
-WHERE state = 2 AND queue = ? AND priority = ? AND suspect = ? AND lane = ? AND seq >= ?
-ORDER BY seq LIMIT ?;
+SELECT job.pk, job.seq, job.task, job.key
+FROM ready CROSS JOIN job ON job.pk BETWEEN ready.first - ready.ahead AND ready.last - ready.ahead
+WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.suspect = ?3 AND ready.lane = ?4
+  AND ready.last >= ?5 AND job.seq >= ?5
+ORDER BY ready.last, job.pk LIMIT ?6;
 
 -- name: move_job
 UPDATE job SET lane = ? WHERE pk = ?;
@@ -29,8 +31,16 @@ DELETE FROM lane WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ?;
 
 -- name: delete_empty_lane
 DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND NOT EXISTS (
-    SELECT 1 FROM job WHERE state = 2 AND queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
+    SELECT 1 FROM ready WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
 );
+
+-- name: look
+-- What a claim asks of a queue before anything else: whether jobs are due, whether lanes are stale, and the
+-- first priority that has an open lane.
+SELECT
+    EXISTS (SELECT 1 FROM due WHERE queue = ?1 AND due_at <= ?2),
+    EXISTS (SELECT 1 FROM lane INDEXED BY lane_stale WHERE queue = ?1 AND stale IS NOT NULL),
+    (SELECT min(priority) FROM lane INDEXED BY lane_open WHERE queue = ?1 AND parked = 0);
 
 -- name: next_priority
 -- The next priority that has an open lane.

@@ -24,5 +24,8 @@ SELECT id, name FROM member WHERE gone_at < ? ORDER BY gone_at;
 -- name: forget_member
 DELETE FROM member WHERE id = ?;
 
+-- name: count_crash
+UPDATE job SET suspect = ?, crashes = ? WHERE pk = ?;
+
 -- name: count_loss
-UPDATE job SET suspect = ?, losses = ?, crashes = ? WHERE pk = ?;
+INSERT INTO more (pk, losses) VALUES (?, ?) ON CONFLICT DO UPDATE SET losses = excluded.losses;

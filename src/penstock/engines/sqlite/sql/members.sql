@@ -14,12 +14,14 @@ UPDATE counter SET beat = beat + 1 RETURNING beat;
 SELECT pk FROM claimant WHERE id = ?;
 
 -- name: asked
-SELECT job.id, job.fence FROM claimant JOIN job ON job.claimant = claimant.pk
-WHERE claimant.member = ? AND job.state = 3 AND job.cancel_asked = 1
-ORDER BY job.fence;
+SELECT job.id, job.pk + run.ahead FROM claimant
+CROSS JOIN run ON run.claimant = claimant.pk
+CROSS JOIN more ON more.pk BETWEEN run.first AND run.last AND more.cancel_asked = 1
+CROSS JOIN job ON job.pk = more.pk
+WHERE claimant.member = ? ORDER BY 2;
 
 -- name: list
 SELECT info, since, beat_at, steady_since,
-    (SELECT count(*) FROM claimant JOIN job ON job.claimant = claimant.pk
-     WHERE claimant.member = member.id AND job.state = 3)
+    (SELECT ifnull(sum(run.last - run.first + 1), 0) FROM claimant JOIN run ON run.claimant = claimant.pk
+     WHERE claimant.member = member.id)
 FROM member ORDER BY name, id;

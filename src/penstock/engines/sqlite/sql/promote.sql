@@ -1,11 +1,15 @@
 -- Time passes.
 
 -- name: due
-SELECT pk, priority, suspect, task, key FROM job
-WHERE state = 1 AND queue = ? AND due_at <= ? ORDER BY due_at, seq LIMIT ?;
+SELECT job.pk, due.due_at, due.seq, job.priority, job.suspect, job.task, job.key
+FROM due CROSS JOIN job ON job.pk = due.pk
+WHERE due.queue = ? AND due.due_at <= ? ORDER BY due.due_at, due.seq LIMIT ?;
 
 -- name: make_ready
 UPDATE job SET state = 2, lane = ?, seq = ?, ready_at = ? WHERE pk = ?;
 
+-- name: forget_due
+DELETE FROM due WHERE queue = ? AND due_at = ? AND seq = ?;
+
 -- name: next_due
-SELECT min(due_at) FROM job WHERE state = 1 AND queue = ?;
+SELECT min(due_at) FROM due WHERE queue = ?;

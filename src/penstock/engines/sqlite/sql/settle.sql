@@ -1,25 +1,36 @@
 -- Recording outcomes. The fence was checked in the same transaction.
 
+-- name: runs_plainly
+-- The stretch of runs at or after ?1, and whether it has these fences and there is no more to the jobs ?1 to ?2.
+SELECT last, first, queue, claimed_at, member,
+    ahead = ?3 AND NOT EXISTS (SELECT 1 FROM more WHERE pk BETWEEN ?1 AND ?2)
+FROM run WHERE last >= ?1 ORDER BY last LIMIT 1;
+
+-- name: scattered_runs
+-- The stretch of runs at or after each of these pks.
+SELECT at.value, last, first, queue, claimed_at, member, ahead
+FROM json_each(?) AS at
+CROSS JOIN run ON run.last = (SELECT min(last) FROM run WHERE last >= at.value);
+
+-- name: more_to
+-- Whether there is more to any of these pks.
+SELECT EXISTS (SELECT 1 FROM json_each(?) AS at CROSS JOIN more ON more.pk = at.value);
+
 -- name: complete_plain
--- A run without gate, children or expiry, fenced here.
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence,
-    started_at = ifnull(started_at, ?), ended_at = ?, result = ?
-WHERE pk = ? AND fence = ? AND state = 3 AND gated = 0 AND has_children = 0 AND expires_at IS NULL;
+INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member, result)
+VALUES (?, 4, ?, ?, ?, ?, ?, ?);
 
--- name: complete
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0, expires_at = NULL,
-    started_at = ?, ended_at = ?, result = ?
-WHERE pk = ?;
+-- name: shrink
+UPDATE outcome SET form = 1, result = NULL WHERE pk BETWEEN ? AND ?;
 
--- name: complete_small
--- The same, dropping body and result.
-UPDATE job SET state = 4, attempts = attempts + 1, settled_fence = fence, gated = 0, expires_at = NULL,
-    started_at = ?, ended_at = ?, result = NULL, body = NULL, form = 1
-WHERE pk = ?;
+-- name: drop_bodies
+UPDATE job SET body = NULL WHERE pk BETWEEN ? AND ?;
 
--- name: end_attempt
--- A failed attempt is used up, a stopped one is not.
-UPDATE job SET attempts = attempts + ?, settled_fence = fence, started_at = ? WHERE pk = ?;
+-- name: let_go
+DELETE FROM held WHERE pk BETWEEN ? AND ? RETURNING queue, task, key;
+
+-- name: use_attempt
+UPDATE job SET attempts = attempts + 1 WHERE pk = ?;
 
 -- name: set_schedule
 UPDATE schedule SET next_at = ? WHERE name = ?;

@@ -22,8 +22,5 @@ ON CONFLICT (queue, minute) DO UPDATE SET
 -- name: audit
 INSERT INTO audit (at, by, action, target, detail) VALUES (?, ?, ?, ?, ?);
 
--- name: any_watch
-SELECT 1 FROM watch LIMIT 1;
-
 -- name: take_watches
 DELETE FROM watch WHERE job = ? RETURNING waiter, until;

@@ -16,13 +16,13 @@ UPDATE counter SET seq = seq + 1;
 
 -- name: insert_job
 INSERT INTO job (
-    pk, id, queue, priority, lane, seq, state, task, key, max_attempts,
+    pk, seq, id, queue, priority, state, task, key, max_attempts,
     created_at, due_at, ready_at, expires_at,
     timeout, retry, on_dead, schedule, codec, headers, body
 )
-SELECT counter.seq, :id, queue.pk, :priority, '', counter.seq,
+SELECT counter.seq, counter.seq, :id, queue.pk, :priority,
     CASE WHEN ifnull(:at, moment.now + :delay) > moment.now THEN 1 ELSE 2 END,
-    :task, :key, :max_attempts, moment.now,
+    :task, nullif(:key, ''), :max_attempts, moment.now,
     CASE WHEN ifnull(:at, moment.now + :delay) > moment.now THEN ifnull(:at, moment.now + :delay) END,
     CASE WHEN ifnull(:at, moment.now + :delay) <= moment.now THEN moment.now END,
     moment.now + :expires, :timeout, :retry, :on_dead, :schedule, :codec, :headers, :body
@@ -30,6 +30,20 @@ FROM counter, queue,
     (SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000
           + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now) AS moment
 WHERE queue.name = :queue AND NOT EXISTS (SELECT 1 FROM job WHERE id = :id);
+
+-- name: put_ready
+INSERT INTO ready (queue, priority, suspect, lane, last, first, ahead)
+SELECT queue, priority, 0, '', seq, seq, 0 FROM job
+WHERE id = :id AND state = 2 AND pk = (SELECT seq FROM counter);
+
+-- name: put_due
+INSERT INTO due (queue, due_at, seq, pk)
+SELECT queue, due_at, seq, pk FROM job WHERE id = :id AND state = 1 AND pk = (SELECT seq FROM counter);
+
+-- name: put_expiring
+INSERT INTO expiring (expires_at, pk)
+SELECT expires_at, pk FROM job
+WHERE id = :id AND expires_at IS NOT NULL AND pk = (SELECT seq FROM counter);
 
 -- name: announce_lane
 INSERT OR IGNORE INTO lane (queue, priority, suspect, lane)
