@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.app.options import Defaults, Options, check_size, resolve
+from penstock.app.options import Defaults, Options, resolve, too_large
 from penstock.app.session import Session
 from penstock.model.errors import BadArguments, UnknownTask
 from penstock.model.ids import new_id
@@ -49,9 +49,10 @@ async def job_by_name(
         key = _check_arguments(entry, args, kwargs)
         body = codec.encode((args, kwargs))
     defaults = Defaults(task, entry.queue, entry.priority, entry.timeout, entry.retry, entry.on_dead)
-    check_size(task, body, app.settings.payload_limit)
-    fields = resolve(app.registry, defaults, options)
-    return NewJob(id=options.id or new_id(), body=body, key=options.key or key, **fields)
+    if len(body) > (limit := app.settings.payload_limit):
+        raise too_large(task, body, limit)
+    resolved = resolve(app.registry, defaults, options)
+    return msgspec.structs.replace(resolved, id=options.id or new_id(), body=body, key=options.key or key)
 
 
 async def _unknown(session: Session, app: "Penstock", task: str, options: Options) -> TaskEntry:

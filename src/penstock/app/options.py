@@ -144,37 +144,35 @@ class Defaults(msgspec.Struct, frozen=True):
     on_dead: str | None
 
 
-def resolve(registry: Registry, defaults: Defaults, options: Options) -> dict[str, Any]:
-    """The fields of a job that follow from options alone; those that are as in `NewJob` are left out."""
+def resolve(registry: Registry, defaults: Defaults, options: Options) -> NewJob:
+    """The job of a call but for its payload: what follows from options alone. (Copying it with another id and
+    payload costs a third of making it anew.)"""
     queue = options.queue or defaults.queue
     of_queue = registry.options_of(queue)
     retry = options.retry or defaults.retry or of_queue.retry or registry.retry
     priority = options.priority if options.priority is not None else defaults.priority
-    fields = {
-        "task": defaults.name,
-        "queue": queue,
-        "priority": DEFAULT_PRIORITY if priority is None else priority,
-        "headers": options.headers,
-        "delay": options.delay,
-        "at": options.at,
-        "expires": options.expires,
-        "timeout": options.timeout or defaults.timeout or registry.timeout_of(of_queue),
-        "retry": options.retry,
-        "attempts": retry.attempts,
-        "after": options.after,
-        "parent_died": options.parent_died,
-        "on_dead": defaults.on_dead,
-    }
-    return {name: value for name, value in fields.items() if value != _USUAL.get(name)}
+    return NewJob(
+        id=options.id or b"",
+        task=defaults.name,
+        queue=queue,
+        priority=DEFAULT_PRIORITY if priority is None else priority,
+        headers=options.headers,
+        key=options.key,
+        delay=options.delay,
+        at=options.at,
+        expires=options.expires,
+        timeout=options.timeout or defaults.timeout or registry.timeout_of(of_queue),
+        retry=options.retry,
+        attempts=retry.attempts,
+        after=options.after,
+        parent_died=options.parent_died,
+        on_dead=defaults.on_dead,
+    )
 
 
-_USUAL = {field.name: field.default for field in msgspec.structs.fields(NewJob)}
-
-
-def check_size(task: str, body: bytes, limit: int) -> None:
-    """Refuse arguments that are too large to be stored with a job."""
-    if len(body) > limit:
-        raise PayloadTooLarge(
-            f"the arguments of {task} take {len(body):,} bytes; the limit is {limit:,}: store the data "
-            "elsewhere and pass a reference"
-        )
+def too_large(task: str, body: bytes, limit: int) -> PayloadTooLarge:
+    """The error for arguments that are too large to be stored with a job."""
+    return PayloadTooLarge(
+        f"the arguments of {task} take {len(body):,} bytes; the limit is {limit:,}: store the data elsewhere "
+        "and pass a reference"
+    )

@@ -9,8 +9,10 @@ from collections.abc import Callable, Coroutine
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from msgspec.structs import replace
+
 from penstock.app.job import Job
-from penstock.app.options import Defaults, Options, Using, check_size, read_options, resolve
+from penstock.app.options import Defaults, Options, Using, read_options, resolve, too_large
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.task.definition import Definition
@@ -44,8 +46,9 @@ class Bound(Generic[P, T_co]):
         self._app = app
         self._definition = definition
         self._options = options
-        self._fields: dict[str, Any] = {}
-        self._fields_version = -1
+        self._limit = app.settings.payload_limit
+        self._resolved: NewJob
+        self._resolved_at = -1
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -89,15 +92,16 @@ class Bound(Generic[P, T_co]):
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
         definition, options = self._definition, self._options
         registry = self._app.registry
-        if self._fields_version != registry.version:  # a queue may be declared after the task
-            self._fields_version = registry.version
-            self._fields = resolve(registry, self._defaults(), options)
+        if self._resolved_at != registry.version:  # a queue may be declared after the task
+            self._resolved_at = registry.version
+            self._resolved = resolve(registry, self._defaults(), options)
         body = definition.signature.encode(args, kwargs)
-        check_size(definition.name, body, self._app.settings.payload_limit)
-        key = options.key
-        if key is None and definition.key is not None:
-            key = definition.key_of(args, kwargs)
-        return NewJob(id=options.id or new_id(), body=body, key=key, **self._fields)
+        if len(body) > self._limit:
+            raise too_large(definition.name, body, self._limit)
+        job = replace(self._resolved, id=options.id or new_id(), body=body)
+        if definition.key is not None and options.key is None:
+            job = replace(job, key=definition.key_of(args, kwargs))
+        return job
 
     def _defaults(self) -> Defaults:
         definition = self._definition

@@ -30,14 +30,15 @@ def new_id() -> JobId:
 
 
 def _draw_noise() -> None:
-    """Random parts are drawn 100 at a time: 0.4 us an id instead of 2."""
-    drawn = os.urandom(10 * _DRAWN)
-    low = (1 << 80) - 1
-    _noise.extend(
-        int.from_bytes(id_at(0, drawn[start : start + 10]), "big") & low for start in range(0, len(drawn), 10)
-    )
+    """Random parts are drawn 100 at a time: 0.6 us an id instead of 2."""
+    drawn, number = os.urandom(10 * _DRAWN), int.from_bytes
+    _noise.extend([
+        number(drawn[start : start + 10], "big") & _RANDOM | _FIXED for start in range(0, 10 * _DRAWN, 10)
+    ])  # fmt: skip
 
 
+_FIXED = _VERSION_7 | _VARIANT
+_RANDOM = ~(0xF << 76 | 0x3 << 62)
 _DRAWN = 100
 _noise: list[int] = []
 os.register_at_fork(after_in_child=_noise.clear)  # else parent and child would make the same ids

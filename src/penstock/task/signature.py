@@ -19,6 +19,8 @@ from penstock.task import codec
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _CERTAIN = frozenset({str, int, bool})
 """A value whose very type is its annotation needs no further check."""
+_NO_KWARGS: dict[str, Any] = {}
+_encode = msgspec.json.Encoder().encode
 _raw_body = msgspec.json.Decoder(tuple[list[msgspec.Raw], dict[str, msgspec.Raw]]).decode
 
 
@@ -76,7 +78,10 @@ class Signature:
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The body of a call, or `BadArguments` / `Unencodable`."""
         if not kwargs and self._fits_certainly(args):
-            return codec.encode((args, {}))
+            try:
+                return _encode((args, _NO_KWARGS))
+            except ValueError:  # half a character; said properly below
+                pass
         bound = self._bind(args, kwargs)
         for name, value in bound:
             self._check(name, value)
@@ -88,10 +93,11 @@ class Signature:
         return body
 
     def _fits_certainly(self, args: Sequence[Any]) -> bool:
-        certain = self._certain
-        if not self._only_positional or not self._least <= len(args) <= len(certain):
-            return False
-        return tuple(map(type, args)) == certain[: len(args)]
+        types = tuple(map(type, args))
+        if types == self._certain:
+            return self._only_positional
+        enough = self._only_positional and self._least <= len(types) <= len(self._certain)
+        return enough and types == self._certain[: len(types)]
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """(parameter, value) of every argument given."""
