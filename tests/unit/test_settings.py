@@ -71,7 +71,7 @@ def test_every_value_knows_its_source(tmp_path: Path) -> None:
 def test_every_setting_can_be_set_in_every_way(name: str, tmp_path: Path) -> None:
     entry = Settings.table()[name]
     text = {
-        "url": "sqlite:///x.db",
+        "url": "sqlite:////x.db",
         "namespace": "shop",
         "app": "a:b",
         "queues": "a,b",
@@ -333,7 +333,20 @@ def test_the_example_sets_nothing_and_its_values_are_the_defaults(tmp_path: Path
     lines = (line.removeprefix("# ") for line in env_example().splitlines() if line.startswith("# PENSTOCK_"))
     dotenv.write_text("\n".join(line for line in lines if "_FILE=" not in line))
     settings, defaults = load(tmp_path), load(ROOT / "tests")
-    assert all(getattr(settings, name) == getattr(defaults, name) for name in settings)
+    assert all(getattr(settings, name) == getattr(defaults, name) for name in settings if name != "url")
+    assert settings.url == f"sqlite:///{tmp_path}/penstock.db"
+
+
+@pytest.mark.row("A11")
+def test_a_relative_file_in_a_projects_settings_is_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.penstock]\nurl = "sqlite:///shop.db?durability=normal"\n')
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    for folder in (tmp_path, deep):
+        assert load(folder).url == f"sqlite:///{tmp_path}/shop.db?durability=normal"
+    (tmp_path / ".env").write_text("PENSTOCK_URL=sqlite:///other.db\n")
+    assert load(deep).url == f"sqlite:///{tmp_path}/other.db"
+    assert load(deep, {"PENSTOCK_URL": "sqlite:///here.db"}).url == "sqlite:///here.db"
 
 
 def test_the_settings_are_cheap_to_import() -> None:

@@ -9,9 +9,9 @@ import msgspec
 from penstock.app.link import Link, Work
 from penstock.app.session import Session
 from penstock.model import job as model
-from penstock.model.errors import JobCancelled, JobFailed, ResultGone, ResultTimeout, UnknownJob
+from penstock.model.errors import BadResult, JobCancelled, JobFailed, ResultGone, ResultTimeout, UnknownJob
 from penstock.model.ids import JobId, new_id, show_id
-from penstock.model.job import CancelAnswer, JobState, ReplayAnswer
+from penstock.model.job import LIVE, CancelAnswer, JobState, ReplayAnswer
 from penstock.task.definition import Definition
 
 R_co = TypeVar("R_co", covariant=True)
@@ -106,6 +106,10 @@ class Job(Generic[R_co]):
 
     def _ended(self, timeout: float | None) -> Work[model.Job | None]:
         async def wait(session: Session) -> model.Job | None:
+            if timeout is not None and timeout <= 0:  # only look
+                (found,) = await session.engine.jobs.watch([self._id], waiter="", ttl=0)
+                if found is None or found.state not in LIVE:
+                    return found
             try:
                 async with asyncio.timeout(timeout):
                     return await session.waiter.ended(self._id)
@@ -143,10 +147,13 @@ class Job(Generic[R_co]):
         if record.result is None and record.body is None:
             raise ResultGone(f"{self!r} completed, but the queue {record.queue!r} keeps no results")
         value: R_co
-        if self._definition is not None:
-            value = self._definition.signature.decode_result(record.result)
-        else:
-            value = None if record.result is None else msgspec.json.decode(record.result)  # type: ignore[assignment]
+        try:
+            if self._definition is not None:
+                value = self._definition.signature.decode_result(record.result)
+            else:
+                value = None if record.result is None else msgspec.json.decode(record.result)  # type: ignore[assignment]
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
+            raise BadResult(f"the result of {self!r} does not fit {self._task} here: {error}") from None
         return value
 
 

@@ -18,7 +18,7 @@ from penstock.app.portal import Portal
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
-from penstock.model.errors import Refused, SyncInLoop
+from penstock.model.errors import EngineClosed, Refused, SyncInLoop
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 
@@ -94,6 +94,8 @@ class Link:
             if session is not None:
                 portal.submit(session.close).result()
             portal.close()
+            if session is not None:  # threads that were just about to hand something over
+                session.producer.refuse_all()
 
     def _here(self) -> Session | None:
         adopted = self._adopted
@@ -106,7 +108,12 @@ class Link:
             await session.opened()
             return await work(session)
 
-        return asyncio.run_coroutine_threadsafe(go(), session.loop)
+        coroutine = go()
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, session.loop)
+        except RuntimeError:  # closed by another thread in this moment
+            coroutine.close()
+            raise EngineClosed("the app was closed by another thread") from None
 
     def _shared(self) -> Session:
         """The session of the portal. Nothing is waited for here: it opens with its first call."""

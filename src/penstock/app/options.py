@@ -38,7 +38,7 @@ class Using(TypedDict, total=False):
     id: str | UUID
     key: str | None
     expires: Seconds
-    after: "Iterable[Job[Any]]"
+    after: "Iterable[Job[Any] | str | UUID]"
     parent_died: ParentDied
     tags: Iterable[str]
 
@@ -72,6 +72,8 @@ def read_options(registry: Registry, said: Mapping[str, Any], former: Options = 
             known = ", ".join(sorted(_READ))
             raise BadInput(f"there is no option {name!r}; options are {known}")
         changes |= read(value)
+    if "at" in changes or "delay" in changes:  # the later word counts
+        changes = {"at": None, "delay": 0, **changes}
     if "queue" in changes:
         registry.check_queue(changes["queue"])
     options = msgspec.structs.replace(former, **changes)
@@ -104,10 +106,10 @@ def _moment(value: datetime) -> dict[str, Any]:
     return {"at": instant_of(value)}
 
 
-def _parents(value: "Iterable[Job[Any]]") -> dict[str, Any]:
+def _parents(value: "Iterable[Job[Any] | str | UUID]") -> dict[str, Any]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise BadInput("after= takes a list of jobs")
-    return {"after": tuple(parse_id(job.id) for job in value)}
+    return {"after": tuple(parse_id(job if isinstance(job, str | UUID) else job.id) for job in value)}
 
 
 def _tags(value: Iterable[str]) -> dict[str, Any]:

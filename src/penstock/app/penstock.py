@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
@@ -59,6 +59,8 @@ class Penstock:
         strict_queues: bool = False,
         settings: Settings | None = None,
     ) -> None:
+        if settings is not None and (url, namespace, timeout) != (None, None, None):
+            raise BadInput("give settings=, or url=, namespace= and timeout=, not both")
         self.settings = settings or Settings.load(url=url, namespace=namespace, timeout=timeout)
         keep = self.settings.keep_completed
         self.registry = Registry(
@@ -166,6 +168,7 @@ class Penstock:
         else from the catalogue that workers publish; without an entry there, `queue=` must be given."""
         read = read_options(self.registry, options)
         refuse_in_loop("enqueue")
+        _check_arguments(args, kwargs)
         new = self._link.wait("enqueue", self._by_name(task, args, kwargs or {}, read))
         return self._put("enqueue", new, self.registry.find(task))
 
@@ -178,6 +181,7 @@ class Penstock:
     ) -> Job[Any]:
         """`enqueue` for async code."""
         read = read_options(self.registry, options)
+        _check_arguments(args, kwargs)
         new = await self._link.run(self._by_name(task, args, kwargs or {}, read))
         return await self._aput(new, self.registry.find(task))
 
@@ -188,15 +192,21 @@ class Penstock:
         return make
 
     def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
-        """Enqueue many calls in their order, in atomic chunks of 1,000."""
+        """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, the
+        chunks before stay enqueued."""
         refuse_in_loop("enqueue_many")
         jobs: list[Job[R]] = []
         under_way: list[Future[list[bool]]] = []
-        for chunk in _chunks(calls):
-            if len(under_way) == CHUNKS_UNDER_WAY:
-                under_way.pop(0).result()
-            under_way.append(self._link.enqueue([call.job for call in chunk]))
-            jobs += [self._handle(call) for call in chunk]
+        try:
+            for chunk in _chunks(calls):
+                if len(under_way) == CHUNKS_UNDER_WAY:
+                    under_way.pop(0).result()
+                under_way.append(self._link.enqueue([call.job for call in chunk]))
+                jobs += [self._handle(call) for call in chunk]
+        except BaseException as error:  # what was handed over is not taken back
+            wait(under_way)
+            error.add_note(f"enqueue_many: the {len(jobs):,} calls before this one were handed over")
+            raise
         for future in under_way:
             future.result()
         return jobs
@@ -221,6 +231,9 @@ class Penstock:
         shutdown_timeout: float | None = None,
     ) -> "EmbeddedWorker":
         """A worker inside this program: `async with app.worker(): ...`. Leaving the block drains it.
+
+        Tasks with `runs_in="process"` run in processes that import the app by its name: it must be a variable
+        of a module, or `PENSTOCK_APP` must say where it is.
 
         It shares the program's loop and its fate: a task that blocks the loop blocks the program, and a crash
         takes both. Use `penstock worker` where jobs must not harm one another."""
@@ -263,6 +276,13 @@ class Penstock:
     def _default_retry(self) -> Retry:
         settings = self.settings
         return Retry(attempts=settings.retry_attempts, base=settings.retry_base, cap=settings.retry_cap)
+
+
+def _check_arguments(args: object, kwargs: object) -> None:
+    if isinstance(args, str | bytes) or not isinstance(args, Sequence):
+        raise BadInput('arguments by name are a list and a dict: app.enqueue("task", [1, 2], {"x": 3})')
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise BadInput(f"keyword arguments are a dict, not {type(kwargs).__name__}")
 
 
 def _chunks(calls: Iterable[Call[R]]) -> Iterable[list[Call[R]]]:

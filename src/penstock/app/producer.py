@@ -12,20 +12,23 @@ for too long does the caller get `EngineUnavailable`, and then it is not known w
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from penstock.engine.protocol import BATCH_LIMIT, Engine
-from penstock.model.errors import BadInput, EngineFull, EngineUnavailable, Refused
+from penstock.model.errors import BadInput, EngineClosed, EngineFull, EngineUnavailable, Refused
 from penstock.model.job import NewJob
 
 REPEAT_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Waits between repeats of a batch that the engine did not answer."""
+PATIENCE_S = 5.0
+"""No repeat after this: an engine that has waited long itself (for a lock, say) is not asked again."""
 
 
 class Answer(Protocol):
     """A future of either kind, of this loop or of another thread."""
 
-    def done(self) -> bool: ...
     def set_result(self, result: list[bool], /) -> object: ...
     def set_exception(self, exception: BaseException, /) -> object: ...
 
@@ -45,6 +48,7 @@ class Producer:
         self._loop = loop
         self._calls: deque[Enqueue] = deque()
         self._woken = False
+        self._closed = False
         self._sending: asyncio.Task[None] | None = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
@@ -59,11 +63,35 @@ class Producer:
         self._calls.append(Enqueue(jobs, answer))
         if not self._woken:  # a wake-up that is on its way will find this call too
             self._woken = True
-            self._loop.call_soon_threadsafe(self._wake)
+            try:
+                self._loop.call_soon_threadsafe(self._wake)
+            except RuntimeError:  # the loop was closed
+                self._refuse()
+        elif self._closed:
+            self._refuse()
+
+    async def close(self) -> None:
+        """Send what is waiting, and refuse what comes later. On the loop."""
+        self._closed = True
+        if self._sending is not None:
+            await self._sending
+        self._refuse()
+
+    def refuse_all(self) -> None:
+        """The loop is about to stop: whatever came too late is told so."""
+        self._closed = True
+        self._refuse()
+
+    def _refuse(self) -> None:
+        while self._calls:
+            with suppress(IndexError):  # another thread took the last one
+                _fail([self._calls.popleft()], EngineClosed("the app was closed: nothing was stored"))
 
     def _wake(self) -> None:
         self._woken = False
-        if self._sending is None:
+        if self._closed and self._sending is None:
+            self._refuse()
+        elif self._sending is None:
             self._sending = self._loop.create_task(self._send())
 
     async def _send(self) -> None:
@@ -100,23 +128,27 @@ class Producer:
         else:
             at = 0
             for call in calls:
-                if not call.answer.done():  # given up by its caller
-                    call.answer.set_result(created[at : at + len(call.jobs)])
+                part = created[at : at + len(call.jobs)]
                 at += len(call.jobs)
+                with suppress(asyncio.InvalidStateError, InvalidStateError):  # given up by its caller
+                    call.answer.set_result(part)
 
     async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
         engine = await self._engine()
+        began = self._loop.time()
         for wait_s in REPEAT_AFTER_S:
             try:
                 return await engine.jobs.enqueue(jobs)
             except EngineFull:
                 raise
             except EngineUnavailable:
+                if self._loop.time() - began > PATIENCE_S:
+                    raise
                 await asyncio.sleep(wait_s)
         return await engine.jobs.enqueue(jobs)
 
 
 def _fail(calls: list[Enqueue], error: Exception) -> None:
     for call in calls:
-        if not call.answer.done():
+        with suppress(asyncio.InvalidStateError, InvalidStateError):
             call.answer.set_exception(error)

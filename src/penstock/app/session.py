@@ -79,7 +79,8 @@ class Session:
             self._waiter.stop()
 
     async def close(self) -> None:
-        """Let go of the engine."""
+        """Finish the enqueues already made, then let go of the engine."""
+        await self.producer.close()
         if self._waiter is not None:
             await self._waiter.close()
         if self._opening is not None:

@@ -59,7 +59,13 @@ class Bound(Generic[P, T_co]):
         return self._definition.name
 
     def using(self, **options: Unpack[Using]) -> "Bound[P, T_co]":
-        """The same task with options for its jobs: delay, at, priority, queue, timeout, retry, id, ..."""
+        """The same task with options for its jobs; later ones override earlier ones.
+
+        `delay` (seconds or timedelta) or `at` (an aware datetime): when it becomes ready. `priority`: 0
+        first, to 10. `queue`. `timeout` (None: none) and `retry`: of its attempts. `id`: a UUID of the
+        caller's, which makes enqueue idempotent. `key`: for limits and fairness by key. `expires`: dead if
+        not started in time. `after`: jobs that must end first, and `parent_died`: "cancel", "run" or "wait"
+        if one does not complete. `tags`: words to find it by."""
         read = read_options(self._app.registry, options, self._options)
         return Bound(self._app, self._definition, read)
 
@@ -93,8 +99,9 @@ class Bound(Generic[P, T_co]):
         definition, options = self._definition, self._options
         registry = self._app.registry
         if self._resolved_at != registry.version:  # a queue may be declared after the task
-            self._resolved_at = registry.version
+            version = registry.version
             self._resolved = resolve(registry, self._defaults(), options)
+            self._resolved_at = version  # last: another thread may be here too
         body = definition.signature.encode(args, kwargs)
         if len(body) > self._limit:
             raise too_large(definition.name, body, self._limit)
@@ -119,10 +126,14 @@ class Task(Bound[P, T_co]):
     """A registered function. A plain call just runs it."""
 
     __wrapped__: Callable[P, T_co]
+    __qualname__: str
 
     def __init__(self, app: "Penstock", definition: Definition, options: Options) -> None:
         super().__init__(app, definition, options)
         update_wrapper(self, definition.function)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as a function is pickled: by its name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co:
         return self.__wrapped__(*args, **kwargs)

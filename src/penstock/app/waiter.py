@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from penstock.engine.protocol import BATCH_LIMIT, Engine, Subscription
-from penstock.model.errors import EngineUnavailable
+from penstock.model.errors import EngineClosed, EngineUnavailable
 from penstock.model.event import waiter_topic
 from penstock.model.ids import JobId, new_id
 from penstock.model.job import LIVE, Job
@@ -55,10 +55,11 @@ class Waiter:
                 del self._waiting[job]
 
     def stop(self) -> None:
-        """Whoever still waits is cancelled. On the loop."""
+        """Whoever still waits is told. On the loop."""
         for futures in list(self._waiting.values()):
             for future in futures:
-                future.cancel()
+                if not future.done():
+                    future.set_exception(EngineClosed("closed while a result was awaited; the job goes on"))
         for task in self._tasks:
             task.cancel()
 

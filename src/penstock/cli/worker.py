@@ -120,6 +120,8 @@ def work_out(spec: str | None, given: dict[str, Any]) -> "WorkerConfig":
     if named is None:
         raise BadInput("which application? give APP (module:attribute), or set PENSTOCK_APP")
     app = load(named)
+    for definition in app.registry.definitions():
+        definition.signature.check()
     said = {name: value for name, value in given.items() if value not in (None, ())}
     settings = app.settings.but(given_as="option --{name}", **said)
     queues = settings.queues or app.registry.queue_names()

@@ -24,6 +24,7 @@
     |   +-- JobCancelled              it was cancelled
     |   +-- ResultTimeout (TimeoutError)  it has not ended in the time given
     |   +-- ResultGone                it completed, and its queue does not keep results
+    |   +-- BadResult                 it completed, but its result does not fit the return type known here
     +-- EngineError                   the engine could not do it
         +-- EngineUnavailable         out of reach or locked; trying again may help
         |   +-- EngineFull            no space left; trying again helps once there is
@@ -141,6 +142,10 @@ class ResultTimeout(NoResult, TimeoutError):
 
 class ResultGone(NoResult):
     """The job completed, but its queue keeps no results."""
+
+
+class BadResult(NoResult):
+    """The job completed, but its result does not fit the return type of the function known here."""
 
 
 class EngineError(PenstockError):

@@ -86,6 +86,8 @@ def main(load_app: LoadApp) -> None:
     write_log(hello.config.log_format)
     try:
         app = load_app(hello.config.app)
+        for definition in app.registry.definitions():
+            definition.signature.check()
     except (Exception, SystemExit) as error:
         if not isinstance(error, PenstockError):
             traceback.print_exc()

@@ -86,6 +86,7 @@ class EmbeddedWorker:
         self._heart = Heart(self, config, engine=engine if engine.single_process else None)
         self._heart.start()
         self._working = asyncio.create_task(self._work(), name="penstock worker")
+        self._working.add_done_callback(_tell_failure)
         return self
 
     async def __aexit__(
@@ -168,3 +169,9 @@ class EmbeddedWorker:
                 await self._engine.close()
         if self._working.done() and not self._working.cancelled():
             self._working.result()  # a worker that could not go on is no secret
+
+
+def _tell_failure(working: asyncio.Task[None]) -> None:
+    """The block that it serves may last for ever: say at once that nothing runs any more."""
+    if not working.cancelled() and (error := working.exception()) is not None:
+        log.error("the embedded worker has stopped: %s: %s", type(error).__name__, error)

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from penstock import JobFailed, JobState, NoCurrentJob, Penstock, Retry, current_job
+from penstock.model.errors import EngineClosed
 
 NO_WAIT = Retry(attempts=3, base=0, jitter="none")
 
@@ -105,6 +106,6 @@ async def test_what_is_awaited_on_the_workers_loop_ends_with_it(app: Penstock) -
     async with app.worker(queues=["other"]):
         waiting = asyncio.create_task((await never_claimed.aenqueue()).aresult())
         await (await never_claimed.aenqueue()).arefresh()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(EngineClosed):
         await waiting
     await app.aclose()

@@ -8,6 +8,7 @@ from penstock.model.errors import BadInput
 from penstock.task.settings.setting import Setting
 
 DOTENV, PYPROJECT = ".env", "pyproject.toml"
+_SQLITE = "sqlite:///"
 FILE_LIMIT = 1 << 20
 """More bytes than any file of settings has; keeps a device or a log from being read by mistake."""
 
@@ -47,10 +48,19 @@ class Project:
     def look_up(self, entry: Setting[Any]) -> Text | None:
         """The value in .env, else in pyproject.toml."""
         if found := from_environment(entry, self._variables, str(self._dotenv)):
-            return found
+            return _placed(found[0], self._dotenv), found[1]
         if entry.name in self._chosen:
-            return self._chosen[entry.name], f"{self._pyproject} [tool.penstock] {entry.name}"
+            source = f"{self._pyproject} [tool.penstock] {entry.name}"
+            return _placed(self._chosen[entry.name], self._pyproject), source
         return None
+
+
+def _placed(value: object, file: Path | None) -> object:
+    """A relative SQLite file in a project's settings is beside those settings, wherever the program runs."""
+    if file is None or not isinstance(value, str) or not value.startswith(_SQLITE):
+        return value
+    path = value.removeprefix(_SQLITE)
+    return value if not path or path.startswith(("/", "?")) else f"{_SQLITE}{file.resolve().parent}/{path}"
 
 
 def parse_dotenv(path: Path) -> dict[str, str]:
