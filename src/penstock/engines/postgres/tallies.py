@@ -15,8 +15,8 @@ from penstock.model.view import Finished, QueueCounts
 SQL = load_statements(__package__, "inspect")
 
 MANY = 100_000
-DEAR_S, KEPT_S = 0.02, 1.0
-"""Counts that took longer than the first are used again for the second."""
+DEAR, KEPT_S = 50_000, 1.0
+"""A look that counted so many jobs is used again for a second."""
 SHARE = 20
 
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.job'::regclass::oid::bigint))"
@@ -48,7 +48,7 @@ class Tallies:
         states, windows, tallies = await self._store.look(work)
         if old is None:
             self._kept, self._kept_at = states, begin
-            self._dear = time.monotonic() - begin > DEAR_S
+            self._dear = sum(count for row in states for count in row[1:]) > DEAR
         known = {(queue, state): (count, age) for queue, state, count, age in tallies}
         self._keep_fresh([(row[0], state) for row in states for state in range(7) if row[1 + state] > MANY])
         ended = {queue: Finished(completed=c, failed=f, dead=d, cancelled=k) for queue, c, f, d, k in windows}

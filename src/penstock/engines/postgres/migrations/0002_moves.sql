@@ -187,7 +187,7 @@ END $$;
 
 -- Tell up to p_limit children that a parent ended, oldest entry first. A child that somebody else has
 -- locked is left out, and so is an entry: the next step goes on there.
-CREATE FUNCTION tell_v1(p_limit integer, p_now bigint, OUT told integer, OUT unfinished boolean, OUT signals text[])
+CREATE FUNCTION tell_v1(p_limit integer, p_now bigint, OUT moved integer, OUT unfinished boolean, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
     r ripple;
@@ -195,19 +195,19 @@ DECLARE
     v_child bytea;
     v_children bytea[];
 BEGIN
-    told := 0;
+    moved := 0;
     unfinished := false;
     signals := '{}';
     LOOP
         SELECT * INTO r FROM ripple ORDER BY pk LIMIT 1;
         EXIT WHEN NOT FOUND;
         unfinished := true;
-        EXIT WHEN told >= p_limit;
+        EXIT WHEN moved >= p_limit;
         SELECT * INTO r FROM ripple WHERE pk = r.pk FOR UPDATE SKIP LOCKED;
         EXIT WHEN NOT FOUND;
         v_children := ARRAY(
-            SELECT child FROM wait WHERE parent = r.parent AND wait.told < r.pk
-            ORDER BY wait.told, wait.born LIMIT p_limit - told
+            SELECT child FROM wait WHERE parent = r.parent AND told < r.pk
+            ORDER BY told, born LIMIT p_limit - moved
         );
         IF v_children = '{}' THEN
             DELETE FROM ripple WHERE pk = r.pk;
@@ -219,7 +219,7 @@ BEGIN
             IF NOT FOUND THEN
                 RETURN;
             END IF;
-            told := told + 1;
+            moved := moved + 1;
             IF j.state <> 0 THEN
                 DELETE FROM wait WHERE parent = r.parent AND child = v_child;
             ELSIF r.state = 4 OR (r.state <> -1 AND j.parent_died = 'run') THEN

@@ -200,7 +200,7 @@ DECLARE
     i integer;
 BEGIN
     v_own := CASE WHEN q.concurrency IS NULL AND q.rate_count IS NULL THEN 1::bigint << 40 ELSE
-        room_v1(q.name, 'queue', '', q.concurrency, q.rate_count, q.rate_window, cardinality(p_taken), p_now) END;
+        room_v1(q.name, 'queue', '', q.concurrency, q.rate_count, q.rate_window, cardinality(p_tasks), p_now) END;
     IF v_own <= 0 THEN
         RETURN;
     END IF;

@@ -186,7 +186,8 @@ BEGIN
         v_expired := v_expired + v_count;
         signals := signals || v_more;
     END LOOP;
-    SELECT t.told, signals || t.signals INTO v_told, signals FROM tell_v1(p_limit, v_now) AS t;
+    SELECT t.moved, t.signals INTO v_told, v_more FROM tell_v1(p_limit, v_now) AS t;
+    signals := signals || v_more;
     FOR q IN SELECT * FROM queue ORDER BY name LOOP
         EXIT WHEN v_due >= p_limit;
         v_count := due_v1(q, p_limit - v_due, v_now);
@@ -217,6 +218,7 @@ DECLARE
     v_ids bytea[];
 BEGIN
     pruned := 0;
+    PERFORM fold_v1();
     FOR q IN SELECT * FROM queue ORDER BY name LOOP
         FOR v_state IN 4 .. 6 LOOP
             IF q.keep_ages[v_state - 3] IS NOT NULL AND pruned < p_limit THEN
