@@ -18,13 +18,16 @@ DO $$
 DECLARE
     t regclass;
 BEGIN
-    FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '{DEFAULT_NAMESPACE}'::regnamespace AND relkind = 'r'
+    FOR t IN SELECT oid FROM pg_class
+             WHERE relnamespace = '{DEFAULT_NAMESPACE}'::regnamespace AND relkind = 'r'
              AND relname <> 'meta' LOOP
         EXECUTE 'DELETE FROM ' || t;
     END LOOP;
 END $$
 """
-_OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 class Loop:
@@ -90,9 +93,11 @@ class PostgresPlaces:
         return name
 
     async def _connection(self, database: str) -> "asyncpg.Connection[Any]":
-        if database not in self._connections:
-            self._connections[database] = await asyncpg.connect(self.server.url(database))
-        return self._connections[database]
+        connection = self._connections.get(database)
+        if connection is None or connection.is_closed():
+            connection = await asyncpg.connect(self.server.url(database))
+            self._connections[database] = connection
+        return connection
 
     async def _execute(self, database: str, sql: str) -> None:
         await (await self._connection(database)).execute(sql)

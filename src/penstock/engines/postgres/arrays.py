@@ -43,9 +43,9 @@ def job_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
         return [[] for _ in range(16)]
     rows = [
         (
-            job.id, job.task, job.queue, job.priority, job.body, job.codec, job.headers, job.key or "", job.delay,
-            job.at, job.expires, job.timeout, None if job.retry is None else _encode(job.retry), job.attempts,
-            job.on_dead, job.schedule,
+            job.id, job.task, job.queue, job.priority, job.body, job.codec, job.headers, job.key or "",
+            job.delay, job.at, job.expires, job.timeout, encode_retry(job.retry), job.attempts, job.on_dead,
+            job.schedule,
         )
         for job in jobs
     ]  # fmt: skip

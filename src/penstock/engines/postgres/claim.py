@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engines.postgres.arrays import check_batch
 from penstock.engines.postgres.cursors import Cursors
 from penstock.engines.postgres.line import Row
 from penstock.engines.postgres.turns import Turns
-from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from penstock.model.lane import PRIORITIES
 from penstock.model.retry import Retry
@@ -53,8 +53,9 @@ class Claims:
         lanes = [self.cursors.busy(name) for name in names]
         turns = [self._turns_in(request.claimant, name) for name in names]
         return (
-            request.member, request.claimant, request.number, names, [wants[name] for name in names], request.most,
-            min(request.suspects, request.most), None if request.ids is None else list(request.ids),
+            request.member, request.claimant, request.number, names, [wants[name] for name in names],
+            request.most, min(request.suspects, request.most),
+            None if request.ids is None else list(request.ids),
             self.cursors.plain(names), _encode(lanes).decode() if any(lanes) else "[]",
             _encode(turns).decode() if any(turns) else "[]",
         )  # fmt: skip
@@ -66,7 +67,9 @@ class Claims:
             raise _refusal(refused, request, head)
         rows = sorted(rows, key=_fence)
         jobs = [_job(row) for row in rows]
-        if request.ids is None and not head.get("again"):
+        if head.get("again"):
+            return Claim(jobs, wait=0)
+        if request.ids is None:
             self._remember(request, head, rows)
         return Claim(jobs, None if len(jobs) >= request.most else head.get("wait"))
 

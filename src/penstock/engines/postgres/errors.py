@@ -49,7 +49,7 @@ def translate_opening(error: BaseException, place: Place) -> PenstockError:
     state = error.sqlstate if isinstance(error, asyncpg.PostgresError) else None
     if state is not None and state.startswith(_NO_ENTRY):
         return BadUrl(f"{place} cannot be used: {_server_says(error)}; check user, password and database")
-    if isinstance(error, asyncpg.InterfaceError | ValueError):
+    if isinstance(error, asyncpg.InterfaceError | ValueError | OverflowError):
         return BadUrl(f"{place} cannot be used as it stands: check its options")
     return translate(error, place)
 

@@ -44,6 +44,11 @@ class Line:
         self.trips = 0
         """Calls made so far, counted for tests."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether a call would have to wait for another."""
+        return self._turn.locked()
+
     async def fetch(self, sql: str, *parameters: object) -> Sequence[Row]:
         """The rows of one statement, in one round trip."""
 
@@ -115,6 +120,8 @@ class Line:
 
     def adopt(self, connection: "Connection[Any]") -> None:
         """Take over a connection that was opened to look at the schema."""
+        if self._connection is not None:
+            self._connection.terminate()
         self._connection = connection
 
 

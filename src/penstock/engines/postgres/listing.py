@@ -41,11 +41,12 @@ _WALKS = {
     JobState.READY: _Walk(
         "state = 2", ("priority", "suspect", "lane", "seq"), ("smallint", "boolean", "text", "bigint")
     ),
-    JobState.RUNNING: _Walk("fence IS NOT NULL AND state = 3", ("born",), ("bigint",)),
+    JobState.RUNNING: _Walk("token IS NOT NULL", ("born",), ("bigint",)),
     JobState.COMPLETED: _Walk("state >= 4 AND state = 4 AND form < 2", *_ENDED),
     JobState.DEAD: _Walk("state >= 4 AND state = 5 AND form < 2", *_ENDED),
     JobState.CANCELLED: _Walk("state >= 4 AND state = 6 AND form < 2", *_ENDED),
 }
+_SELECT = f"SELECT {LISTED}"
 _TYPES: dict[str, type | tuple[type, ...]] = {"smallint": int, "bigint": int, "boolean": bool, "text": str}
 
 
@@ -139,10 +140,8 @@ async def _in_queue(
             marks = ", ".join(f"${len(fixed) + n}::{name}" for n, name in enumerate(walk.types, 1))
             condition += f" AND ({key}) {'<' if walk.descending else '>'} ({marks})"
             parameters += after
-        rows = await connection.fetch(
-            sql(f"SELECT {LISTED}, {body} FROM {{schema}}.shown WHERE {condition} ORDER BY {order} LIMIT {size}"),
-            *parameters,
-        )
+        statement = f"{_SELECT}, {body} FROM {{schema}}.shown WHERE {condition} ORDER BY {order} LIMIT {size}"
+        rows = await connection.fetch(sql(statement), *parameters)
         for row in rows:
             place = [row[COLUMNS.index(column)] for column in walk.key]
             yield _Cursor(state, queue, place), row, row[len(COLUMNS)] or b""
@@ -176,5 +175,3 @@ def _tags(headers: bytes | None) -> list[object]:
 
 def _encode(cursor: _Cursor) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
-
-

@@ -66,9 +66,7 @@ class Looks:
             rows = await store.run(store.beats.fetch("SELECT pg_current_snapshot()::text"))
             self._snapshot = rows[0][0]
             return
-        row = await store.change(
-            store.beats, "late_v1", queues, self._cursors.plain(queues), self._snapshot
-        )
+        row = await store.change(store.beats, "late_v1", queues, self._cursors.plain(queues), self._snapshot)
         self._snapshot = row[0]
 
     async def behind(self) -> None:

@@ -4,10 +4,10 @@
 
 Options in the query, beside those of libpq that concern TLS (`sslmode`, `sslrootcert`, `sslcert`, `sslkey`):
 
-- `durability` = full (default), or off: commits do not wait for the disk (a crash of the server may undo the
-  last ones, never damage);
+- `durability` = full (default), or off: commits do not wait for the disk (a crash of the server may undo
+  the last ones, never damage);
 - `call_timeout` in seconds (default 30): a call without an answer for so long is given up;
-- `prepared` = yes (default) or no: for a PgBouncer in transaction mode that does not know prepared statements;
+- `prepared` = yes (default) or no: for a PgBouncer in transaction mode without prepared statements;
 - `listen` = yes (default) or no: signals are asked for once a second instead, as behind a PgBouncer in
   transaction mode, which loses LISTEN.
 """

@@ -71,9 +71,7 @@ class PostgresTasks:
         last = {entry.name: _encode(entry) for entry in entries}
         names = sorted(last)
         await self._store.run(
-            self._store.commands.fetch(
-                self._store.sql(SQL.publish), names, [last[name] for name in names]
-            )
+            self._store.commands.fetch(self._store.sql(SQL.publish), names, [last[name] for name in names])
         )
 
     async def list(self) -> list[TaskEntry]:
@@ -109,8 +107,9 @@ def flat(options: QueueOptions) -> dict[str, object]:
 def _limit(limit: Limit | None) -> tuple[int | None, int | None, int | None]:
     if limit is None:
         return None, None, None
-    rate = limit.rate
-    return limit.concurrency, rate and rate.count, rate and rate.window
+    if limit.rate is None:
+        return limit.concurrency, None, None
+    return limit.concurrency, limit.rate.count, limit.rate.window
 
 
 def _age(keep: Keep) -> int | None:

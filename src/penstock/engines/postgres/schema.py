@@ -26,8 +26,8 @@ async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool)
         if version < MIGRATIONS[-1].version:
             if not migrate:
                 raise SchemaTooOld(
-                    f"this Penstock needs schema version {MIGRATIONS[-1].version} and {place} has {version} in "
-                    f"{place.schema}: run `penstock migrate`"
+                    f"this Penstock needs schema version {MIGRATIONS[-1].version} and {place} has {version} "
+                    f"in {place.schema}: run `penstock migrate`"
                 )
             await _migrate(connection, place)
     except PenstockError:
@@ -57,7 +57,7 @@ async def _inspect(connection: "Connection[Any]", place: Place) -> int:
     if not await connection.fetchval(_TABLES, place.schema):
         return 0
     try:
-        meta = {name: value for name, value in await connection.fetch(_META.format(place.schema))}
+        meta = {row[0]: row[1] for row in await connection.fetch(_META.format(place.schema))}
     except asyncpg.PostgresError as error:
         if error.sqlstate in ("42P01", "42703"):
             raise NotOurs(
@@ -72,17 +72,21 @@ async def _inspect(connection: "Connection[Any]", place: Place) -> int:
     except (KeyError, ValueError):
         raise EngineDamaged(f"{place} does not say its version: restore a backup") from None
     check_schema(
-        code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=f"{place} ({place.schema})"
+        code=MIGRATIONS[-1].version,
+        schema=version,
+        oldest_code=oldest_code,
+        place=f"{place} ({place.schema})",
     )
     return version
 
 
 async def _migrate(connection: "Connection[Any]", place: Place) -> None:
-    """Run what is missing, in one transaction. Starting processes race: one migrates, the others wait for it."""
+    """Run what is missing, in one transaction. Starting processes race: one migrates, the others wait."""
     async with connection.transaction():
         await connection.execute(_LOCK, f"penstock migration of {place.schema}")
         version = await _inspect(connection, place)  # again under the lock: another may have been first
-        await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{place.schema}"')
+        if await connection.fetchval("SELECT to_regnamespace($1) IS NULL", place.schema):
+            await connection.execute(f'CREATE SCHEMA "{place.schema}"')
         await connection.execute(f'SET LOCAL search_path = "{place.schema}", pg_catalog')
         for migration in MIGRATIONS[version:]:
             await connection.execute(migration.sql)

@@ -56,9 +56,7 @@ def said(failure: Failure) -> bytes:
     """What a failure says, as it is kept; the rest is filled in by the engine."""
     clipped = clip_failure(failure)
     return _encode(
-        Failure(
-            kind=clipped.kind, error=clipped.error, message=clipped.message, traceback=clipped.traceback
-        )
+        Failure(kind=clipped.kind, error=clipped.error, message=clipped.message, traceback=clipped.traceback)
     )
 
 
@@ -87,8 +85,8 @@ class Settling:
             saids.append(text)
             retries.append(retry_in)
         return [
-            [item.id for item in self._items], [item.fence for item in self._items], kinds, rans, results, saids,
-            retries, self._one_by_one, *self._then(),
+            [item.id for item in self._items], [item.fence for item in self._items], kinds, rans, results,
+            saids, retries, self._one_by_one, *self._then(),
         ]  # fmt: skip
 
     def _then(self) -> list[object]:
@@ -109,9 +107,7 @@ class Settling:
 
     def answers(self, codes: Sequence[int]) -> list[Answer]:
         """In the order of the call: the second of two equal items finds the first one's work."""
-        given = {
-            (item.id, item.fence): ANSWERS[code] for item, code in zip(self._items, codes, strict=True)
-        }
+        given = {(item.id, item.fence): ANSWERS[code] for item, code in zip(self._items, codes, strict=True)}
         answers = []
         for settlement in self._settlements:
             run = settlement.id, settlement.fence

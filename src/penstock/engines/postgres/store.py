@@ -16,7 +16,6 @@ So a process never has more than nine, and a slow read or a burst of one kind do
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from itertools import cycle
 from typing import Any, TypeVar
 
 from penstock.engines.postgres.line import Connection, Line, Row
@@ -41,7 +40,6 @@ class Store:
         self.commands = Line(place, "commands")
         self.beats = Line(place, "beats")
         self._readers = [Line(place, "reads") for _ in range(READERS)]
-        self._next_reader = cycle(self._readers)
         self.post = Post(place)
         self._pid = os.getpid()
         self._closed = False
@@ -75,7 +73,9 @@ class Store:
     async def call(self, line: Line, function: str, *parameters: object) -> Row:
         """Call one of our functions that answers one row."""
         marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
-        return await self.run(line.row(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters))
+        return await self.run(
+            line.row(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
+        )
 
     async def change(self, line: Line, function: str, *parameters: object) -> Row:
         """The same; its last column has the signals, which are published."""
@@ -92,7 +92,7 @@ class Store:
 
     async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
         """Rows of one look."""
-        return await self.run(next(self._next_reader).fetch(self.sql(sql), *parameters))
+        return await self.run(self._reader().fetch(self.sql(sql), *parameters))
 
     async def look(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
         """Several looks at one moment's state."""
@@ -101,7 +101,11 @@ class Store:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 return await work(connection)
 
-        return await self.run(next(self._next_reader).use(whole))
+        return await self.run(self._reader().use(whole))
+
+    def _reader(self) -> Line:
+        """A free line if there is one, the first before the others."""
+        return next((line for line in self._readers if not line.busy), self._readers[-1])
 
     async def now(self) -> Instant:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")

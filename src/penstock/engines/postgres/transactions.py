@@ -12,8 +12,8 @@ from penstock.model.job import NewJob
 from penstock.model.view import Statement
 
 _TYPES = (
-    "bytea", "text", "text", "smallint", "bytea", "smallint", "bytea", "text", "bigint", "bigint", "bigint", "bigint",
-    "bytea", "integer", "text", "text",
+    "bytea", "text", "text", "smallint", "bytea", "smallint", "bytea", "text",
+    "bigint", "bigint", "bigint", "bigint", "bytea", "integer", "text", "text",
 )  # fmt: skip
 _MARKS = ", ".join(f"${n}::{name}[]" for n, name in enumerate(_TYPES, 1))
 

@@ -7,7 +7,7 @@
 -- count (attempts, crashes, losses, failures, suspect, settled_fence, started_at, ...), which are
 -- written along with the move.
 
--- Advisory locks, in the order in which a step takes them: member, claimant, queue, due.
+-- Advisory locks, in the order in which a step takes them: sweep, member, claimant, queue, due.
 CREATE FUNCTION lock_v1(p_kind text, p_name text) RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT hashtextextended(p_kind || ' ' || p_name, 'job'::regclass::oid::bigint)
 $$;
@@ -30,6 +30,17 @@ BEGIN
         PERFORM pg_advisory_unlock(lock_v1('fence', ''));
     END IF;
     RETURN ARRAY(SELECT nextval('fence') FROM generate_series(1, p_count));
+END $$;
+
+-- Lock jobs named by the caller, in the order of their ids, if they are in these states. The cast keeps the
+-- planner from the partial indexes of a state, which it would walk whole: here and wherever a row is known by
+-- its id or its place, `state::integer` is compared.
+CREATE FUNCTION lock_jobs_v1(p_ids bytea[], p_lowest integer, p_highest integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS named
+    JOIN job AS j ON j.id = named.id
+    WHERE j.state::integer BETWEEN p_lowest AND p_highest
+    FOR NO KEY UPDATE OF j;
 END $$;
 
 -- model.lane.group_of

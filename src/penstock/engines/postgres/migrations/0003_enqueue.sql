@@ -126,7 +126,8 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    PERFORM 1 FROM job WHERE id = ANY (p_parents) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM lock_jobs_v1(p_parents, 0, 6);
+    UPDATE job SET back = true WHERE id = ANY (p_parents) AND state::integer = 2 AND NOT back;
     created := '{}';
     FOR n IN 1 .. cardinality(p_ids) LOOP
         IF EXISTS (SELECT 1 FROM job WHERE id = p_ids[n]) THEN

@@ -108,7 +108,7 @@ BEGIN
         v_looked := v_looked + 1;
         v_at := jsonb_build_array(r.priority, r.suspect, r.lane, r.seq);
         IF r.lane <> r.target THEN
-            UPDATE job SET lane = r.target, back = true WHERE id = r.id AND state = 2;
+            UPDATE job SET lane = r.target, back = true WHERE id = r.id AND state::integer = 2;
             v_moved := v_moved + 1;
         END IF;
         IF r.target <> '' THEN

@@ -102,7 +102,7 @@ BEGIN
                                                                 p_most - cardinality(taken), p_taken, p_now));
                 v_after := s.seq;
                 EXIT WHEN cardinality(taken) >= p_most;
-                PERFORM 1 FROM job WHERE ctid = s.at AND state = 2 FOR NO KEY UPDATE SKIP LOCKED;
+                PERFORM 1 FROM job WHERE ctid = s.at AND state::integer = 2 FOR NO KEY UPDATE SKIP LOCKED;
                 IF FOUND THEN
                     taken := taken || s.at;
                     suspects := suspects + 1;
@@ -250,7 +250,7 @@ BEGIN
         FOR r IN SELECT u.id, min(u.place) FROM unnest(p_ids) WITH ORDINALITY AS u (id, place) GROUP BY 1 ORDER BY 2 LOOP
             EXIT WHEN v_left <= 0;
             SELECT j.ctid AS at, j.queue, j.suspect, j.task, j.key INTO r FROM job AS j
-            WHERE j.id = r.id AND j.state = 2 AND (j.expires_at IS NULL OR j.expires_at > v_now)
+            WHERE j.id = r.id AND j.state::integer = 2 AND (j.expires_at IS NULL OR j.expires_at > v_now)
               AND (NOT j.suspect OR v_suspects > 0) AND j.queue = ANY (v_names);
             CONTINUE WHEN NOT FOUND;
             i := array_position(v_names, r.queue);
@@ -258,7 +258,7 @@ BEGIN
             CONTINUE WHEN q.limited AND NOT pass_v1(q, r.task, r.key, v_now, ARRAY(
                 SELECT (j.task, j.key)::pair_v1 FROM unnest(v_taken) AS t (at) JOIN job AS j ON j.ctid = t.at
                 WHERE j.queue = q.name));
-            PERFORM 1 FROM job AS j WHERE j.ctid = r.at AND j.state = 2 FOR NO KEY UPDATE SKIP LOCKED;
+            PERFORM 1 FROM job AS j WHERE j.ctid = r.at AND j.state::integer = 2 FOR NO KEY UPDATE SKIP LOCKED;
             CONTINUE WHEN NOT FOUND;
             v_taken := v_taken || r.at;
             v_of := v_of || i;
@@ -346,7 +346,7 @@ BEGIN
         UPDATE job AS j SET state = 3, token = t.fence, fence = t.fence, claimant = p_claimant, claim_no = p_number,
             member = v_name, claimed_at = v_now, started_at = NULL, back = false, gated = (v_queues[t.n]).limited
         FROM unnest(v_taken, v_fences, v_of) AS t (at, fence, n)
-        WHERE j.ctid = t.at AND j.state = 2
+        WHERE j.ctid = t.at AND j.state::integer = 2
         RETURNING NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
             j.codec, j.body, j.headers, nullif(j.key, ''), j.timeout, j.retry, j.created_at, j.ready_at, j.crashes,
             j.suspect, (v_queues[t.n]).limited OR (v_queues[t.n]).shaped, j.on_dead, j.schedule, j.lane;

@@ -142,7 +142,7 @@ BEGIN
                 LEFT JOIN job AS j ON j.id = u.id ORDER BY u.place);
         END IF;
     ELSE
-        PERFORM 1 FROM job AS j WHERE j.id = ANY (p_ids) AND j.token IS NOT NULL ORDER BY j.id FOR NO KEY UPDATE;
+        PERFORM lock_jobs_v1(p_ids, 3, 3);
         v_answers := '{}';
         FOR n IN 1 .. cardinality(p_ids) LOOP
             SELECT s.answer, s.signals INTO v_answer, v_more
@@ -194,7 +194,7 @@ DECLARE
 BEGIN
     answers := '{}';
     signals := '{}';
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND token IS NOT NULL ORDER BY id FOR NO KEY UPDATE;
+    PERFORM lock_jobs_v1(p_ids, 3, 3);
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
         SELECT * INTO j FROM job WHERE id = p_ids[n];
@@ -227,7 +227,7 @@ DECLARE
     v_applied boolean[];
     v_job bytea;
 BEGIN
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND token IS NOT NULL ORDER BY id FOR NO KEY UPDATE;
+    PERFORM lock_jobs_v1(p_ids, 3, 3);
     v_now := coalesce(p_now, instant_v1());
     v_applied := ARRAY(
         SELECT j.id IS NOT NULL FROM unnest(p_ids, p_fences) WITH ORDINALITY AS u (id, fence, place)

@@ -10,7 +10,7 @@ SELECT j.id, j.task, j.queue, j.priority, j.state, j.key, j.lane, j.seq, j.attem
     (SELECT json_build_array(f.attempt, f.number, f.member, f.claimed_at, f.started_at, f.ended_at, f.retry_in,
                              convert_from(f.said, 'UTF8')::json)::text
      FROM failure AS f WHERE f.job = j.id AND f.number = j.failures) AS error,
-    j.form, j.born, j.body, j.result
+    j.form, j.born, j.body, j.result, j.token
 FROM job AS j;
 
 -- Answers: 0 cancelled, 1 asked, 2 finished, 3 unknown. A claim in flight is waited for.
@@ -23,7 +23,7 @@ DECLARE
 BEGIN
     answers := '{}';
     signals := '{}';
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND state <= 3 ORDER BY id FOR NO KEY UPDATE;
+    PERFORM lock_jobs_v1(p_ids, 0, 3);
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
         SELECT * INTO j FROM job WHERE id = p_ids[n];
@@ -59,7 +59,7 @@ DECLARE
 BEGIN
     answers := '{}';
     signals := '{}';
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND state >= 4 ORDER BY id FOR NO KEY UPDATE;
+    PERFORM lock_jobs_v1(p_ids, 4, 6);
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
         SELECT * INTO j FROM job WHERE id = p_ids[n] AND form < 2;
@@ -103,7 +103,7 @@ DECLARE
     v_changed bytea[] := '{}';
 BEGIN
     answers := '{}';
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND state >= 4 ORDER BY id FOR UPDATE;
+    PERFORM lock_jobs_v1(p_ids, 4, 6);
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
         SELECT * INTO j FROM job WHERE id = p_ids[n] AND form < 2;
@@ -129,9 +129,11 @@ DECLARE
     v_now bigint := coalesce(p_now, instant_v1());
 BEGIN
     INSERT INTO watch (job, waiter, until)
-    SELECT id, p_waiter, v_now + p_ttl FROM job WHERE id = ANY (p_ids) AND state < 4 ORDER BY id
+    SELECT j.id, p_waiter, v_now + p_ttl FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
+    JOIN job AS j ON j.id = u.id WHERE j.state::integer < 4
     ON CONFLICT (job, waiter) DO UPDATE SET until = greatest(watch.until, excluded.until);
-    PERFORM 1 FROM job WHERE id = ANY (p_ids) AND token IS NOT NULL ORDER BY id FOR SHARE;
+    PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
+    JOIN job AS j ON j.id = u.id WHERE j.state::integer = 3 FOR SHARE OF j;
     RETURN QUERY SELECT * FROM shown WHERE id = ANY (p_ids);
 END $$;
 

@@ -36,7 +36,7 @@ BEGIN
             SELECT f FROM unnest(v_held) WITH ORDINALITY AS u (f, place)
             WHERE NOT EXISTS (SELECT 1 FROM job WHERE claimant = p_claimants[n] AND token = u.f) ORDER BY place);
         FOR r IN SELECT id, token FROM job WHERE claimant = p_claimants[n] AND claim_no <= p_answered[n]
-                 AND token IS NOT NULL AND token <> ALL (v_held) ORDER BY id LOOP
+                 AND token IS NOT NULL AND token <> ALL (v_held) LOOP
             -- by (id, token): a settle in flight wins or loses whole
             SELECT * INTO j FROM job WHERE id = r.id AND token = r.token FOR NO KEY UPDATE;
             IF FOUND THEN
@@ -53,6 +53,25 @@ BEGIN
     END IF;
 END $$;
 
+-- What a member or one claimant holds, locked. The rows are read again under their locks: a settle that was on
+-- its way has won.
+CREATE FUNCTION held_v1(p_member bytea, p_claimant bytea, p_limit integer) RETURNS SETOF job LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids bytea[];
+BEGIN
+    IF p_member IS NULL THEN
+        v_ids := ARRAY(SELECT id FROM job WHERE claimant = p_claimant AND token IS NOT NULL);
+    ELSE
+        v_ids := ARRAY(SELECT j.id FROM claimant AS c JOIN job AS j ON j.claimant = c.id AND j.token IS NOT NULL
+                       WHERE c.member = p_member LIMIT p_limit);
+    END IF;
+    PERFORM lock_jobs_v1(v_ids, 3, 3);
+    RETURN QUERY
+        SELECT j.* FROM unnest(v_ids) AS u (id) JOIN job AS j ON j.id = u.id
+        WHERE j.state::integer = 3 AND (p_claimant IS NULL OR j.claimant = p_claimant)
+          AND (p_member IS NULL OR EXISTS (SELECT 1 FROM claimant AS c WHERE c.id = j.claimant AND c.member = p_member));
+END $$;
+
 -- A member signs off: what it still holds goes back, nothing is counted as lost.
 CREATE FUNCTION leave_v1(p_member bytea, p_now bigint, OUT released integer, OUT signals text[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -63,8 +82,7 @@ BEGIN
     v_now := coalesce(p_now, instant_v1());
     released := 0;
     signals := '{}';
-    FOR j IN SELECT r.* FROM claimant AS c JOIN job AS r ON r.claimant = c.id AND r.token IS NOT NULL
-             WHERE c.member = p_member ORDER BY r.id FOR NO KEY UPDATE OF r LOOP
+    FOR j IN SELECT * FROM held_v1(p_member, NULL, NULL) LOOP
         signals := signals || give_back_v1(j, v_now);
         released := released + 1;
     END LOOP;
@@ -89,7 +107,7 @@ BEGIN
     signals := '{}';
     INSERT INTO claimant (id, member, retired_at) VALUES (p_claimant, '', v_now)
     ON CONFLICT (id) DO UPDATE SET retired_at = coalesce(claimant.retired_at, v_now);
-    FOR j IN SELECT * FROM job WHERE claimant = p_claimant AND token IS NOT NULL ORDER BY id FOR NO KEY UPDATE LOOP
+    FOR j IN SELECT * FROM held_v1(NULL, p_claimant, NULL) LOOP
         held := held + 1;
         v_at := (SELECT u.place FROM unnest(p_ids, p_fences) WITH ORDINALITY AS u (id, fence, place)
                  WHERE u.id = j.id AND u.fence = j.token ORDER BY u.place DESC LIMIT 1);
@@ -110,11 +128,13 @@ LANGUAGE plpgsql AS $$
 DECLARE
     m member;
     j job;
-    v_now bigint := coalesce(p_now, instant_v1());
+    v_now bigint;
 BEGIN
     jobs := 0;
     gone := '{}';
     signals := '{}';
+    PERFORM pg_advisory_xact_lock(lock_v1('sweep', ''));  -- one sweeper after another
+    v_now := coalesce(p_now, instant_v1());
     SELECT * INTO m FROM member WHERE id = p_sweeper;
     entitled := FOUND AND v_now - m.beat_at <= 2 * m.beat AND v_now - m.steady_since >= m.lease;
     IF NOT entitled THEN
@@ -122,8 +142,7 @@ BEGIN
     END IF;
     FOR m IN SELECT * FROM member WHERE gone_at < v_now ORDER BY gone_at FOR UPDATE SKIP LOCKED LOOP
         CONTINUE WHEN NOT pg_try_advisory_xact_lock(lock_v1('member', encode(m.id, 'hex')));
-        FOR j IN SELECT r.* FROM claimant AS c JOIN job AS r ON r.claimant = c.id AND r.token IS NOT NULL
-                 WHERE c.member = m.id ORDER BY r.id LIMIT p_limit - jobs FOR NO KEY UPDATE OF r LOOP
+        FOR j IN SELECT * FROM held_v1(m.id, NULL, p_limit - jobs) LOOP
             signals := signals || lose_v1(j, 'lost', NULL, v_now);
             jobs := jobs + 1;
         END LOOP;
@@ -240,7 +259,7 @@ BEGIN
             ) AS s
             WHERE s.lane <> '' OR s.seq < p_cursors[22 * n - 21 + 2 * s.priority + s.suspect::integer]);
         IF v_late <> '{}' THEN
-            UPDATE job SET back = true WHERE id = ANY (v_late) AND state = 2;
+            UPDATE job SET back = true WHERE id = ANY (v_late) AND state::integer = 2;
             signals := signals || ('ready:' || p_queues[n]);
         END IF;
     END LOOP;

@@ -21,5 +21,6 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET enable_bitmapscan = off', f);
         EXECUTE format('ALTER FUNCTION %s SET enable_hashjoin = off', f);
         EXECUTE format('ALTER FUNCTION %s SET enable_mergejoin = off', f);
+        EXECUTE format('ALTER FUNCTION %s SET enable_sort = off', f);
     END LOOP;
 END $$;
