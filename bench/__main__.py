@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from bench.engine import MEASURES, run
+from bench.engine import MEASURES, SERVERS, run
 from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import document, table
@@ -21,7 +21,9 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
 
 @click.command()
 @click.option("--engine-only", is_flag=True, help="Measure the engine's facets, without a worker.")
-@click.option("--url", default="sqlite", type=click.Choice(["sqlite"]), help="The engine; in a fresh place.")
+@click.option(
+    "--url", default="sqlite", type=click.Choice(["sqlite", *SERVERS]), help="The engine; in a fresh place."
+)
 @click.option("--durability", default="full", type=click.Choice(["full", "normal", "off"]), show_default=True)
 @click.option("--jobs", type=click.IntRange(min=100), help="Jobs of one timed turn at batch 100  [20000]")
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each subject  [5]")
@@ -56,7 +58,8 @@ def main(
             rounds=rounds or (QUICK_ROUNDS if quick else Plan.rounds),
             scale=scale or (QUICK_SCALE if quick else Plan.scale),
         )
-        comparisons = asyncio.run(run(plan, only, steps))
+        with asyncio.Runner() as runner:
+            comparisons = runner.run(run(plan, only, steps, url))
     Console(width=None if sys.stdout.isatty() else PAPER_WIDTH).print(table(comparisons, plan))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document(comparisons, plan))))

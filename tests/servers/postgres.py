@@ -17,8 +17,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin")
 HINT = "install it with: apt-get install --no-install-recommends postgresql"
 ACCOUNTS = ("postgres", "nobody")
@@ -155,13 +153,3 @@ def _account() -> pwd.struct_passwd:
         with suppress(KeyError):
             return pwd.getpwnam(name)
     raise NoServer("PostgreSQL refuses to run as root, and there is no other account for it")
-
-
-def server_or_skip(**options: Any) -> PostgresServer:
-    """A started server; where none is installed a skip, in CI a failure."""
-    try:
-        return PostgresServer(**options).start()
-    except NoServer as missing:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
-            raise
-        pytest.skip(str(missing))

@@ -9,7 +9,8 @@ import pytest
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.testing.contract.fixtures import Claimant, Clock, clock
-from tests.servers.postgres import PostgresServer, server_or_skip
+from tests.servers.fixtures import server_or_skip
+from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.proxy import Proxy
 
