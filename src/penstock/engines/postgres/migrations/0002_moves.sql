@@ -296,6 +296,19 @@ BEGIN
     RETURN to_ready_v1(j, true, p_now);
 END $$;
 
+-- A ready job that was asked for by its id.
+CREATE FUNCTION expire_one_v1(p_id bytea, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+BEGIN
+    SELECT * INTO j FROM job WHERE id = p_id AND state::integer = 2 FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN '{}';
+    END IF;
+    j := append_failure_v1(j, said_v1('expired', 'not started before it expired'), j.attempts, NULL, p_now);
+    RETURN to_final_v1(j, 5, p_now);
+END $$;
+
 CREATE FUNCTION expire_v1(p_queue text, p_limit integer, p_now bigint, OUT moved integer, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE

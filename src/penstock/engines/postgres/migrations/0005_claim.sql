@@ -219,7 +219,8 @@ BEGIN
             v_more := true;
             CONTINUE;
         END IF;
-        IF EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2) THEN
+        IF p_ids IS NULL
+           AND EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2) THEN
             SELECT v_signals || e.signals, e.moved INTO v_signals, v_count FROM expire_v1(q.name, 1000, v_now) AS e;
             v_more := v_more OR v_count >= 1000;
         END IF;
@@ -249,10 +250,14 @@ BEGIN
     IF p_ids IS NOT NULL THEN
         FOR r IN SELECT u.id, min(u.place) FROM unnest(p_ids) WITH ORDINALITY AS u (id, place) GROUP BY 1 ORDER BY 2 LOOP
             EXIT WHEN v_left <= 0;
-            SELECT j.ctid AS at, j.queue, j.suspect, j.task, j.key INTO r FROM job AS j
-            WHERE j.id = r.id AND j.state::integer = 2 AND (j.expires_at IS NULL OR j.expires_at > v_now)
-              AND (NOT j.suspect OR v_suspects > 0) AND j.queue = ANY (v_names);
+            SELECT j.ctid AS at, j.id, j.queue, j.suspect, j.task, j.key, j.expires_at <= v_now AS expired INTO r
+            FROM job AS j WHERE j.id = r.id AND j.state::integer = 2 AND j.queue = ANY (v_names);
             CONTINUE WHEN NOT FOUND;
+            IF r.expired THEN
+                v_signals := v_signals || expire_one_v1(r.id, v_now);
+                CONTINUE;
+            END IF;
+            CONTINUE WHEN r.suspect AND v_suspects <= 0;
             i := array_position(v_names, r.queue);
             q := v_queues[i];
             CONTINUE WHEN q.limited AND NOT pass_v1(q, r.task, r.key, v_now, ARRAY(

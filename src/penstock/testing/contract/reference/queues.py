@@ -1,7 +1,7 @@
 """Options and pauses."""
 
 from penstock.model.errors import UnknownQueue
-from penstock.model.gate import Gate
+from penstock.model.gate import Gate, step_length
 from penstock.model.queue import QueueOptions, Rate
 from penstock.model.time import Instant
 from penstock.testing.contract.reference.records import QueueRecord
@@ -22,6 +22,9 @@ class Queues:
             rate = rate_of(queue, gate)
             if rate != log.rate:
                 log.before, log.since = sorted(log.before + log.since), []
+            if rate is not None and rate.per != log.rate.per:  # an entry stands for starts up to its step's end
+                later = step_length(log.rate) - step_length(rate)
+                log.before = [(step + later, count) for step, count in log.before]
             log.rate = rate or log.rate
 
     def pause(self, name: str, *, by: str, why: str, now: Instant) -> None:
