@@ -12,6 +12,10 @@ from penstock.model.retry import Retry
 
 _encode = msgspec.json.Encoder().encode
 
+_SAME = object()
+_BULKY = (0, 4)
+"""Columns that are always sent whole: ids and bodies."""
+
 
 def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
     """Refuse a call with more items than one step takes."""
@@ -37,10 +41,16 @@ def encode_retry(retry: Retry | None) -> bytes | None:
     return None if retry is None else _encode(retry)
 
 
+_DEFAULTS: tuple[object, ...] = (
+    _SAME, _SAME, _SAME, _SAME, _SAME, _SAME, None, "", 0, None, None, None, None, _SAME, None, None,
+)  # fmt: skip
+"""Of each column: what is left out when all jobs have it."""
+
+
 def job_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
-    """One array for each column, in the order of `store_v1`."""
+    """One array for each column, in the order of `store_v1`, all of the same length."""
     if not jobs:
-        return [[] for _ in range(16)]
+        return [[] for _ in _DEFAULTS]
     rows = [
         (
             job.id, job.task, job.queue, job.priority, job.body, job.codec, job.headers, job.key or "",
@@ -50,6 +60,20 @@ def job_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
         for job in jobs
     ]  # fmt: skip
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def short_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
+    """The same without what needs no saying: a column of defaults is empty, one of equal values has one."""
+    columns = job_arrays(jobs)
+    for place, default in enumerate(_DEFAULTS):
+        column = columns[place]
+        if place in _BULKY or not column or column.count(column[0]) != len(column):
+            continue
+        if default is _SAME:
+            del column[1:]
+        elif column[0] == default:
+            column.clear()
+    return columns
 
 
 def parent_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from penstock.engine.protocol import BATCH_LIMIT
-from penstock.engines.postgres.arrays import job_arrays, parent_arrays
+from penstock.engines.postgres.arrays import job_arrays, parent_arrays, short_arrays
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import BadInput, PenstockError
 from penstock.model.job import NewJob
@@ -66,7 +66,8 @@ class Enqueuer:
 
     async def _store_together(self, calls: list[_Call]) -> None:
         jobs = [job for call in calls for job in call.jobs]
-        parameters = [*job_arrays(jobs), *parent_arrays(jobs), calls[0].now]
+        arrays = job_arrays(jobs) if calls[0].waits else short_arrays(jobs)
+        parameters = [*arrays, *parent_arrays(jobs), calls[0].now]
         try:
             statement = self._store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
             created, signals = await self._store.enqueues.row(statement, *parameters)

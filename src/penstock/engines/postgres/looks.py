@@ -15,6 +15,8 @@ import asyncio
 import random
 from contextlib import suppress
 
+import msgspec
+
 from penstock.engines.postgres.cursors import Cursors
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import EngineError
@@ -22,6 +24,8 @@ from penstock.model.member import LEASE
 from penstock.model.time import SECOND, Span
 
 LATE_S = 1.0
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Looks:
@@ -66,7 +70,10 @@ class Looks:
             rows = await store.run(store.beats.fetch("SELECT pg_current_snapshot()::text"))
             self._snapshot = rows[0][0]
             return
-        row = await store.change(store.beats, "late_v1", queues, self._cursors.plain(queues), self._snapshot)
+        lanes = _encode([self._cursors.busy(queue) for queue in queues]).decode()
+        row = await store.change(
+            store.beats, "late_v1", queues, self._cursors.plain(queues), lanes, self._snapshot
+        )
         self._snapshot = row[0]
 
     async def behind(self) -> None:

@@ -76,6 +76,8 @@ class Settling:
 
     def parameters(self) -> list[object]:
         """Those of `settle_v1` up to `now`."""
+        if not self._one_by_one and all(isinstance(item.outcome, Completed) for item in self._items):
+            return self._completions()
         kinds, rans, results, saids, retries = [], [], [], [], []
         for item in self._items:
             kind, result, text, retry_in = _outcome(item)
@@ -87,6 +89,15 @@ class Settling:
         return [
             [item.id for item in self._items], [item.fence for item in self._items], kinds, rans, results,
             saids, retries, self._one_by_one, *self._then(),
+        ]  # fmt: skip
+
+    def _completions(self) -> list[object]:
+        """Of plain completions, empty arrays say the rest."""
+        items = self._items
+        results = [item.outcome.result for item in items if isinstance(item.outcome, Completed)]
+        return [
+            [item.id for item in items], [item.fence for item in items], [], [item.ran for item in items],
+            results, [], [], False, *self._then(),
         ]  # fmt: skip
 
     def _then(self) -> list[object]:

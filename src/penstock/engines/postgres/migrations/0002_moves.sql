@@ -7,7 +7,7 @@
 -- count (attempts, crashes, losses, failures, suspect, settled_fence, started_at, ...), which are
 -- written along with the move.
 
--- Advisory locks, in the order in which a step takes them: sweep, member, claimant, queue, due.
+-- Advisory locks, in the order in which a step takes them: sweep, member, claimant, queue, due, fence.
 CREATE FUNCTION lock_v1(p_kind text, p_name text) RETURNS bigint LANGUAGE sql STABLE AS $$
     SELECT hashtextextended(p_kind || ' ' || p_name, 'job'::regclass::oid::bigint)
 $$;
@@ -23,11 +23,10 @@ DECLARE
     v_clock bigint := instant_v1();
 BEGIN
     IF nextval('fence') < v_clock - 1000000 THEN
-        PERFORM pg_advisory_lock(lock_v1('fence', ''));
+        PERFORM pg_advisory_xact_lock(lock_v1('fence', ''));  -- once a second; nothing is waited for after it
         IF (SELECT last_value FROM fence) < v_clock - 1000000 THEN
             PERFORM setval('fence', v_clock);
         END IF;
-        PERFORM pg_advisory_unlock(lock_v1('fence', ''));
     END IF;
     RETURN ARRAY(SELECT nextval('fence') FROM generate_series(1, p_count));
 END $$;

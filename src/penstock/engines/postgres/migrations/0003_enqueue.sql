@@ -4,14 +4,17 @@
 -- Queues come into being with default options.
 CREATE FUNCTION make_queues_v1(p_names text[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF EXISTS (SELECT 1 FROM unnest(p_names) AS n WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n)) THEN
+    IF EXISTS (SELECT 1 FROM (SELECT DISTINCT u FROM unnest(p_names) AS u) AS n
+               WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n.u)) THEN
         INSERT INTO queue (name, created_at) SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_names) AS n ORDER BY 1
         ON CONFLICT DO NOTHING;
     END IF;
 END $$;
 
--- Jobs without parents, in the order of the arrays: the ids that were stored. seq is drawn below the join,
--- so that it follows the order of the call.
+-- Jobs without parents, in the order of the arrays: the ids that were stored. Arrays may be shorter than that of
+-- the ids, which saves most of their way here: unnest fills up with NULL. What may be NULL is NULL for all then;
+-- of the others (task, queue, priority, codec, attempts) the one value counts for all. seq is drawn below
+-- everything else, so that it follows the order of the call.
 CREATE FUNCTION store_v1(
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
@@ -20,7 +23,13 @@ CREATE FUNCTION store_v1(
 ) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
     v_created bytea[];
-    v_shaped boolean;
+    v_xid xid8 := pg_current_xact_id();
+    v_task text := p_tasks[1];
+    v_queue text := p_queues[1];
+    v_priority smallint := p_priorities[1];
+    v_codec smallint := p_codecs[1];
+    v_attempts integer := p_attempts[1];
+    v_shaped text[];
 BEGIN
     IF p_users THEN  -- of a transaction that may stay open: nobody must have to wait for it
         INSERT INTO queue_new (name, created_at)
@@ -29,33 +38,36 @@ BEGIN
     ELSE
         PERFORM make_queues_v1(p_queues, p_now);
     END IF;
+    v_shaped := ARRAY(SELECT name FROM queue WHERE name = ANY (p_queues) AND shaped);
     WITH stored AS (
         INSERT INTO job (id, born, seq, xid, task, queue, priority, body, codec, headers, key, created_at, due_at,
             ready_at, expires_at, timeout, retry, max_attempts, on_dead, schedule, state, lane)
-        SELECT i.id, i.seq, i.seq, pg_current_xact_id(), i.task, i.queue, i.priority, i.body, i.codec, i.headers,
-            i.key, p_now,
-            CASE WHEN coalesce(i.at, p_now + i.delay) > p_now THEN coalesce(i.at, p_now + i.delay) END,
-            CASE WHEN coalesce(i.at, p_now + i.delay) <= p_now THEN p_now END,
-            p_now + i.expires, i.timeout, i.retry, i.attempts, i.on_dead, i.schedule,
-            CASE WHEN coalesce(i.at, p_now + i.delay) <= p_now THEN 2 ELSE 1 END,
-            CASE WHEN q.shaped THEN group_of_v1(q.keyed, q.tasks, i.task, i.key) ELSE '' END
+        SELECT i.id, i.seq, i.seq, v_xid, coalesce(i.task, v_task), coalesce(i.queue, v_queue),
+            coalesce(i.priority, v_priority), i.body, coalesce(i.codec, v_codec), i.headers, coalesce(i.key, ''), p_now,
+            CASE WHEN i.due > p_now THEN i.due END, CASE WHEN i.due > p_now THEN NULL ELSE p_now END,
+            p_now + i.expires, i.timeout, i.retry, coalesce(i.attempts, v_attempts), i.on_dead, i.schedule,
+            CASE WHEN i.due > p_now THEN 1 ELSE 2 END,
+            CASE WHEN v_shaped = '{}' THEN '' WHEN coalesce(i.queue, v_queue) = ANY (v_shaped) THEN (
+                SELECT group_of_v1(q.keyed, q.tasks, coalesce(i.task, v_task), coalesce(i.key, ''))
+                FROM queue AS q WHERE q.name = coalesce(i.queue, v_queue)
+            ) ELSE '' END
         FROM (
-            SELECT u.*, nextval('seq') AS seq
+            SELECT u.*, coalesce(u.at, p_now + u.delay) AS due, nextval('seq') AS seq
             FROM unnest(p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays,
                         p_ats, p_expires, p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules)
                 AS u (id, task, queue, priority, body, codec, headers, key, delay, at, expires, timeout, retry,
                       attempts, on_dead, schedule)
-        ) AS i LEFT JOIN queue AS q ON q.name = i.queue
+        ) AS i
         ON CONFLICT (id) DO NOTHING
-        RETURNING id, lane
+        RETURNING id
     )
-    SELECT array_agg(id), bool_or(lane <> '') INTO v_created, v_shaped FROM stored;
-    IF v_shaped THEN
+    SELECT array_agg(id) INTO v_created FROM stored;
+    IF v_shaped <> '{}' THEN
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
         SELECT DISTINCT j.queue, j.priority, false, j.lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
             CASE WHEN q.keyed THEN j.key ELSE '' END
         FROM unnest(v_created) AS c (id) JOIN job AS j ON j.id = c.id JOIN queue AS q ON q.name = j.queue
-        WHERE j.state = 2 AND j.lane <> '';
+        WHERE j.state::integer = 2 AND j.lane <> '';
     END IF;
     RETURN coalesce(v_created, '{}');
 END $$;

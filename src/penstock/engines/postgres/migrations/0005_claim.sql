@@ -21,8 +21,9 @@ BEGIN
     IF p_ids IS NOT NULL THEN
         v_queues := ARRAY(SELECT DISTINCT queue FROM job WHERE id = ANY (p_ids));
     END IF;
-    FOR r IN SELECT q.name, alone_v1(q) AS alone FROM unnest(v_queues) AS u (name) JOIN queue AS q ON q.name = u.name
-             ORDER BY q.name LOOP
+    FOR r IN SELECT u.name, q.name IS NOT NULL AND alone_v1(q) AS alone
+             FROM unnest(v_queues) AS u (name) LEFT JOIN queue AS q ON q.name = u.name
+             ORDER BY u.name COLLATE "C" LOOP
         IF r.alone THEN
             PERFORM pg_advisory_xact_lock(lock_v1('queue', r.name));
             v_alone := v_alone || r.name;

@@ -35,8 +35,10 @@ BEGIN
         lost := lost || ARRAY(
             SELECT f FROM unnest(v_held) WITH ORDINALITY AS u (f, place)
             WHERE NOT EXISTS (SELECT 1 FROM job WHERE claimant = p_claimants[n] AND token = u.f) ORDER BY place);
-        FOR r IN SELECT id, token FROM job WHERE claimant = p_claimants[n] AND claim_no <= p_answered[n]
-                 AND token IS NOT NULL AND token <> ALL (v_held) LOOP
+        FOR r IN SELECT h.id, h.token FROM (
+                     SELECT id, token FROM job WHERE claimant = p_claimants[n] AND claim_no <= p_answered[n]
+                     AND token IS NOT NULL AND token <> ALL (v_held) OFFSET 0
+                 ) AS h ORDER BY h.id LOOP
             -- by (id, token): a settle in flight wins or loses whole
             SELECT * INTO j FROM job WHERE id = r.id AND token = r.token FOR NO KEY UPDATE;
             IF FOUND THEN
@@ -238,7 +240,8 @@ END $$;
 -- Rows behind a process's cursors that became visible since its last look: their transactions drew a seq early
 -- and committed late. They are marked, so that every claim finds them. OFFSET 0: left alone the planner takes
 -- job_ready and walks everything behind the cursor (16 ms with 200,000 rows).
-CREATE FUNCTION late_v1(p_queues text[], p_cursors bigint[], p_snapshot text, OUT snapshot text, OUT signals text[])
+CREATE FUNCTION late_v1(p_queues text[], p_cursors bigint[], p_lanes jsonb, p_snapshot text,
+                        OUT snapshot text, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
     v_snapshot pg_snapshot := p_snapshot::pg_snapshot;
@@ -257,7 +260,8 @@ BEGIN
                 WHERE state = 2 AND queue = p_queues[n] AND NOT back AND xid = ANY (v_running)
                 OFFSET 0
             ) AS s
-            WHERE s.lane <> '' OR s.seq < p_cursors[22 * n - 21 + 2 * s.priority + s.suspect::integer]);
+            WHERE s.seq < CASE WHEN s.lane = '' THEN p_cursors[22 * n - 21 + 2 * s.priority + s.suspect::integer]
+                ELSE (p_lanes -> (n - 1) ->> (s.priority || ':' || s.lane))::bigint END);
         IF v_late <> '{}' THEN
             UPDATE job SET back = true WHERE id = ANY (v_late) AND state::integer = 2;
             signals := signals || ('ready:' || p_queues[n]);

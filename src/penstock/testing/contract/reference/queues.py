@@ -22,7 +22,7 @@ class Queues:
             rate = rate_of(queue, gate)
             if rate != log.rate:
                 log.before, log.since = sorted(log.before + log.since), []
-            if rate is not None and rate.per != log.rate.per:  # an entry stands for starts up to its step's end
+            if rate is not None and rate.per != log.rate.per:  # an entry stands for its step up to the end
                 later = step_length(log.rate) - step_length(rate)
                 log.before = [(step + later, count) for step, count in log.before]
             log.rate = rate or log.rate
