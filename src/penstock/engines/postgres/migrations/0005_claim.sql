@@ -9,6 +9,7 @@ CREATE FUNCTION alone_v1(q queue) RETURNS boolean LANGUAGE sql STABLE AS $$
 $$;
 
 -- The locks of a claim, in their order; answers the queues locked exclusively. Taken before any row is touched.
+-- With p_ids: the queues of these jobs, beside those named.
 CREATE FUNCTION lock_claim_v1(p_member bytea, p_claimant bytea, p_queues text[], p_ids bytea[]) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -19,7 +20,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(lock_v1('member', encode(p_member, 'hex')));
     PERFORM pg_advisory_xact_lock(lock_v1('claimant', encode(p_claimant, 'hex')));
     IF p_ids IS NOT NULL THEN
-        v_queues := ARRAY(SELECT DISTINCT queue FROM job WHERE id = ANY (p_ids));
+        v_queues := ARRAY(SELECT unnest(p_queues) UNION SELECT queue FROM job WHERE id = ANY (p_ids));
     END IF;
     FOR r IN SELECT u.name, q.name IS NOT NULL AND alone_v1(q) AS alone
              FROM unnest(v_queues) AS u (name) LEFT JOIN queue AS q ON q.name = u.name
@@ -170,7 +171,8 @@ DECLARE
     v_own_turns jsonb;
     i integer;
 BEGIN
-    v_alone := coalesce(p_alone, lock_claim_v1(p_member, p_claimant, p_queues, p_ids));
+    v_alone := coalesce(p_alone, lock_claim_v1(
+        p_member, p_claimant, CASE WHEN p_ids IS NULL THEN p_queues ELSE '{}' END, p_ids));
     SELECT name INTO v_name FROM member WHERE id = p_member;
     IF NOT FOUND THEN
         head := jsonb_build_object('refused', 'MemberGone');

@@ -127,7 +127,8 @@ DECLARE
     n integer;
 BEGIN
     IF p_claimant IS NOT NULL THEN
-        v_alone := lock_claim_v1(p_member, p_claimant, p_queues, p_claim_ids);
+        v_alone := lock_claim_v1(  -- the ids may be of jobs that this settle stores
+            p_member, p_claimant, CASE WHEN p_claim_ids IS NULL THEN p_queues ELSE p_then_queues END, p_claim_ids);
     END IF;
     v_now := coalesce(p_now, instant_v1());
     IF NOT p_one_by_one AND 0 = ALL (p_kinds) THEN

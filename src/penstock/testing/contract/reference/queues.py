@@ -17,13 +17,15 @@ class Queues:
     def configure(self, name: str, options: QueueOptions, *, now: Instant) -> None:
         """Replace the options. A rate that stays goes on counting."""
         queue = self._store.queue(name, now)
+        former = {gate: rate_of(queue, gate) for gate in queue.logs}
         queue.options = options
         for gate, log in queue.logs.items():
             rate = rate_of(queue, gate)
             if rate != log.rate:
                 log.before, log.since = sorted(log.before + log.since), []
-            if rate is not None and rate.per != log.rate.per:  # an entry stands for its step up to the end
-                later = step_length(log.rate) - step_length(rate)
+            old = former[gate]
+            if rate and old and rate.per != old.per:  # an entry stands for starts up to the end of its step
+                later = step_length(old) - step_length(rate)
                 log.before = [(step + later, count) for step, count in log.before]
             log.rate = rate or log.rate
 
