@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from bench import product
-from bench.engine import MEASURES, run
+from bench.engine import MEASURES, SERVERS, run
 from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import Figure, document, figures_table, table
@@ -23,7 +23,9 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
 
 @click.command()
 @click.option("--engine-only", is_flag=True, help="Measure the engine's facets, without a worker.")
-@click.option("--url", default="sqlite", type=click.Choice(["sqlite"]), help="The engine; in a fresh place.")
+@click.option(
+    "--url", default="sqlite", type=click.Choice(["sqlite", *SERVERS]), help="The engine; in a fresh place."
+)
 @click.option("--durability", default="full", type=click.Choice(["full", "normal", "off"]), show_default=True)
 @click.option("--jobs", type=click.IntRange(min=100), help="Jobs of one timed turn at batch 100  [20000]")
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each subject  [5]")
@@ -62,7 +64,11 @@ def main(
             scale=scale or (QUICK_SCALE if quick else Plan.scale),
         )
         found: list[Comparison | Figure] = []
-        found += asyncio.run(run(plan, only, steps) if engine_only else product.run(plan, only, steps))
+        with asyncio.Runner() as runner:
+            if engine_only:
+                found += runner.run(run(plan, only, steps, url))
+            else:
+                found += runner.run(product.run(plan, only, steps))
     comparisons = [one for one in found if isinstance(one, Comparison)]
     figures = [one for one in found if isinstance(one, Figure)]
     console = Console(width=None if sys.stdout.isatty() else PAPER_WIDTH)

@@ -1,5 +1,6 @@
 """A member that claims and settles through the facets, in both shapes, as fast as it can."""
 
+import asyncio
 import os
 
 from bench.load import QUEUE, RESULT
@@ -47,6 +48,16 @@ class Claimer:
         settled = 0
         while held := await self.take(batch):
             settled += _applied((await self._engine.jobs.settle(_done(held))).answers, held)
+        return settled
+
+    async def drain_overlapping(self, batch: int) -> int:
+        """Claim the next batch while the last one is settled, until nothing is left."""
+        settled = 0
+        held = await self.take(batch)
+        while held:
+            settling = asyncio.ensure_future(self._engine.jobs.settle(_done(held)))
+            last, held = held, await self.take(batch)
+            settled += _applied((await settling).answers, last)
         return settled
 
     def _request(self, most: int) -> ClaimRequest:

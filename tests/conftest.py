@@ -2,6 +2,6 @@
 
 import pytest
 
-pytest_plugins = ["pytester", "tests.rows"]
+pytest_plugins = ["pytester", "tests.rows", "tests.servers.fixtures"]
 
 pytest.register_assert_rewrite("penstock.testing.contract")  # before anything imports it

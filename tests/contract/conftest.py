@@ -17,10 +17,11 @@ from penstock.testing.contract.fixtures import (
     connect,
     engine,
 )
+from tests.servers.postgres_places import PostgresPlaces, PostgresUser
 
 __all__ = ["claimant", "clock", "connect", "engine"]
 
-MODES = ("sqlite-file", "sqlite-memory")
+MODES = ("sqlite-file", "sqlite-memory", "postgres-server")
 
 
 @pytest.fixture(params=MODES)
@@ -31,12 +32,20 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def fresh_engine_url(engine_mode: str, tmp_path: Path) -> Callable[[], str]:
+def fresh_engine_url(
+    engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[[], str]]:
     """Names a new, empty place in that mode each time."""
+    if engine_mode == "postgres-server":
+        places: PostgresPlaces = request.getfixturevalue("postgres_places")
+        yield places.fresh
+        places.release()
+        return
     names = (f"penstock-{number}" for number in count())
     if engine_mode == "sqlite-memory":
-        return lambda: f"sqlite://?name={uuid4().hex}"
-    return lambda: f"sqlite:///{tmp_path}/{next(names)}.db?durability=normal"
+        yield lambda: f"sqlite://?name={uuid4().hex}"
+    else:
+        yield lambda: f"sqlite:///{tmp_path}/{next(names)}.db?durability=normal"
 
 
 @pytest.fixture
@@ -46,12 +55,19 @@ def engine_url(fresh_engine_url: Callable[[], str]) -> str:
 
 
 @pytest.fixture
-def user_connection(engine_mode: str, engine_url: str, engine: Engine) -> Iterator[UserConnection | None]:
-    """A plain connection to the engine's file, in a transaction of its own."""
-    if engine_mode != "sqlite-file":
+def user_connection(
+    engine_mode: str, engine_url: str, engine: Engine, request: pytest.FixtureRequest
+) -> Iterator[UserConnection | None]:
+    """A plain connection to the engine's place, in a transaction of its own."""
+    if engine_mode == "sqlite-memory":
         yield None
-        return
-    connection = sqlite3.connect(urlsplit(engine_url).path, isolation_level=None)
-    connection.execute("BEGIN")
-    yield connection
-    connection.close()
+    elif engine_mode == "postgres-server":
+        places: PostgresPlaces = request.getfixturevalue("postgres_places")
+        user = PostgresUser(places.loop, engine_url)
+        yield user
+        user.close()
+    else:
+        connection = sqlite3.connect(urlsplit(engine_url).path, isolation_level=None)
+        connection.execute("BEGIN")
+        yield connection
+        connection.close()

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.plants import PLANTS
+from tests.contract import plants, postgres_plants
+from tests.servers.postgres_places import PostgresPlaces
 
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", PLANTS)
-def test_the_suite_finds(name: str) -> None:
-    modules, _ = PLANTS[name]
+def fails_under(plugin: str, mode: str, name: str, modules: str) -> None:
+    """Run contract modules with a bug planted; the first failure is enough."""
     files = [str(path) for module in modules.split() if (path := HERE / f"test_{module}.py").exists()]
     assert files, f"no contract module of {modules} exists"
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "tests.contract.plants", "-p", "no:cacheprovider",
-         "-k", "sqlite-memory", *files],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", f"tests.contract.{plugin}",
+         "-p", "no:cacheprovider", "-k", mode, *files],
         cwd=HERE.parent.parent,
         env={**os.environ, "PENSTOCK_PLANT": name},
         capture_output=True,
@@ -29,3 +29,13 @@ def test_the_suite_finds(name: str) -> None:
     )  # fmt: skip
     assert run.returncode == 1, run.stdout[-3_000:] + run.stderr[-1_000:]
     assert "1 failed" in run.stdout, run.stdout[-3_000:]
+
+
+@pytest.mark.parametrize("name", plants.PLANTS)
+def test_the_suite_finds(name: str) -> None:
+    fails_under("plants", "sqlite-memory", name, plants.PLANTS[name][0])
+
+
+@pytest.mark.parametrize("name", postgres_plants.PLANTS)
+def test_the_suite_finds_in_postgres(name: str, postgres_places: PostgresPlaces) -> None:
+    fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name][0])

@@ -11,7 +11,11 @@ DEFAULT_NAMESPACE = "penstock"
 ENTRY_POINTS = "penstock.engines"
 """Third parties register `scheme = "package.module"` under this group."""
 
-_BUILT_IN = {"sqlite": "penstock.engines.sqlite"}
+_BUILT_IN = {
+    "postgres": "penstock.engines.postgres",
+    "postgresql": "penstock.engines.postgres",
+    "sqlite": "penstock.engines.sqlite",
+}
 
 
 async def connect(url: str, *, namespace: str = DEFAULT_NAMESPACE, migrate: bool = True) -> Engine:

@@ -1,7 +1,7 @@
 """Options and pauses."""
 
 from penstock.model.errors import UnknownQueue
-from penstock.model.gate import Gate
+from penstock.model.gate import Gate, step_length
 from penstock.model.queue import QueueOptions, Rate
 from penstock.model.time import Instant
 from penstock.testing.contract.reference.records import QueueRecord
@@ -17,11 +17,16 @@ class Queues:
     def configure(self, name: str, options: QueueOptions, *, now: Instant) -> None:
         """Replace the options. A rate that stays goes on counting."""
         queue = self._store.queue(name, now)
+        former = {gate: rate_of(queue, gate) for gate in queue.logs}
         queue.options = options
         for gate, log in queue.logs.items():
             rate = rate_of(queue, gate)
             if rate != log.rate:
                 log.before, log.since = sorted(log.before + log.since), []
+            old = former[gate]
+            if rate and old and rate.per != old.per:  # an entry stands for starts up to the end of its step
+                later = step_length(old) - step_length(rate)
+                log.before = [(step + later, count) for step, count in log.before]
             log.rate = rate or log.rate
 
     def pause(self, name: str, *, by: str, why: str, now: Instant) -> None:

@@ -1,0 +1,90 @@
+"""Up to which seq this process has claimed each lane.
+
+A claim starts its scan there: with one long transaction elsewhere, which keeps dead index entries from being
+removed, every claim would otherwise walk over all of them (30,000 jobs a second become 2,000). It is memory
+only. A forgotten cursor costs one slow scan, never a wrong one; `looks` finds what stands behind a cursor.
+"""
+
+from collections.abc import Sequence
+
+from penstock.model.lane import PRIORITIES
+
+QUEUES_KEPT = 1_000
+LANES_KEPT = 1_000
+"""Of a queue with groups, the lanes that gave last."""
+BUSY = 64
+"""A lane with a group has a cursor once it has given so many jobs; before, its scan is short."""
+
+WIDTH = 2 * len(PRIORITIES)
+"""Cursors of a queue: for each priority that of the plain lane, then that of its suspects."""
+
+
+class _Queue:
+    __slots__ = ("lanes", "plain")
+
+    def __init__(self) -> None:
+        self.plain = [0] * WIDTH
+        self.lanes: dict[str, tuple[int, int]] = {}
+        """"priority:group" -> (cursor, jobs given)"""
+
+
+class Cursors:
+    """The cursors of one process, by queue."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, _Queue] = {}
+
+    def plain(self, queues: Sequence[str]) -> list[int]:
+        """`WIDTH` cursors for each of these queues."""
+        found: list[int] = []
+        for name in queues:
+            queue = self._queues.get(name)
+            found += queue.plain if queue is not None else [0] * WIDTH
+        return found
+
+    def busy(self, queue: str) -> dict[str, int]:
+        """The cursors of busy lanes with a group."""
+        known = self._queues.get(queue)
+        if known is None or not known.lanes:
+            return {}
+        return {lane: seq for lane, (seq, given) in known.lanes.items() if given >= BUSY}
+
+    def taken(self, queue: str, priority: int, suspect: bool, lane: str, seq: int) -> None:
+        """A job was taken; everything before it in its lane has been seen."""
+        known = self._queue(queue)
+        if lane:
+            if not suspect:
+                name = f"{priority}:{lane}"
+                before, given = known.lanes.pop(name, (0, 0))  # the one used last stands last
+                known.lanes[name] = max(before, seq + 1), given + 1
+                if len(known.lanes) > LANES_KEPT:
+                    del known.lanes[next(iter(known.lanes))]
+            return
+        place = 2 * priority + suspect
+        if seq >= known.plain[place]:
+            known.plain[place] = seq + 1
+
+    def exhausted(self, queue: str, seen: int) -> None:
+        """A look found all that the plain lanes had; the seq `seen` had been drawn before it."""
+        known = self._queue(queue)
+        for place in range(0, WIDTH, 2):
+            if seen >= known.plain[place]:
+                known.plain[place] = seen + 1
+
+    def names(self) -> list[str]:
+        """The queues with cursors."""
+        return list(self._queues)
+
+    def forget_lanes(self) -> None:
+        """The next claims scan lanes with a group from their start: what is left behind there is found."""
+        for queue in self._queues.values():
+            queue.lanes.clear()
+
+    def _queue(self, name: str) -> _Queue:
+        known = self._queues.pop(name, None)
+        if known is None:
+            known = _Queue()
+            if len(self._queues) >= QUEUES_KEPT:
+                del self._queues[next(iter(self._queues))]
+        self._queues[name] = known
+        return known

@@ -1,0 +1,71 @@
+"""The engine object: its facets, and opening and closing."""
+
+from penstock.engines.postgres.claim import Claims
+from penstock.engines.postgres.errors import translate_opening
+from penstock.engines.postgres.inspect import PostgresInspect
+from penstock.engines.postgres.jobs import PostgresJobs
+from penstock.engines.postgres.line import open_connection
+from penstock.engines.postgres.locks import PostgresLocks
+from penstock.engines.postgres.looks import Looks
+from penstock.engines.postgres.members import PostgresMembers
+from penstock.engines.postgres.place import place_of
+from penstock.engines.postgres.queues import PostgresQueues, PostgresTasks
+from penstock.engines.postgres.schedules import PostgresSchedules
+from penstock.engines.postgres.schema import prepare
+from penstock.engines.postgres.signals import PostgresSignals
+from penstock.engines.postgres.store import Store
+from penstock.engines.postgres.transactions import PostgresTransactions
+from penstock.model.time import Instant
+
+
+class PostgresEngine:
+    """See `penstock.engine.protocol.Engine`."""
+
+    def __init__(self, store: Store) -> None:
+        claims = Claims()
+        self.store = store
+        self.looks = Looks(store, claims.cursors)
+        self._closed = False
+        self.jobs = PostgresJobs(store, claims, self.looks)
+        self.inspect = PostgresInspect(store)
+        self.queues = PostgresQueues(store)
+        self.tasks = PostgresTasks(store)
+        self.schedules = PostgresSchedules(store)
+        self.locks = PostgresLocks(store)
+        self.members = PostgresMembers(store, self.looks)
+        self.signals = PostgresSignals(store)
+        self.transactions = PostgresTransactions(store)
+
+    @property
+    def name(self) -> str:
+        return str(self.store.place)
+
+    @property
+    def single_process(self) -> bool:
+        return False
+
+    async def now(self) -> Instant:
+        return await self.store.now()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.looks.close()
+            await self.store.close()
+
+
+async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> PostgresEngine:
+    """See `penstock.engine.protocol.OpenEngine`."""
+    place = place_of(url, namespace)
+    try:
+        connection = await open_connection(place, "commands")
+    except Exception as error:
+        raise translate_opening(error, place) from None
+    try:
+        await prepare(connection, place, migrate=migrate)
+    except BaseException:
+        connection.terminate()
+        raise
+    store = Store(place)
+    store.commands.adopt(connection)
+    return PostgresEngine(store)

@@ -1,0 +1,160 @@
+"""The `jobs` facet: checks at the edge, then one function of ours each."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.protocol import (
+    BATCH_LIMIT,
+    PROMOTE_LIMIT,
+    Promoted,
+    Pruned,
+    Reclaimed,
+    Settled,
+)
+from penstock.engines.postgres import claim as claiming
+from penstock.engines.postgres import settle as settling
+from penstock.engines.postgres.arrays import check_batch, check_ids, check_jobs
+from penstock.engines.postgres.claim import Claims
+from penstock.engines.postgres.enqueue import Enqueuer
+from penstock.engines.postgres.line import Row
+from penstock.engines.postgres.looks import Looks
+from penstock.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
+from penstock.engines.postgres.store import Store
+from penstock.model.errors import BadInput, Refused
+from penstock.model.ids import JobId
+from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
+from penstock.model.time import Instant, Span
+
+LARGE_EVERY_S = 60.0
+"""How often retention by a large count is looked at: it walks that many index entries."""
+
+_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
+_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
+_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
+
+_head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+class PostgresJobs:
+    """See `penstock.engine.protocol.Jobs`."""
+
+    def __init__(self, store: Store, claims: Claims, looks: Looks) -> None:
+        self._store = store
+        self._claims = claims
+        self._looks = looks
+        self._enqueuer = Enqueuer(store)
+        self._large_at = 0.0
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        check_jobs(jobs)
+        return await self._enqueuer.enqueue(jobs, now)
+
+    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+        claiming.check(request)
+        self._looks.begin()
+        store = self._store
+        head, *rows = await store.rows(store.claims, "claim_v1", *self._claims.parameters(request), now)
+        return self._answer(request, head, rows)
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        settling.check(settlements)
+        store, call = self._store, settling.Settling(settlements)
+        asked: tuple[object, ...] = claiming.NO_CLAIM
+        line = store.settles
+        if claim is not None:
+            claiming.check(claim)
+            self._looks.begin()
+            asked, line = self._claims.parameters(claim), store.claims
+        first, *rows = await store.rows(line, "settle_v1", *call.parameters(), now, *asked)
+        head = _head.decode(first[0])
+        store.post.send(head["signals"])
+        settled = Settled(call.answers(head["answers"]))
+        if claim is not None:
+            try:
+                settled.claim = self._answer(claim, rows[0], rows[1:])
+            except Refused as refused:
+                settled.refused = refused
+        return settled
+
+    def _answer(self, request: ClaimRequest, first: Row, rows: Sequence[Row]) -> Claim:
+        head = _head.decode(first[0])
+        self._store.post.send(head.get("signals", ()))
+        return self._claims.answer(request, head, rows)
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        parameters = settling.note_parameters(notes)
+        (applied,) = await self._store.call(self._store.settles, "write_v1", *parameters, now)
+        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+
+    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
+        parameters = settling.release_parameters(releases)
+        answers, _ = await self._store.change(self._store.settles, "release_v1", *parameters, now)
+        return [settling.ANSWERS[code] for code in answers]
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        answers, _ = await self._command("cancel_v1", check_ids(ids), by, now)
+        return [_CANCEL[code] for code in answers]
+
+    async def replay(
+        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+    ) -> list[ReplayAnswer]:
+        if len(token) != 16:
+            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        answers, _ = await self._command("replay_v1", check_ids(ids), token, by, now)
+        return [_REPLAY[code] for code in answers]
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[DropAnswer]:
+        answers, _ = await self._command("drop_v1", check_ids(ids), by, now)
+        return [_DROP[code] for code in answers]
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        store = self._store
+        rows = await store.rows(store.commands, "watch_v1", check_ids(ids), waiter, ttl, now)
+        found = {row[0]: tombstone_of(row) if row[FORM] == TOMBSTONE else job_of(row) for row in rows}
+        return [found.get(job_id) for job_id in ids]
+
+    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
+        check_batch(limit, PROMOTE_LIMIT)
+        moved, ahead, _ = await self._command("promote_v1", limit, now)
+        return Promoted(moved, ahead)
+
+    async def retire(
+        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+    ) -> int:
+        parameters = settling.loss_parameters(losses)
+        held, _ = await self._store.change(self._store.beats, "retire_v1", claimant, *parameters, now)
+        return int(held)
+
+    async def reclaim(
+        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+    ) -> Reclaimed:
+        check_batch(limit)
+        row = await self._store.change(self._store.beats, "reclaim_v1", member, limit, now)
+        return Reclaimed(entitled=row[0], jobs=row[1], gone=row[2])
+
+    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
+        check_batch(limit)
+        large = time.monotonic() >= self._large_at
+        pruned, _ = await self._command("prune_v1", limit, large, now)
+        if large and pruned < limit:
+            self._large_at = time.monotonic() + LARGE_EVERY_S
+        return Pruned(pruned, pruned >= limit)
+
+    async def _command(self, function: str, *parameters: object) -> Row:
+        return await self._store.change(self._store.commands, function, *parameters)

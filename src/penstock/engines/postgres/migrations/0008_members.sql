@@ -1,0 +1,293 @@
+-- oldest code: 1
+-- Members, their beats, and what they leave behind; schedules and leases; looks behind the cursors.
+
+-- A member lives, and says what its children hold. p_held_of: for each held fence the place of its claimant.
+CREATE FUNCTION beat_v1(
+    p_id bytea, p_name text, p_info bytea, p_beat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
+    p_held_of integer[], p_held bigint[], p_now bigint,
+    OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT asked_ids bytea[],
+    OUT asked_fences bigint[], OUT signals text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    m member;
+    j job;
+    r record;
+    v_held bigint[];
+BEGIN
+    signals := '{}';
+    lost := '{}';
+    SELECT * INTO m FROM member WHERE id = p_id FOR UPDATE;  -- a sweeper skips it, or has deleted it
+    new := NOT FOUND;
+    at := coalesce(p_now, instant_v1());
+    IF new THEN
+        INSERT INTO member (id, name, info, beat, lease, since, beat_at, steady_since, gone_at)
+        VALUES (p_id, p_name, p_info, p_beat, p_lease, at, at, at, at + p_lease)
+        ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, gone_at = excluded.gone_at;
+    ELSE
+        UPDATE member SET name = p_name, info = p_info, beat = p_beat, lease = p_lease, beat_at = at,
+            steady_since = CASE WHEN at - m.beat_at > 2 * p_beat THEN at ELSE m.steady_since END, gone_at = at + p_lease
+        WHERE id = p_id;
+    END IF;
+    number := nextval('beat');
+    FOR n IN 1 .. cardinality(p_claimants) LOOP
+        v_held := ARRAY(SELECT f FROM unnest(p_held_of, p_held) WITH ORDINALITY AS u (c, f, place)
+                        WHERE c = n ORDER BY place);
+        lost := lost || ARRAY(
+            SELECT f FROM unnest(v_held) WITH ORDINALITY AS u (f, place)
+            WHERE NOT EXISTS (SELECT 1 FROM job WHERE claimant = p_claimants[n] AND token = u.f) ORDER BY place);
+        FOR r IN SELECT h.id, h.token FROM (
+                     SELECT id, token FROM job WHERE claimant = p_claimants[n] AND claim_no <= p_answered[n]
+                     AND token IS NOT NULL AND token <> ALL (v_held) OFFSET 0
+                 ) AS h ORDER BY h.id LOOP
+            -- by (id, token): a settle in flight wins or loses whole
+            SELECT * INTO j FROM job WHERE id = r.id AND token = r.token FOR NO KEY UPDATE;
+            IF FOUND THEN
+                signals := signals || give_back_v1(j, at);
+            END IF;
+        END LOOP;
+    END LOOP;
+    SELECT coalesce(array_agg(a.id ORDER BY a.fence), '{}'), coalesce(array_agg(a.fence ORDER BY a.fence), '{}')
+    INTO asked_ids, asked_fences
+    FROM claimant AS c JOIN job AS a ON a.claimant = c.id AND a.token IS NOT NULL
+    WHERE c.member = p_id AND a.cancel_asked;
+    IF signals <> '{}' THEN
+        signals := signals || (SELECT t.signals FROM tell_v1(1000, at) AS t);
+    END IF;
+END $$;
+
+-- What a member or one claimant holds, locked. The rows are read again under their locks: a settle that was on
+-- its way has won.
+CREATE FUNCTION held_v1(p_member bytea, p_claimant bytea, p_limit integer) RETURNS SETOF job LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids bytea[];
+BEGIN
+    IF p_member IS NULL THEN
+        v_ids := ARRAY(SELECT id FROM job WHERE claimant = p_claimant AND token IS NOT NULL);
+    ELSE
+        v_ids := ARRAY(SELECT j.id FROM claimant AS c JOIN job AS j ON j.claimant = c.id AND j.token IS NOT NULL
+                       WHERE c.member = p_member LIMIT p_limit);
+    END IF;
+    PERFORM lock_jobs_v1(v_ids, 3, 3);
+    RETURN QUERY
+        SELECT j.* FROM unnest(v_ids) AS u (id) JOIN job AS j ON j.id = u.id
+        WHERE j.state::integer = 3 AND (p_claimant IS NULL OR j.claimant = p_claimant)
+          AND (p_member IS NULL OR EXISTS (SELECT 1 FROM claimant AS c WHERE c.id = j.claimant AND c.member = p_member));
+END $$;
+
+-- A member signs off: what it still holds goes back, nothing is counted as lost.
+CREATE FUNCTION leave_v1(p_member bytea, p_now bigint, OUT released integer, OUT signals text[]) LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    v_now bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(lock_v1('member', encode(p_member, 'hex')));
+    v_now := coalesce(p_now, instant_v1());
+    released := 0;
+    signals := '{}';
+    FOR j IN SELECT * FROM held_v1(p_member, NULL, NULL) LOOP
+        signals := signals || give_back_v1(j, v_now);
+        released := released + 1;
+    END LOOP;
+    UPDATE claimant SET retired_at = v_now WHERE member = p_member AND retired_at IS NULL;
+    DELETE FROM member WHERE id = p_member;
+    signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
+END $$;
+
+-- A child is dead: its jobs go back, and it may not claim any more.
+CREATE FUNCTION retire_v1(
+    p_claimant bytea, p_ids bytea[], p_fences bigint[], p_verdicts text[], p_saids bytea[], p_now bigint,
+    OUT held integer, OUT signals text[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    v_now bigint;
+    v_at integer;
+BEGIN
+    PERFORM pg_advisory_xact_lock(lock_v1('claimant', encode(p_claimant, 'hex')));
+    v_now := coalesce(p_now, instant_v1());
+    held := 0;
+    signals := '{}';
+    INSERT INTO claimant (id, member, retired_at) VALUES (p_claimant, '', v_now)
+    ON CONFLICT (id) DO UPDATE SET retired_at = coalesce(claimant.retired_at, v_now);
+    FOR j IN SELECT * FROM held_v1(NULL, p_claimant, NULL) LOOP
+        held := held + 1;
+        v_at := (SELECT u.place FROM unnest(p_ids, p_fences) WITH ORDINALITY AS u (id, fence, place)
+                 WHERE u.id = j.id AND u.fence = j.token ORDER BY u.place DESC LIMIT 1);
+        IF v_at IS NULL THEN
+            signals := signals || give_back_v1(j, v_now);
+        ELSE
+            signals := signals || lose_v1(j, p_verdicts[v_at], p_saids[v_at], v_now);
+        END IF;
+    END LOOP;
+    signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
+END $$;
+
+-- Give back what members that are gone still hold. A member that is just beating, claiming or leaving is
+-- left to the next sweep.
+CREATE FUNCTION reclaim_v1(p_sweeper bytea, p_limit integer, p_now bigint,
+                           OUT entitled boolean, OUT jobs integer, OUT gone text[], OUT signals text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    m member;
+    j job;
+    v_now bigint;
+BEGIN
+    jobs := 0;
+    gone := '{}';
+    signals := '{}';
+    PERFORM pg_advisory_xact_lock(lock_v1('sweep', ''));  -- one sweeper after another
+    v_now := coalesce(p_now, instant_v1());
+    SELECT * INTO m FROM member WHERE id = p_sweeper;
+    entitled := FOUND AND v_now - m.beat_at <= 2 * m.beat AND v_now - m.steady_since >= m.lease;
+    IF NOT entitled THEN
+        RETURN;
+    END IF;
+    FOR m IN SELECT * FROM member WHERE gone_at < v_now ORDER BY gone_at FOR UPDATE SKIP LOCKED LOOP
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock(lock_v1('member', encode(m.id, 'hex')));
+        FOR j IN SELECT * FROM held_v1(m.id, NULL, p_limit - jobs) LOOP
+            signals := signals || lose_v1(j, 'lost', NULL, v_now);
+            jobs := jobs + 1;
+        END LOOP;
+        EXIT WHEN jobs >= p_limit;
+        UPDATE claimant SET retired_at = v_now WHERE member = m.id AND retired_at IS NULL;
+        DELETE FROM member WHERE id = m.id;
+        gone := gone || m.name;
+    END LOOP;
+    signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
+END $$;
+
+-- Add or replace schedules. Bytes are compared, so the same record has to be encoded the same way every time.
+CREATE FUNCTION put_schedules_v1(
+    p_names text[], p_timings bytea[], p_jobs bytea[], p_missed text[], p_next_ats bigint[], p_by text, p_now bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_changed text[] := '{}';
+BEGIN
+    FOR n IN 1 .. cardinality(p_names) LOOP
+        INSERT INTO schedule AS s (name, timing, job, missed, next_at)
+        VALUES (p_names[n], p_timings[n], p_jobs[n], p_missed[n], p_next_ats[n])
+        ON CONFLICT (name) DO UPDATE SET timing = excluded.timing, job = excluded.job, missed = excluded.missed,
+            next_at = CASE WHEN s.timing = excluded.timing THEN s.next_at ELSE excluded.next_at END,
+            version = s.version + 1
+        WHERE (s.timing, s.job, s.missed) IS DISTINCT FROM (excluded.timing, excluded.job, excluded.missed);
+        IF FOUND THEN
+            v_changed := v_changed || p_names[n];
+        END IF;
+    END LOOP;
+    IF v_changed <> '{}' THEN
+        PERFORM audit_v1(p_by, 'put schedule', array_to_string(v_changed, ', '), '', coalesce(p_now, instant_v1()));
+    END IF;
+END $$;
+
+CREATE FUNCTION pause_schedule_v1(p_name text, p_paused boolean, p_by text, p_now bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE schedule SET paused = p_paused WHERE name = p_name AND paused <> p_paused;
+    IF FOUND THEN
+        PERFORM audit_v1(p_by, CASE WHEN p_paused THEN 'pause schedule' ELSE 'resume schedule' END, p_name, '',
+                         coalesce(p_now, instant_v1()));
+        RETURN true;
+    END IF;
+    RETURN EXISTS (SELECT 1 FROM schedule WHERE name = p_name);
+END $$;
+
+CREATE FUNCTION remove_schedule_v1(p_name text, p_by text, p_now bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM schedule WHERE name = p_name;
+    IF FOUND THEN
+        PERFORM audit_v1(p_by, 'remove schedule', p_name, '', coalesce(p_now, instant_v1()));
+        RETURN true;
+    END IF;
+    RETURN false;
+END $$;
+
+-- Advance and insert in one step. The row lock makes a second one wait and find another next_at.
+CREATE FUNCTION fire_v1(
+    p_name text, p_tick bigint, p_next_at bigint,
+    p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
+    p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
+    p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
+    p_children integer[], p_parents bytea[], p_parent_died text[], p_now bigint,
+    OUT fired boolean, OUT signals text[]
+) LANGUAGE plpgsql AS $$
+BEGIN
+    signals := '{}';
+    UPDATE schedule SET last_at = p_tick, next_at = p_next_at WHERE name = p_name AND next_at = p_tick AND NOT paused;
+    fired := FOUND;
+    IF fired AND p_ids <> '{}' THEN
+        SELECT e.signals INTO signals FROM enqueue_v1(
+            p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays, p_ats, p_expires,
+            p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, p_children, p_parents, p_parent_died, p_now) AS e;
+    END IF;
+END $$;
+
+-- The lease's fence and its end; no row: another holds it.
+CREATE FUNCTION acquire_v1(p_name text, p_holder text, p_ttl bigint, p_now bigint)
+RETURNS TABLE (fence bigint, expires_at bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_fence bigint := (fences_v1(1))[1];
+    v_now bigint := coalesce(p_now, instant_v1());
+BEGIN
+    RETURN QUERY
+        INSERT INTO lease AS l (name, holder, fence, expires_at) VALUES (p_name, p_holder, v_fence, v_now + p_ttl)
+        ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
+            fence = CASE WHEN l.expires_at > v_now THEN l.fence ELSE excluded.fence END
+        WHERE l.holder = p_holder OR l.expires_at <= v_now
+        RETURNING l.fence, l.expires_at;
+END $$;
+
+-- Rows behind a process's cursors that became visible since its last look: their transactions drew a seq early
+-- and committed late. They are marked, so that every claim finds them. OFFSET 0: left alone the planner takes
+-- job_ready and walks everything behind the cursor (16 ms with 200,000 rows).
+CREATE FUNCTION late_v1(p_queues text[], p_cursors bigint[], p_lanes jsonb, p_snapshot text,
+                        OUT snapshot text, OUT signals text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_snapshot pg_snapshot := p_snapshot::pg_snapshot;
+    v_running xid8[] := ARRAY(SELECT pg_snapshot_xip(p_snapshot::pg_snapshot));
+    v_late bytea[];
+BEGIN
+    snapshot := pg_current_snapshot()::text;
+    signals := '{}';
+    FOR n IN 1 .. cardinality(p_queues) LOOP
+        v_late := ARRAY(
+            SELECT s.id FROM (
+                SELECT id, seq, priority, suspect, lane FROM job
+                WHERE state = 2 AND queue = p_queues[n] AND NOT back AND xid >= pg_snapshot_xmax(v_snapshot)
+                UNION ALL
+                SELECT id, seq, priority, suspect, lane FROM job
+                WHERE state = 2 AND queue = p_queues[n] AND NOT back AND xid = ANY (v_running)
+                OFFSET 0
+            ) AS s
+            WHERE s.seq < CASE WHEN s.lane = '' THEN p_cursors[22 * n - 21 + 2 * s.priority + s.suspect::integer]
+                ELSE (p_lanes -> (n - 1) ->> (s.priority || ':' || s.lane))::bigint END);
+        IF v_late <> '{}' THEN
+            UPDATE job SET back = true WHERE id = ANY (v_late) AND state::integer = 2;
+            signals := signals || ('ready:' || p_queues[n]);
+        END IF;
+    END LOOP;
+END $$;
+
+-- Once a lease: ready rows behind the cursors, which a claim that was rolled back had locked while others passed.
+CREATE FUNCTION behind_v1(p_queues text[], p_cursors bigint[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_signals text[] := '{}';
+    v_left bytea[];
+BEGIN
+    FOR n IN 1 .. cardinality(p_queues) LOOP
+        v_left := ARRAY(
+            SELECT j.id FROM unnest(p_cursors[22 * n - 21 : 22 * n]) WITH ORDINALITY AS c (seq, place)
+            CROSS JOIN LATERAL (
+                SELECT id FROM job
+                WHERE state = 2 AND queue = p_queues[n] AND priority = ((c.place - 1) / 2)::smallint
+                  AND suspect = (c.place % 2 = 0) AND lane = '' AND seq < c.seq AND NOT back
+                LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
+            ) AS j WHERE c.seq > 0);
+        IF v_left <> '{}' THEN
+            UPDATE job SET back = true WHERE id = ANY (v_left);
+            v_signals := v_signals || ('ready:' || p_queues[n]);
+        END IF;
+    END LOOP;
+    RETURN v_signals;
+END $$;

@@ -1,0 +1,193 @@
+"""Signals between processes: NOTIFY on a connection of its own, LISTEN on another.
+
+NOTIFY takes a lock at commit that all notifying transactions queue for; in every transaction it halves the
+throughput of twenty writers. So the writer of a change hands its signals to this post, which sends the first
+of a quiet period at once and then what has come together, at most once in 5 ms. A payload is a JSON array of
+'topic' or 'topic<newline>text'.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from penstock.engines.postgres.line import BACKOFF_S, Connection, Line, open_connection
+from penstock.engines.postgres.place import Place
+from penstock.model.errors import EngineError
+from penstock.model.event import ANY_TOPIC, Signal
+
+MERGE_S = 0.005
+PAYLOAD_LIMIT = 7_900
+"""PostgreSQL takes less than 8,000 bytes."""
+HELD_LIMIT = 10_000
+"""The most signals that wait to be sent; beyond it topics are sent without their texts."""
+PENDING_LIMIT = 1_000
+"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
+LOOK_S = 1.0
+"""How often a subscription says "look" where the server cannot be listened to."""
+
+_NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[str]).decode
+
+
+class Inbox:
+    """A subscription: signals of some topics, merged while they wait."""
+
+    def __init__(self, topics: tuple[str, ...], post: "Post") -> None:
+        self._topics = frozenset(topics)
+        self._post = post
+        self._pending: dict[Signal, None] = {}
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def deliver(self, signal: Signal) -> None:
+        if signal.topic in self._topics or signal.topic == ANY_TOPIC:
+            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
+            self._arrived.set()
+
+    async def next(self, timeout: float | None = None) -> Signal | None:
+        loop = asyncio.get_running_loop()
+        end = None if timeout is None else loop.time() + timeout
+        while not self._closed:
+            if self._pending:
+                signal = next(iter(self._pending))
+                del self._pending[signal]
+                return signal
+            left = None if end is None else end - loop.time()
+            if left is not None and left <= 0:
+                return None
+            wait = left if self._post.listens else min(LOOK_S, left or LOOK_S)
+            self._arrived.clear()
+            try:
+                await asyncio.wait_for(self._arrived.wait(), wait)
+            except TimeoutError:
+                if not self._post.listens and (end is None or loop.time() < end):
+                    return Signal(ANY_TOPIC)
+        return None
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._post.leave(self)
+            self._arrived.set()
+
+
+class Post:
+    """Sends and receives the signals of one engine object."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._line = Line(place, "signals")
+        self._held: dict[str, None] = {}
+        self._sender: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._listening = asyncio.Event()
+        self._inboxes: set[Inbox] = set()
+
+    @property
+    def listens(self) -> bool:
+        return self._place.listen
+
+    def send(self, signals: Iterable[str]) -> None:
+        """Publish soon; never waits."""
+        for signal in signals:
+            self._held[signal if len(self._held) < HELD_LIMIT else signal.partition("\n")[0]] = None
+        if self._held and self._sender is None:
+            self._sender = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def _send_all(self) -> None:
+        try:
+            while self._held:
+                held, self._held = self._held, {}
+                with suppress(EngineError):  # signals may be lost
+                    await self._line.fetch(_NOTIFY, self._place.channel, _payloads(held))
+                await asyncio.sleep(MERGE_S)
+        finally:
+            self._sender = None
+            if self._held:
+                self.send(())
+
+    async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
+        """Listen; what is published after this returns is delivered, unless it is lost."""
+        inbox = Inbox(topics, self)
+        self._inboxes.add(inbox)
+        if self._place.listen:
+            if self._listener is None:
+                self._listener = asyncio.get_running_loop().create_task(self._listen())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._listening.wait(), self._place.call_timeout)
+        return inbox
+
+    def leave(self, inbox: Inbox) -> None:
+        self._inboxes.discard(inbox)
+
+    async def _listen(self) -> None:
+        """Hold a connection that listens; after each return to it everybody is told to look."""
+        failures = 0
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                connection = await open_connection(self._place, "listen")
+                ended = asyncio.Event()
+                connection.add_termination_listener(lambda _, ended=ended: ended.set())
+                await connection.add_listener(self._place.channel, self._receive)
+                if self._listening.is_set() or failures:
+                    self._deliver(Signal(ANY_TOPIC))
+                failures = 0
+                self._listening.set()
+                await ended.wait()
+            except Exception:
+                failures += 1
+            finally:
+                if connection is not None:
+                    connection.terminate()
+            low, high = BACKOFF_S
+            await asyncio.sleep(min(high, low * 2**failures) * random.uniform(0.5, 1.0))
+
+    def _receive(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        try:
+            signals = _decode(str(payload))
+        except msgspec.DecodeError:  # somebody else's
+            return
+        for signal in signals:
+            topic, _, text = signal.partition("\n")
+            self._deliver(Signal(topic, text))
+
+    def _deliver(self, signal: Signal) -> None:
+        for inbox in self._inboxes:
+            inbox.deliver(signal)
+
+    async def close(self) -> None:
+        """Send what is held, end every subscription, hang up."""
+        for inbox in list(self._inboxes):
+            await inbox.close()
+        while self._sender is not None:
+            await asyncio.wait([self._sender])
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+        await self._line.close()
+
+
+def _payloads(signals: Iterable[str]) -> list[str]:
+    """Signals as JSON arrays within the limit; one that is too long goes without its text."""
+    payloads: list[str] = []
+    parts: list[str] = []
+    size = 2
+    for signal in signals:
+        part = _encode(signal).decode()
+        if len(part.encode()) > PAYLOAD_LIMIT:
+            part = _encode(signal.partition("\n")[0][:200]).decode()
+        length = len(part.encode()) + 1
+        if parts and size + length > PAYLOAD_LIMIT:
+            payloads.append(f"[{','.join(parts)}]")
+            parts, size = [], 2
+        parts.append(part)
+        size += length
+    payloads.append(f"[{','.join(parts)}]")
+    return payloads

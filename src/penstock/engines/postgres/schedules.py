@@ -1,0 +1,79 @@
+"""The `schedules` facet."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.engine.statements import load_statements
+from penstock.engines.postgres.arrays import check_batch, check_jobs, job_arrays, parent_arrays
+from penstock.engines.postgres.store import Store
+from penstock.model.job import NewJob, check_new_job
+from penstock.model.names import check_task
+from penstock.model.schedule import Schedule, Timing
+from penstock.model.time import Instant
+
+SQL = load_statements(__package__, "schedules")
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
+_job = msgspec.json.Decoder(NewJob)
+
+
+class PostgresSchedules:
+    """See `penstock.engine.protocol.Schedules`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
+        check_batch(len(schedules))
+        for schedule in schedules:
+            check_task(schedule.name)
+            check_new_job(schedule.job)
+        await self._store.call(
+            self._store.commands, "put_schedules_v1",
+            [schedule.name for schedule in schedules],
+            [_encode(schedule.timing) for schedule in schedules],
+            # a template's id means nothing: left out, it cannot make two equal schedules look different
+            [_encode(msgspec.structs.replace(schedule.job, id=bytes(16))) for schedule in schedules],
+            [schedule.missed for schedule in schedules],
+            [schedule.next_at for schedule in schedules], by, now,
+        )  # fmt: skip
+
+    async def fire(
+        self,
+        name: str,
+        *,
+        tick: Instant,
+        next_at: Instant | None,
+        jobs: Sequence[NewJob],
+        now: Instant | None = None,
+    ) -> bool:
+        check_jobs(jobs)
+        store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
+        fired, _ = await store.change(store.commands, "fire_v1", name, tick, next_at, *arrays, now)
+        return bool(fired)
+
+    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
+        (known,) = await self._store.call(self._store.commands, "pause_schedule_v1", name, paused, by, now)
+        return bool(known)
+
+    async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
+        (removed,) = await self._store.call(self._store.commands, "remove_schedule_v1", name, by, now)
+        return bool(removed)
+
+    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
+        rows = await (self._store.read(SQL.due, now) if due else self._store.read(SQL.list))
+        return [
+            Schedule(
+                name=name,
+                timing=_timing.decode(timing),
+                job=_job.decode(job),
+                missed=missed,
+                next_at=next_at,
+                last_at=last_at,
+                paused=paused,
+                version=version,
+            )
+            for name, timing, job, missed, next_at, last_at, paused, version in rows
+        ]

@@ -1,0 +1,19 @@
+"""The `signals` facet."""
+
+from penstock.engines.postgres.post import Inbox
+from penstock.engines.postgres.store import Store
+
+
+class PostgresSignals:
+    """See `penstock.engine.protocol.Signals`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def publish(self, topic: str, text: str = "") -> None:
+        self._store.check()
+        self._store.post.send([f"{topic}\n{text}" if text else topic])
+
+    async def subscribe(self, *topics: str) -> Inbox:
+        self._store.check()
+        return await self._store.post.subscribe(topics)

@@ -1,0 +1,139 @@
+"""One process's hold on one namespace: a few connections, each for its purpose, opened when first used.
+
+| line | what goes over it |
+|---|---|
+| claims | claims, and settles that carry one |
+| settles | settles, releases, notes |
+| enqueues | new jobs, merged |
+| commands | what people do, promote and prune, schedules |
+| beats | members, leases, looks behind the cursors |
+| reads | looks at jobs and queues, on two lines |
+| signals, listen | NOTIFY and LISTEN |
+
+So a process never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from penstock.engines.postgres.line import Connection, Line, Row
+from penstock.engines.postgres.place import Place
+from penstock.engines.postgres.post import Post
+from penstock.model.errors import EngineClosed, SingleProcess
+from penstock.model.time import Instant
+
+T = TypeVar("T")
+
+READERS = 2
+
+
+class Store:
+    """The lines of one engine object, and the calls in flight on them."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.claims = Line(place, "claims")
+        self.settles = Line(place, "settles")
+        self.enqueues = Line(place, "enqueues")
+        self.commands = Line(place, "commands")
+        self.beats = Line(place, "beats")
+        self._readers = [Line(place, "reads") for _ in range(READERS)]
+        self.post = Post(place)
+        self._pid = os.getpid()
+        self._closed = False
+        self._calls: set[asyncio.Task[Any]] = set()
+
+    def sql(self, text: str) -> str:
+        """A statement for this namespace: `{schema}` stands before every name of ours."""
+        return text.replace("{schema}", f'"{self.place.schema}"')
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        task = self.spawn(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_forget_error)
+            raise
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Begin something that `close` waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
+
+    async def call(self, line: Line, function: str, *parameters: object) -> Row:
+        """Call one of our functions that answers one row."""
+        marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
+        return await self.run(
+            line.row(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
+        )
+
+    async def change(self, line: Line, function: str, *parameters: object) -> Row:
+        """The same; its last column has the signals, which are published."""
+        row = await self.call(line, function, *parameters)
+        self.post.send(row[-1])
+        return row
+
+    async def rows(self, line: Line, function: str, *parameters: object) -> Sequence[Row]:
+        """Call one of our functions that answers many rows."""
+        marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
+        return await self.run(
+            line.fetch(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
+        )
+
+    async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
+        """Rows of one look."""
+        return await self.run(self._reader().fetch(self.sql(sql), *parameters))
+
+    async def look(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
+        """Several looks at one moment's state."""
+
+        async def whole(connection: "Connection[Any]") -> T:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await work(connection)
+
+        return await self.run(self._reader().use(whole))
+
+    def _reader(self) -> Line:
+        """A free line if there is one, the first before the others."""
+        return next((line for line in self._readers if not line.busy), self._readers[-1])
+
+    async def now(self) -> Instant:
+        rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return int(rows[0][0])
+
+    def check(self) -> None:
+        """Refuse what could not be answered."""
+        if self._closed:
+            raise EngineClosed(f"{self.place} was closed by this process; open it again")
+        if os.getpid() != self._pid:
+            raise SingleProcess(f"{self.place} was opened before this process was forked; open it again here")
+
+    async def close(self) -> None:
+        """Take no more calls, finish those already made, hang up."""
+        self._closed = True
+        while self._calls:
+            await asyncio.wait(set(self._calls))
+        await self.post.close()
+        for line in (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers):
+            await line.close()
+
+    @property
+    def trips(self) -> int:
+        """Round trips of calls so far, for tests."""
+        lines = (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers)
+        return sum(line.trips for line in lines)
+
+
+def _forget_error(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled():
+        task.exception()  # nobody asks any more

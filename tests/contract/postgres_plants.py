@@ -1,0 +1,158 @@
+"""Planted bugs: each changes the PostgreSQL engine as a mistake would have written it, in Python or in the
+text of a migration.
+
+A pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is planted for the whole run, and the
+test server's databases are made with it. See `plants` for the same in SQLite.
+"""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from penstock.engines.postgres import claim, schema, settle
+from penstock.engines.postgres.cursors import Cursors
+from penstock.model.run import Answer
+
+PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
+"""Name -> (the contract modules that must find it, what to patch)."""
+
+
+def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
+    def add(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
+        PLANTS[patch.__name__] = " ".join(modules), patch
+
+    return add
+
+
+def rewrite(patch: pytest.MonkeyPatch, part: str, old: str, new: str) -> None:
+    """Change the one place in a migration's text."""
+    for place, migration in enumerate(schema.MIGRATIONS):
+        if part in migration.name:
+            found = migration.sql.count(old)
+            assert found == 1, f"{migration.name} contains {old!r} {found} times: renew this planted bug"
+            changed = list(schema.MIGRATIONS)
+            changed[place] = migration._replace(sql=migration.sql.replace(old, new))
+            patch.setattr(schema, "MIGRATIONS", changed)
+            return
+    raise AssertionError(f"there is no migration {part}")
+
+
+@plant("settle", "lifecycle")
+def completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "j.id = i.id AND j.token = i.fence", "j.id = i.id AND j.token IS NOT NULL")
+
+
+@plant("settle", "lost_reply")
+def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(settle, "ANSWERS", (Answer.APPLIED, Answer.STALE, Answer.STALE))
+
+
+@plant("release", "crash")
+def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END", "nextval('seq')")
+
+
+@plant("release", "gates")
+def what_is_given_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "back = p_keep_seq", "back = false")
+
+
+@plant("claim", "concurrency")
+def cursors_run_ahead(patch: pytest.MonkeyPatch) -> None:
+    right = Cursors.exhausted
+    patch.setattr(Cursors, "exhausted", lambda self, queue, seen: right(self, queue, seen + 2))
+
+
+@plant("gates")
+def permits_are_not_freed(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "settled_fence = i.fence, gated = false,", "settled_fence = i.fence,")
+
+
+@plant("gates")
+def the_gate_of_a_key_is_not_told(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "IF q.key_limited THEN", "IF false THEN")
+
+
+@plant("rates")
+def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "gates", "SET count = start.count + excluded.count", "SET count = excluded.count")
+
+
+@plant("claim_numbers", "lost_reply")
+def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "claim", "ELSIF p_number = c.number THEN", "ELSIF p_number = -1 THEN")
+
+
+@plant("lanes")
+def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claim.Claims, "_turns_in", lambda self, claimant, queue: {})
+
+
+@plant("lanes")
+def lanes_are_not_announced(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "enqueue", "IF v_shaped <> '{}' THEN", "IF false THEN")
+
+
+@plant("lanes")
+def priorities_are_upside_down(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        "claim",
+        "priority = ((c.place - 1) / 2)::smallint",
+        "priority = (10 - (c.place - 1) / 2)::smallint",
+    )
+
+
+@plant("promote")
+def due_jobs_stand_by_creation(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "ORDER BY due_at, seq LIMIT", "ORDER BY seq LIMIT")
+
+
+@plant("settle")
+def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "j.attempts := j.attempts + 1;", "")
+
+
+@plant("settle", "cancel")
+def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
+    old = "IF j.cancel_asked THEN\n            signals := to_final_v1(j, 6, p_now);"
+    rewrite(patch, "settle", old, old.replace("j.cancel_asked", "false"))
+
+
+@plant("prune", "settle", "lost_reply")
+def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "SET form = 2,", "SET form = 2, settled_fence = NULL,")
+
+
+@plant("members")
+def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "members", "AND token <> ALL (v_held) OFFSET 0", "AND false OFFSET 0")
+
+
+@plant("crash")
+def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "members", "entitled := FOUND AND", "entitled := FOUND OR")
+
+
+@plant("retire", "crash")
+def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "claim", "IF c.retired_at IS NOT NULL THEN", "IF false THEN")
+
+
+@plant("replay", "lost_reply")
+def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "commands", "j.replay_token := p_token;", "")
+
+
+@plant("children")
+def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "EXIT WHEN moved >= p_limit;", "EXIT;")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    name = os.environ.get("PENSTOCK_PLANT")
+    if name:
+        patch = pytest.MonkeyPatch()
+        PLANTS[name][1](patch)
+        config.add_cleanup(patch.undo)

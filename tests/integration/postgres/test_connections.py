@@ -1,0 +1,316 @@
+"""Connections break, servers die, answers are lost: calls say so, and go on by themselves."""
+
+import asyncio
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.postgres.engine import PostgresEngine
+from penstock.model.errors import BadUrl, EngineClosed, EngineError, EngineUnavailable
+from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.job import JobState
+from penstock.model.run import Answer
+from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
+from tests.integration.postgres.conftest import Connect, Plain, behind
+from tests.servers.postgres import PostgresServer
+from tests.servers.proxy import Proxy
+
+PATIENCE_S = 20.0
+OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'penstock %'"
+
+
+async def until_it_works(call: Any) -> Any:
+    """Repeat a call as its callers do."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await call()
+        except EngineUnavailable:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def test_a_call_is_one_round_trip(connect: Connect, url: str, proxy: Proxy, clock: Clock) -> None:
+    engine = await connect(behind(url, proxy))
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+
+    async def calls() -> list[tuple[str, int]]:
+        """Each method, and how often something was sent for it."""
+        counted: list[tuple[str, int]] = []
+
+        async def count(name: str, call: Any) -> Any:
+            await asyncio.sleep(0.03)  # signals of the call before have left
+            before = proxy.requests
+            answer = await call
+            counted.append((name, proxy.requests - before))
+            return answer
+
+        jobs = some_jobs(4)
+        await count("enqueue", engine.jobs.enqueue(jobs, now=clock.now))
+        taken = await count("claim", claimant.take(most=3))
+        await count("settle", claimant.complete(taken[0]))
+        request = claimant.request(most=1)
+        settled = await count("settle with a claim", claimant.settle(completed(taken[1]), claim=request))
+        await count("release", claimant.release(*settled.claim.jobs))
+        await count("beat", claimant.beat())
+        await count("cancel", engine.jobs.cancel([jobs[3].id], now=clock.now))
+        await count("promote", engine.jobs.promote(now=clock.now))
+        await count("get", engine.inspect.get(ids_of(jobs)))
+        await claimant.complete(taken[2])
+        return counted
+
+    await calls()  # statements are prepared, connections opened
+    again = await calls()
+    signals = 1
+    """A NOTIFY on its own connection may leave before the answer is counted."""
+    assert {name: sent for name, sent in again if sent > 1 + signals} == {}
+    assert sum(sent for _, sent in again) <= 2 * len(again)
+
+
+async def test_a_lost_connection_comes_back(engine: PostgresEngine, claimant: Claimant, plain: Plain) -> None:
+    other = await plain()
+    for _ in range(3):
+        jobs = some_jobs(2)
+        await until_it_works(partial(engine.jobs.enqueue, jobs, now=claimant.clock.now))
+        await other.fetch(f"SELECT pg_terminate_backend(pid) {OURS}")
+    assert [queue.ready for queue in await until_it_works(engine.inspect.counts)] == [6]
+
+
+async def test_calls_in_a_storm_of_terminations(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain
+) -> None:
+    """Producers and a worker repeat what failed; each job is done exactly once."""
+    other, clock, jobs = await plain(), claimant.clock, some_jobs(200)
+    done = asyncio.Event()
+
+    async def storm() -> None:
+        while not done.is_set():
+            await other.fetch(f"SELECT pg_terminate_backend(pid) {OURS} AND random() < 0.3")
+            await asyncio.sleep(0.02)
+
+    async def work() -> list[bytes]:
+        ended: list[bytes] = []
+        while len(ended) < len(jobs):
+            request = claimant.request(most=10)
+            claim = await until_it_works(partial(engine.jobs.claim, request, now=clock.now))
+            claimant.hear(claim, request.number)
+            for run in claim.jobs:
+                settled = await until_it_works(partial(engine.jobs.settle, [completed(run)], now=clock.now))
+                assert settled.answers[0] in (Answer.APPLIED, Answer.ALREADY)
+                ended.append(run.id)
+        return ended
+
+    async def produce() -> None:
+        for at in range(0, len(jobs), 10):
+            await until_it_works(partial(engine.jobs.enqueue, jobs[at : at + 10], now=clock.now))
+
+    storming = asyncio.ensure_future(storm())
+    async with asyncio.timeout(60):
+        _, ended = await asyncio.gather(produce(), work())
+    done.set()
+    await storming
+    assert sorted(ended) == sorted(ids_of(jobs))
+    assert set(await until_it_works(lambda: states_of(engine, jobs))) == {JobState.COMPLETED}
+
+
+@pytest.mark.row("A4")
+async def test_a_server_killed_and_started_again(own_server: PostgresServer, clock: Clock) -> None:
+    engine = await open_engine(own_server.url())
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    subscription = await engine.signals.subscribe("news")
+    acknowledged: list[bytes] = []
+    stop = asyncio.Event()
+
+    async def produce() -> None:
+        while not stop.is_set():
+            jobs = some_jobs(3)
+            await until_it_works(partial(engine.jobs.enqueue, jobs, now=clock.now))
+            acknowledged.extend(ids_of(jobs))
+
+    producing = [asyncio.ensure_future(produce()) for _ in range(3)]
+    for _ in range(2):
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(own_server.kill)
+        with pytest.raises(EngineUnavailable):
+            await engine.inspect.counts(now=clock.now)
+        await asyncio.to_thread(own_server.start)
+    await asyncio.sleep(0.2)
+    stop.set()
+    await asyncio.gather(*producing)
+    found = await until_it_works(lambda: engine.inspect.get(acknowledged[-1_000:]))
+    assert all(job is not None for job in found)
+    taken: list[bytes] = []
+    while runs := await until_it_works(lambda: claimant.take(most=1_000)):
+        taken += ids_of(runs)
+    assert len(taken) == len(set(taken))
+    assert set(taken) >= set(acknowledged)
+    async with asyncio.timeout(PATIENCE_S):  # who listens is told to look
+        assert await subscription.next() == Signal(ANY_TOPIC)
+    await engine.close()
+
+
+@pytest.mark.row("A4")
+async def test_a_reply_cut_after_the_commit(
+    connect: Connect, url: str, proxy: Proxy, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, witness = await connect(behind(url, proxy)), await connect()
+    monkeypatch.setattr(engine.looks, "begin", lambda: None)  # no reply but that of the call
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+
+    async def cut(call: Any, warm: Any) -> Any:
+        """Make a call whose answer is lost, and make it again. Its statement is prepared before: preparing
+        has a reply of its own, and a connection that was cut prepares anew."""
+        await until_it_works(warm)
+        await asyncio.sleep(0.05)  # its signals have passed
+        before = proxy.cuts
+        proxy.cut_next_reply()
+        with pytest.raises(EngineUnavailable):
+            await call()
+        assert proxy.cuts == before + 1
+        return await until_it_works(call)
+
+    jobs, idle = some_jobs(5), replace(claimant.request("none"), number=1_000)
+    again = await cut(
+        lambda: engine.jobs.enqueue(jobs, now=clock.now),
+        lambda: engine.jobs.enqueue([a_job(queue="warm")], now=clock.now),
+    )
+    assert again == [False] * 5
+    request = claimant.request(most=3)
+    claim = await cut(
+        lambda: engine.jobs.claim(request, now=clock.now), lambda: engine.jobs.claim(idle, now=clock.now)
+    )
+    claimant.hear(claim, request.number)
+    assert ids_of(claim.jobs) == ids_of(jobs[:3])
+    settled = await cut(
+        lambda: engine.jobs.settle([completed(claim.jobs[0])], now=clock.now),
+        lambda: engine.jobs.settle([], now=clock.now),
+    )
+    assert settled.answers == [Answer.ALREADY]
+    released = await cut(lambda: claimant.release(claim.jobs[1]), lambda: engine.jobs.release([]))
+    assert released == [Answer.ALREADY]
+    (counts,) = [each for each in await witness.inspect.counts(now=clock.now) if each.queue == "q"]
+    assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)
+
+
+async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:
+    engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
+    await engine.jobs.enqueue([a_job()])
+    proxy.mute()
+    begin = time.monotonic()
+    with pytest.raises(EngineUnavailable, match="did not answer"):
+        await engine.jobs.enqueue([a_job()])
+    assert time.monotonic() - begin < 5
+    proxy.mute(on=False)
+    assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
+
+
+async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: PostgresEngine) -> None:
+    calls = [asyncio.ensure_future(engine.jobs.promote()) for _ in range(20)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert (await engine.jobs.promote()).jobs == 0
+
+
+async def test_close_finishes_the_calls_already_made(connect: Connect, clock: Clock) -> None:
+    engine, other = await connect(), await connect()
+    jobs = some_jobs(50)
+    calls = [asyncio.ensure_future(engine.jobs.enqueue([job], now=clock.now)) for job in jobs]
+    await asyncio.sleep(0)
+    await engine.close()
+    assert await asyncio.gather(*calls) == [[True]] * 50
+    with pytest.raises(EngineClosed):
+        await engine.jobs.enqueue([a_job()], now=clock.now)
+    assert (await other.inspect.counts(now=clock.now))[0].ready == 50
+
+
+async def test_no_connection_is_left(connect: Connect, plain: Plain, clock: Clock) -> None:
+    other = await plain()
+    engine = await connect()
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    await claimant.complete(*await claimant.take())
+    await engine.signals.subscribe("news")
+    await asyncio.gather(*(engine.inspect.counts(now=clock.now) for _ in range(10)))
+    count = f"SELECT count(*) {OURS}"
+    assert await other.fetchval(count) <= 9
+    await engine.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while await other.fetchval(count):  # noqa: ASYNC110  (the server tells nobody)
+            await asyncio.sleep(0.01)
+
+
+async def test_merged_enqueues_are_few_statements(engine: PostgresEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    before = engine.store.enqueues.trips
+    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
+    assert answers == [[True]] * 500
+    assert engine.store.enqueues.trips - before <= 5
+
+
+async def test_one_bad_call_among_merged_ones(engine: PostgresEngine, clock: Clock) -> None:
+    """A value that only the server refuses: the others are stored all the same."""
+    good, bad = some_jobs(5), a_job(on_dead="zero \0 byte")
+    calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
+    assert await states_of(engine, [*good, bad]) == [JobState.READY] * 5 + [None]
+
+
+async def test_signals_are_merged(engine: PostgresEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await asyncio.sleep(0.05)
+    begin, before = time.monotonic(), engine.store.post._line.trips
+    for _ in range(60):
+        await engine.jobs.enqueue([a_job()], now=clock.now)
+    elapsed = time.monotonic() - begin
+    assert engine.store.post._line.trips - before <= elapsed / 0.005 + 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("penstock@127.0.0.1", "nobody:s3cret@127.0.0.1"), BadUrl),
+        (("/postgres", "/nothing"), BadUrl),
+        (("127.0.0.1:", "127.0.0.2:"), EngineError),
+    ],
+    ids=["user", "database", "host"],
+)
+async def test_a_wrong_url_is_refused_without_the_password(
+    own_server: PostgresServer, change: tuple[str, str], error: type[Exception]
+) -> None:
+    url = own_server.url().replace("penstock@", "penstock:s3cret@").replace("penstock:s3cret", "penstock")
+    with pytest.raises(error) as raised:
+        await open_engine(url.replace(*change))
+    assert "s3cret" not in "".join(map(str, _chain(raised.value)))
+
+
+async def test_a_password_is_never_shown(own_server: PostgresServer) -> None:
+    url = own_server.url().replace("penstock@", "penstock:s3cret@")
+    engine = await open_engine(url)
+    assert isinstance(engine, PostgresEngine)
+    shown = [engine.name, repr(engine), repr(vars(engine)), repr(engine.store.place), str(engine.store.place)]
+    own_server.kill()
+    with pytest.raises(EngineUnavailable) as raised:
+        await engine.inspect.counts()
+    await engine.close()
+    assert "s3cret" not in "".join([*shown, *map(str, _chain(raised.value))])
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found = []
+    while error is not None:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

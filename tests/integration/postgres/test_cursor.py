@@ -1,0 +1,154 @@
+"""What comes to stand behind a claim's cursor is found: late commits, rolled-back claims, jobs given back."""
+
+import asyncio
+import time
+
+import pytest
+
+from penstock.engines.postgres.engine import PostgresEngine
+from penstock.model.queue import QueueOptions
+from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
+from tests.integration.postgres.conftest import Connect, Plain
+
+
+async def take_within(claimant: Claimant, seconds: float) -> list[bytes]:
+    """What claims find in this time, at the first success."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if runs := await claimant.take():
+            return ids_of(runs)
+        await asyncio.sleep(0.02)
+    return []
+
+
+@pytest.mark.row("F7")
+async def test_a_late_commit_is_found_within_two_seconds(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    user, late = await plain(), a_job()
+    async with user.transaction():
+        for statement in engine.transactions.enqueue([late]):
+            await user.execute(statement.sql, *statement.parameters)
+        early = some_jobs(5)
+        await engine.jobs.enqueue(early, now=clock.now)
+        assert ids_of(await claimant.take()) == ids_of(early)
+        await asyncio.sleep(1.2)  # a look comes by and does not see it either
+        assert await claimant.take() == []
+    assert await take_within(claimant, 2.0) == [late.id]
+
+
+async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain, clock: Clock) -> None:
+    """Whoever looks first marks it, for all."""
+    one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)
+    user, late = await plain(), some_jobs(2)
+    async with user.transaction():
+        for statement in one.engine.transactions.enqueue(late):  # type: ignore[union-attr]
+            await user.execute(statement.sql, *statement.parameters)
+        await one.engine.jobs.enqueue(some_jobs(4), now=clock.now)
+        assert [len(await each.take(most=2)) for each in (one, other)] == [2, 2]
+    engine = one.engine
+    assert isinstance(engine, PostgresEngine)
+    await engine.looks.late()
+    assert ids_of(await other.take()) == ids_of(late)
+
+
+async def test_rows_of_a_rolled_back_claim_are_found_by_the_look_once_a_lease(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    jobs = some_jobs(6)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    other = await plain()
+    held = other.transaction()
+    await held.start()
+    await other.fetch(
+        "SELECT 1 FROM penstock.job WHERE id = ANY ($1) FOR NO KEY UPDATE", ids_of(jobs[:3])
+    )  # as a claim does that is about to die
+    assert ids_of(await claimant.take()) == ids_of(jobs[3:])
+    await held.rollback()
+    assert await claimant.take() == []
+    await engine.looks.behind()
+    assert ids_of(await claimant.take()) == ids_of(jobs[:3])
+
+
+async def test_the_looks_run_by_themselves(connect: Connect, clock: Clock, plain: Plain) -> None:
+    engine = await connect()
+    claimant = await a_claimant(engine, clock, beat=200_000, lease=1_000_000)
+    jobs = some_jobs(4)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    other = await plain()
+    held = other.transaction()
+    await held.start()
+    await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
+    assert ids_of(await claimant.take()) == ids_of(jobs[1:])
+    await held.rollback()
+    assert await take_within(claimant, 10.0) == [jobs[0].id]
+
+
+async def test_jobs_given_back_behind_every_cursor_are_taken_first(connect: Connect, clock: Clock) -> None:
+    one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)
+    jobs = some_jobs(9)
+    await one.engine.jobs.enqueue(jobs, now=clock.now)
+    first, second = await one.take(most=3), await other.take(most=3)
+    await other.release(*second)
+    await one.release(first[1])
+    assert ids_of(await one.take(most=3)) == ids_of([jobs[1], jobs[3], jobs[4]])
+    assert ids_of(await other.take()) == ids_of([jobs[5], *jobs[6:]])
+
+
+async def test_a_claim_in_flight_holds_up_nobody(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """Rows that another claim is taking are passed over, not waited for."""
+    jobs = some_jobs(4)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    other = await plain()
+    async with other.transaction():
+        await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
+        async with asyncio.timeout(5):
+            assert ids_of(await claimant.take()) == ids_of(jobs[1:])
+
+
+async def test_an_enqueue_never_waits_for_a_users_transaction(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    user = await plain()
+    await engine.queues.configure("fair", QueueOptions(fair_by="key"), now=clock.now)
+    async with user.transaction():
+        for statement in engine.transactions.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")]):
+            await user.execute(statement.sql, *statement.parameters)
+        async with asyncio.timeout(5):
+            await engine.jobs.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")], now=clock.now)
+            assert len(await claimant.take("new", "fair")) == 2
+            await engine.jobs.promote(now=clock.now)
+            await engine.queues.pause("new", now=clock.now)
+            await engine.queues.resume("new", now=clock.now)
+
+
+async def test_jobs_stored_under_options_that_changed_meanwhile_are_found(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """A transaction that was open while the queue's lanes were cut otherwise."""
+    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    user, jobs = await plain(), [a_job(key=key) for key in "aab"]
+    async with user.transaction():
+        for statement in engine.transactions.enqueue(jobs):
+            await user.execute(statement.sql, *statement.parameters)
+        await engine.queues.configure("q", QueueOptions(), now=clock.now)
+        assert await claimant.take() == []
+    assert ids_of(await claimant.take()) == ids_of(jobs)
+
+
+async def test_an_idle_claim_writes_nothing(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    other = await plain()
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await claimant.complete(*await claimant.take())
+    assert await claimant.take() == []
+    await asyncio.sleep(0.1)
+    before = await other.fetchval("SELECT pg_current_wal_insert_lsn()::text")
+    for _ in range(20):
+        assert await claimant.take() == []
+    after = await other.fetchval("SELECT pg_current_wal_insert_lsn()::text")
+    written = await other.fetchval("SELECT $1::text::pg_lsn - $2::text::pg_lsn", after, before)
+    assert written < 2_000, "a checkpoint or a vacuum may write; twenty claims would write more"

@@ -1,0 +1,143 @@
+"""Opening a place: made by one of many, refused if it is not ours or too new."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.postgres.schema import MIGRATIONS
+from penstock.model.errors import BadUrl, NotOurs, SchemaTooNew, SchemaTooOld
+from penstock.testing.contract.fixtures import a_job
+from tests.integration.postgres.conftest import Plain
+from tests.integration.sqlite.children import child
+
+OPENS = """
+import asyncio, sys
+from penstock.engine.registry import connect
+from penstock.testing.contract.fixtures import a_job
+
+async def main(url, namespace):
+    print("up")
+    input()
+    engine = await connect(url, namespace=namespace)
+    print(await engine.jobs.enqueue([a_job()]))
+    await engine.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_racing_processes_migrate_once(url: str, plain: Plain) -> None:
+    with (
+        child(OPENS, url, "raced") as one,
+        child(OPENS, url, "raced") as two,
+        child(OPENS, url, "raced") as three,
+    ):
+        racers = (one, two, three)
+        assert [racer.hear() for racer in racers] == ["up"] * 3
+        for racer in racers:
+            racer.tell()
+        assert [await asyncio.to_thread(racer.hear) for racer in racers] == ["[True]"] * 3
+        assert [racer.end() for racer in racers] == [0] * 3
+    connection = await plain()
+    assert await connection.fetchval("SELECT count(*) FROM raced.job") == 3
+    await connection.execute("DROP SCHEMA raced CASCADE")
+
+
+async def test_namespaces_are_kept_apart(url: str, plain: Plain) -> None:
+    one, other = await open_engine(url, namespace="left"), await open_engine(url, namespace="right")
+    await one.jobs.enqueue([a_job()])
+    assert ([each.ready for each in await one.inspect.counts()], await other.inspect.counts()) == ([1], [])
+    await one.close()
+    await other.close()
+    await (await plain()).execute('DROP SCHEMA "left" CASCADE; DROP SCHEMA "right" CASCADE')
+
+
+async def test_somebody_elses_schema_is_refused(url: str, plain: Plain) -> None:
+    connection = await plain()
+    await connection.execute("CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id int)")
+    with pytest.raises(NotOurs, match="theirs"):
+        await open_engine(url, namespace="theirs")
+    await connection.execute("CREATE TABLE theirs.meta (name text, value text)")
+    with pytest.raises(NotOurs, match="theirs"):
+        await open_engine(url, namespace="theirs")
+    assert (
+        await connection.fetchval("SELECT count(*) FROM pg_class WHERE relnamespace = 'theirs'::regnamespace")
+        == 2
+    )
+    await connection.execute("DROP SCHEMA theirs CASCADE")
+
+
+@pytest.fixture
+async def aged(url: str, plain: Plain) -> Any:
+    """A namespace whose version a test changes."""
+    engine = await open_engine(url, namespace="aged")
+    await engine.close()
+    connection = await plain()
+
+    async def set_version(version: int, oldest_code: int) -> None:
+        await connection.execute(
+            f"UPDATE aged.meta SET value = '{version}' WHERE name = 'version'; "
+            f"UPDATE aged.meta SET value = '{oldest_code}' WHERE name = 'oldest_code'"
+        )
+
+    yield set_version
+    await connection.execute("DROP SCHEMA aged CASCADE")
+
+
+async def test_a_newer_schema_is_refused_only_if_it_says_so(url: str, aged: Any) -> None:
+    code = MIGRATIONS[-1].version
+    await aged(code + 1, code)
+    await (await open_engine(url, namespace="aged")).close()
+    await aged(code + 2, code + 1)
+    with pytest.raises(SchemaTooNew, match=str(code + 2)):
+        await open_engine(url, namespace="aged")
+
+
+async def test_nothing_is_migrated_where_that_is_not_allowed(url: str, plain: Plain) -> None:
+    with pytest.raises(SchemaTooOld, match="penstock migrate"):
+        await open_engine(url, namespace="absent", migrate=False)
+    assert await (await plain()).fetchval("SELECT to_regnamespace('absent')") is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["?colour=blue", "?durability=some", "?call_timeout=never", "?prepared=maybe", "?listen=1", "/deeper"],
+)
+async def test_a_url_that_cannot_be_meant(url: str, wrong: str) -> None:
+    with pytest.raises(BadUrl):
+        await open_engine(url + wrong)
+
+
+@pytest.mark.parametrize("options", ["?prepared=no&listen=no", "?durability=off"])
+async def test_options_for_poolers_and_speed(url: str, options: str) -> None:
+    engine = await open_engine(url + options)
+    subscription = await engine.signals.subscribe("news")
+    for _ in range(2):
+        assert await engine.jobs.enqueue([a_job()]) == [True]
+    signal = await subscription.next(1.5)
+    assert (signal is not None) is ("listen=no" in options)
+    await engine.close()
+
+
+async def test_a_role_that_owns_only_its_schema(url: str, plain: Plain) -> None:
+    """No superuser is needed, and no right on the database beside its own schema."""
+    connection = await plain()
+    await connection.execute("CREATE ROLE tenant LOGIN; CREATE SCHEMA tenant AUTHORIZATION tenant")
+    engine = await open_engine(url.replace("penstock@", "tenant@"), namespace="tenant")
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    await engine.close()
+    await connection.execute("DROP SCHEMA tenant CASCADE; DROP ROLE tenant")
+
+
+async def test_a_database_with_another_isolation_is_refused(url: str, plain: Plain) -> None:
+    connection: asyncpg.Connection[Any] = await plain()
+    await connection.execute(
+        "CREATE ROLE strict LOGIN SUPERUSER; "
+        "ALTER ROLE strict SET default_transaction_isolation = 'serializable'"
+    )
+    with pytest.raises(BadUrl, match="read committed"):
+        await open_engine(url.replace("penstock@", "strict@"))
+    await connection.execute("DROP ROLE strict")

@@ -1,0 +1,154 @@
+"""Every statement can be prepared, and those that run often find their rows by an index."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from penstock.engine.statements import load_statements
+from penstock.engines import postgres
+from penstock.engines.postgres.claim import Claims
+from penstock.engines.postgres.engine import PostgresEngine
+from penstock.model.job import JobState
+from penstock.model.queue import Limit, QueueOptions
+from penstock.model.time import SECOND
+from penstock.model.view import JobFilter
+from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, some_jobs
+from tests.integration.postgres.conftest import Plain
+
+STATEMENTS = {
+    f"{source}.{name}": text
+    for source in sorted(Path(file.name).stem for file in files(postgres).joinpath("sql").iterdir())
+    for name, text in load_statements(postgres.__name__, source).items()
+}
+MANY = 5_000
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_every_statement_can_be_prepared(engine: PostgresEngine, plain: Plain, name: str) -> None:
+    await (await plain()).prepare(engine.store.sql(STATEMENTS[name]))
+
+
+async def test_every_function_has_its_version_in_its_name_and_is_valid(plain: Plain, url: str) -> None:
+    connection = await plain()
+    rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 'penstock'::regnamespace")
+    names = [row[0] for row in rows]
+    assert len(names) > 50
+    assert [name for name in names if not re.fullmatch(r"\w+_v\d+", name)] == []
+
+
+async def test_there_is_no_trigger(plain: Plain) -> None:
+    assert await (await plain()).fetchval("SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal") == 0
+
+
+class Plans:
+    """The plans of everything that one connection runs, those inside functions too."""
+
+    def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
+        self._connection = connection
+        self.texts: list[str] = []
+
+    async def begin(self) -> "Plans":
+        await self._connection.execute(
+            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET client_min_messages = log; "
+            "SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = off"
+        )
+        self._connection.add_log_listener(lambda _, message: self.texts.append(str(message.message)))
+        return self
+
+    def of(self, part: str) -> str:
+        """The plans of the statements that contain this."""
+        found = [text for text in self.texts if part in text]
+        assert found, f"nothing ran with {part!r}"
+        return "\n".join(found)
+
+
+async def fill(engine: PostgresEngine, clock: Clock, **options: Any) -> None:
+    """Some thousand jobs of which most are of no interest to a claim. No statistics are gathered."""
+    for at in range(0, MANY, 1_000):
+        delay = 0 if at == 0 else 10_000 * SECOND
+        await engine.jobs.enqueue(some_jobs(1_000, delay=delay, **options), now=clock.now)
+
+
+async def test_a_claim_finds_its_jobs_by_the_index(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    await fill(engine, clock)
+    connection = await plain()
+    plans = await Plans(connection).begin()
+    request = Claims().parameters(claimant.request(most=100, suspects=2))
+    rows = await connection.fetch(
+        f"SELECT * FROM penstock.claim_v1({', '.join(f'${n}' for n in range(1, 13))})", *request, clock.now
+    )
+    assert len(rows) == 101
+    choice = plans.of("CROSS JOIN LATERAL")
+    assert "Index Scan using job_ready on job" in choice
+    assert "Sort" not in choice, "rows are to be locked one by one, as they are taken"
+    taking = plans.of("SET state = 3")
+    assert "Tid Scan on job" in taking
+    assert "Seq Scan on job" not in "\n".join(plans.texts)
+
+
+async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    options = QueueOptions(concurrency=50, per_key=Limit(concurrency=2))
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue([a_job(key=str(n % 30)) for n in range(1_000)], now=clock.now)
+    connection = await plain()
+    plans = await Plans(connection).begin()
+    request = Claims().parameters(claimant.request(most=100, suspects=2))
+    rows = await connection.fetch(
+        f"SELECT * FROM penstock.claim_v1({', '.join(f'${n}' for n in range(1, 13))})", *request, clock.now
+    )
+    assert len(rows) == 51
+    assert "job_ready" in plans.of("NOT suspect AND lane")
+    assert "job_held_" in plans.of("key = p_name"), "by key or by task: both hold running jobs alone"
+    assert "lane_open" in plans.of("DISTINCT ON (lane)")
+    assert "Seq Scan on job" not in "\n".join(plans.texts)
+
+
+async def test_a_settle_goes_by_id_and_token_alone(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """With the state in the condition the planner would walk every running job."""
+    await fill(engine, clock)
+    runs = await claimant.take(most=100)
+    connection = await plain()
+    plans = await Plans(connection).begin()
+    engine.store.settles.adopt(connection)
+    await engine.jobs.settle([completed(run) for run in runs], now=clock.now)
+    settling = plans.of("SET state = 4")
+    assert "Index Scan using job_pkey on job" in settling
+    assert "job_running" not in settling
+
+
+async def test_the_look_for_late_commits_goes_by_transaction(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """Left alone the planner prefers the index by seq, and walks everything behind the cursor."""
+    await fill(engine, clock)
+    await claimant.take(most=100)
+    connection = await plain()
+    plans = await Plans(connection).begin()
+    engine.store.beats.adopt(connection)
+    await engine.looks.late()
+    await engine.looks.late()
+    assert "Index Scan using job_late" in plans.of("pg_snapshot_xmax")
+
+
+@pytest.mark.parametrize("state", JobState)
+async def test_a_list_goes_by_an_index(engine: PostgresEngine, plain: Plain, state: JobState) -> None:
+    connection = await plain()
+    await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
+    plans = await Plans(connection).begin()
+    engine.store._readers[0].adopt(connection)
+    await engine.jobs.enqueue([a_job()])
+    await engine.inspect.list(JobFilter(state=state, queue="q"))
+    text = plans.of('FROM "penstock".shown WHERE')
+    if state is not JobState.RUNNING:  # the few running ones are sorted
+        assert "Sort" not in text
+    assert "Seq Scan on job" not in text

@@ -1,0 +1,155 @@
+"""A private PostgreSQL: its own folder and port, killed and restarted at will.
+
+It belongs to the test process that started it and ends with it. `durable` keeps the stock settings, for
+benchmarks; tests run without fsync, which changes nothing that a killed process could notice.
+"""
+
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin")
+HINT = "install it with: apt-get install --no-install-recommends postgresql"
+ACCOUNTS = ("postgres", "nobody")
+"""Whom the server runs as when the tests run as root, which PostgreSQL refuses."""
+
+
+class NoServer(Exception):
+    """PostgreSQL is not installed here."""
+
+
+def program(name: str) -> str:
+    """The path of one of PostgreSQL's programs, of the newest version that is installed."""
+    found = [path for place in PLACES for path in sorted(glob.glob(f"{place}/{name}"), reverse=True)]
+    path = found[0] if found else shutil.which(name)
+    if path is None:
+        raise NoServer(f"{name} is not installed; {HINT}")
+    return path
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+class PostgresServer:
+    """One server. `start` it before use, `close` it at the end."""
+
+    def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
+        self._postgres, self._initdb = program("postgres"), program("initdb")
+        self._settings = {"fsync": "on" if durable else "off", **(settings or {})}
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
+        self._account: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            account = _account()
+            self._account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+            os.chown(self.folder, account.pw_uid, account.pw_gid)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://penstock@127.0.0.1:{self.port}/{database}"
+
+    def start(self, timeout: float = 60) -> "PostgresServer":
+        """Start, or start again after a kill; returns when it answers."""
+        data = self.folder / "data"
+        if not data.exists():
+            self._run(
+                self._initdb, "-D", str(data), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--locale=C",
+                "--no-sync",
+            )  # fmt: skip
+        end = time.monotonic() + timeout
+        self._process = None
+        while self._process is None or not self._answers():
+            if time.monotonic() > end:
+                raise RuntimeError("PostgreSQL did not start:\n" + self.log()[-2_000:])
+            if self._process is None or self._process.poll() is not None:  # again, when it gave up at once
+                self._process = self._launch()
+            time.sleep(0.02)
+        return self
+
+    def kill(self) -> None:
+        """kill -9 of all of it at once, as a power cut would; stopped first, so that none can tidy up."""
+        assert self._process is not None
+        self._signal(signal.SIGSTOP)
+        self._signal(signal.SIGKILL)
+        self._process.wait(10)
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def pids(self) -> list[int]:
+        """The server's process and all below it: its children each leave the process group."""
+        assert self._process is not None
+        children: dict[int, list[int]] = {}
+        for stat in glob.glob("/proc/[0-9]*/stat"):
+            with suppress(OSError):
+                pid, rest = Path(stat).read_text().split(" ", 1)
+                children.setdefault(int(rest.rpartition(")")[2].split()[1]), []).append(int(pid))
+        found = [self._process.pid]
+        for parent in found:
+            found += children.get(parent, [])
+        return found
+
+    def _launch(self) -> "subprocess.Popen[bytes]":
+        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        return subprocess.Popen(
+            [self._postgres, "-D", str(self.folder / "data"), "-p", str(self.port), "-k", str(self.folder),
+             "-c", "listen_addresses=127.0.0.1", *settings],
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+            **self._account,
+        )  # fmt: skip
+
+    def _run(self, *command: str) -> None:
+        subprocess.run(
+            command, check=True, cwd=self.folder, stdout=self._log, stderr=self._log, **self._account
+        )
+
+    def _signal(self, number: int) -> None:
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _answers(self) -> bool:
+        """Whether it takes connections: it answers a startup message with a request to authenticate."""
+        body = b"\x00\x03\x00\x00user\x00penstock\x00database\x00postgres\x00\x00"
+        with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self.port), 1)) as sock:
+            sock.sendall((len(body) + 4).to_bytes(4, "big") + body)
+            return sock.recv(64).startswith(b"R")
+        return False
+
+
+def _account() -> pwd.struct_passwd:
+    for name in ACCOUNTS:
+        with suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise NoServer("PostgreSQL refuses to run as root, and there is no other account for it")

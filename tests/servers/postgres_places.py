@@ -1,0 +1,132 @@
+"""Empty databases with our schema, quickly: made once from a template, emptied and used again."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import asyncpg
+
+from penstock.engine.registry import DEFAULT_NAMESPACE, connect
+from tests.servers.postgres import PostgresServer
+
+T = TypeVar("T")
+
+TEMPLATE = "penstock_template"
+_EMPTY = f"""
+DO $$
+DECLARE
+    t regclass;
+BEGIN
+    FOR t IN SELECT oid FROM pg_class
+             WHERE relnamespace = '{DEFAULT_NAMESPACE}'::regnamespace AND relkind = 'r'
+             AND relname <> 'meta' LOOP
+        EXECUTE 'DELETE FROM ' || t;
+    END LOOP;
+END $$
+"""
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+class Loop:
+    """An event loop in a thread of its own: connections for code that is not async, or has another loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="test-connections", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class PostgresPlaces:
+    """The databases of one server."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server = server
+        self.loop = Loop()
+        self._free: list[str] = []
+        self._used: list[str] = []
+        self._connections: dict[str, asyncpg.Connection[Any]] = {}
+        self.loop.run(self._prepare())
+
+    def fresh(self) -> str:
+        """The URL of an empty place."""
+        return self.server.url(self.loop.run(self._take()))
+
+    def release(self) -> None:
+        """What was given out is no longer in use."""
+        self._free += self._used
+        self._used = []
+
+    def close(self) -> None:
+        self.loop.run(self._hang_up())
+        self.loop.close()
+        self.server.close()
+
+    async def _prepare(self) -> None:
+        await self._execute("postgres", f"CREATE DATABASE {TEMPLATE}")
+        engine = await connect(self.server.url(TEMPLATE))
+        await engine.close()
+
+    async def _take(self) -> str:
+        for names in (self._free, self._used):
+            for name in list(names):
+                connection = await self._connection(name)
+                if await connection.fetchval(_OTHERS) == 0:
+                    names.remove(name)
+                    await connection.execute(_EMPTY)
+                    self._used.append(name)
+                    return name
+        name = f"place_{len(self._connections)}"
+        await self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        await self._connection(name)
+        self._used.append(name)
+        return name
+
+    async def _connection(self, database: str) -> "asyncpg.Connection[Any]":
+        connection = self._connections.get(database)
+        if connection is None or connection.is_closed():
+            connection = await asyncpg.connect(self.server.url(database))
+            self._connections[database] = connection
+        return connection
+
+    async def _execute(self, database: str, sql: str) -> None:
+        await (await self._connection(database)).execute(sql)
+
+    async def _hang_up(self) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+
+
+class PostgresUser:
+    """A user's own connection, in a transaction of its own. See `contract.fixtures.UserConnection`."""
+
+    def __init__(self, loop: Loop, url: str) -> None:
+        self._loop = loop
+        self._connection = loop.run(self._open(url))
+
+    async def _open(self, url: str) -> "asyncpg.Connection[Any]":
+        connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
+        await connection.execute("BEGIN")
+        return connection
+
+    def execute(self, sql: str, parameters: Any, /) -> Any:
+        return self._loop.run(self._connection.fetch(sql, *parameters))
+
+    def commit(self) -> None:
+        self._loop.run(self._connection.execute("COMMIT"))
+
+    def rollback(self) -> None:
+        self._loop.run(self._connection.execute("ROLLBACK"))
+
+    def close(self) -> None:
+        self._loop.run(self._connection.close())

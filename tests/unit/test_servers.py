@@ -1,0 +1,24 @@
+"""A server that is not installed is a skip with a hint on a laptop, and a failure in CI."""
+
+import pytest
+
+from tests.servers import postgres
+from tests.servers.fixtures import server_or_skip
+
+
+@pytest.fixture(autouse=True)
+def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres, "PLACES", ())
+    monkeypatch.setenv("PATH", "")
+
+
+def test_on_a_laptop_it_is_skipped_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PENSTOCK_REQUIRE_ALL", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="apt-get install --no-install-recommends postgresql"):
+        server_or_skip()
+
+
+def test_in_ci_it_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_REQUIRE_ALL", "1")
+    with pytest.raises(postgres.NoServer, match="apt-get install"):
+        server_or_skip()
