@@ -2,8 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -55,6 +58,7 @@ class PostgresPlaces:
         self.loop = Loop()
         self._free: list[str] = []
         self._used: list[str] = []
+        self._numbers = count(1)
         self._connections: dict[str, asyncpg.Connection[Any]] = {}
         self.loop.run(self._prepare())
 
@@ -66,6 +70,18 @@ class PostgresPlaces:
         """What was given out is no longer in use."""
         self._free += self._used
         self._used = []
+
+    @contextmanager
+    def outage(self, url: str) -> Iterator[None]:
+        """Nobody gets in, and whoever was in is thrown out, while it lasts."""
+        name = urlsplit(url).path.removeprefix("/")
+        if (own := self._connections.pop(name, None)) is not None:
+            self.loop.run(own.close())
+        self.loop.run(self._execute("postgres", f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"))
+        leave = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        self.loop.run(self._execute("postgres", leave))
+        yield
+        self.loop.run(self._execute("postgres", f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
 
     def close(self) -> None:
         self.loop.run(self._hang_up())
@@ -86,7 +102,7 @@ class PostgresPlaces:
                     await connection.execute(_EMPTY)
                     self._used.append(name)
                     return name
-        name = f"place_{len(self._connections)}"
+        name = f"place_{next(self._numbers)}"
         await self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
         await self._connection(name)
         self._used.append(name)

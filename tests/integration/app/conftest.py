@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock import Penstock
+from tests.engines import SHARED, fresh_place
 
 
-@pytest.fixture(params=["sqlite-file", "sqlite-memory"])
+@pytest.fixture(params=[*SHARED, "sqlite-memory"])
 def engine_mode(request: pytest.FixtureRequest) -> str:
     """Which engine, and how it runs."""
     mode: str = request.param
@@ -16,8 +17,8 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(engine_mode: str, tmp_path: Path) -> str:
-    return "sqlite://" if engine_mode == "sqlite-memory" else f"sqlite:///{tmp_path}/app.db?durability=normal"
+def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

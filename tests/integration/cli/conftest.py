@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,11 @@ import click.testing
 import pytest
 
 from penstock.cli import main
+from tests.engines import SHARED, fresh_place
 from tests.integration.cli.place import Place
 
-MODES = ("sqlite-file",)
 
-
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=SHARED)
 def engine_mode(request: pytest.FixtureRequest) -> str:
     """Which engine, and how it runs. (In memory there is nothing for a second process to look at.)"""
     mode: str = request.param
@@ -33,9 +32,14 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(engine_mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
+
+
+@pytest.fixture
+def place(url: str, monkeypatch: pytest.MonkeyPatch) -> Place:
     """An empty place, which the environment names."""
-    found = Place(f"sqlite:///{tmp_path}/penstock.db?durability=off")
+    found = Place(url)
     monkeypatch.setenv("PENSTOCK_URL", found.url)
     found.do(lambda engine: engine.now())
     return found

@@ -119,6 +119,7 @@ def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytes
     assert (ran.code, ran.err) == (69, "penstock: the engine does not answer\n")
 
 
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 def test_a_locked_file_is_69(place: Place, run: Run, tmp_path: Path) -> None:
     place.dead()
     lock = sqlite3.connect(tmp_path / "penstock.db", isolation_level=None)

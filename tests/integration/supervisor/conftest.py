@@ -8,21 +8,19 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from tests.engines import SHARED, fresh_place
 from tests.integration.supervisor.groups import SUPERVISES, Group, a_config
 
-MODES = ("sqlite-file",)
-"""Engines that several processes can share."""
 
-
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=SHARED)
 def engine_mode(request: pytest.FixtureRequest) -> str:
     mode: str = request.param
     return mode
 
 
 @pytest.fixture
-def engine_url(engine_mode: str, tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/penstock.db?durability=normal"
+def engine_url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

@@ -1,16 +1,17 @@
 """One worker in this process, on every engine of the project."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from tests.engines import SHARED, fresh_place
 from tests.integration.worker.workplace import Workplace
 
 
-@pytest.fixture(params=["sqlite-file"])
+@pytest.fixture(params=SHARED)
 def engine_mode(request: pytest.FixtureRequest) -> str:
     """Which engine, and how it runs."""
     mode: str = request.param
@@ -18,8 +19,8 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def engine_url(engine_mode: str, tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/penstock.db?durability=off"
+def engine_url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

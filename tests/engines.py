@@ -1,0 +1,23 @@
+"""The engines of this project, for tests that need a place to work in and do not care which engine it is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.postgres_places import PostgresPlaces
+
+SHARED = ("sqlite-file", "postgres-server")
+"""Those that several processes can share."""
+
+
+def fresh_place(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty place in a mode; the body of a fixture."""
+    if mode == "postgres-server":
+        places: PostgresPlaces = request.getfixturevalue("postgres_places")
+        yield places.fresh()
+        places.release()
+    elif mode == "sqlite-memory":
+        yield "sqlite://"
+    else:
+        yield f"sqlite:///{folder}/penstock.db?durability=normal"
