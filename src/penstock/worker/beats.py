@@ -12,6 +12,10 @@ what was claimed and never arrived, and answers with what is no longer ours (`lo
 to stop (`asked`). Both are told to the process that holds the run, once each; what could not be told, or is
 not on a board yet, comes again with the next beat.
 
+**News before freshness.** After an outage a process waits for a fresh lease with runs that may no longer be
+its own. It is told of those first, and only then that its lease is fresh again. A process that could not be
+told what it has lost keeps its old lease: it starts nothing until a later beat gets through to it.
+
 **Rounds never overlap**: a slow engine makes beats rarer, not more numerous. A signal on the member's topic
 makes the next one early, at most every `GAP_S`.
 
@@ -117,7 +121,7 @@ class Beats:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(repeat(self.beat, self._wake), name="beats")
+            group.create_task(repeat(self.beat, self._wake, gap_s=GAP_S), name="beats")
             group.create_task(repeat(self.sweep), name="sweeps")
             group.create_task(repeat(self.listen), name="asked to stop")
 
@@ -140,9 +144,10 @@ class Beats:
                 charge.beaten(None)
         else:
             self._succeeded(reply)
-            for charge in charges:
-                charge.beaten(sent_ns)
-            self._tell(charges, beats, reply)
+            self._forget_old_news(reply)
+            for charge, beat in zip(charges, beats, strict=True):
+                if self._tell(charge, beat, reply):
+                    charge.beaten(sent_ns)
         return max(GAP_S, self._beat_s - (time.monotonic() - began))
 
     async def sweep(self) -> float:
@@ -203,19 +208,23 @@ class Beats:
         self.failures = 0
         self.answered.set()
 
-    def _tell(self, charges: list[Charge], beats: list[ClaimantBeat], reply: BeatReply) -> None:
-        """To each process the news of its own runs, once."""
+    def _forget_old_news(self, reply: BeatReply) -> None:
+        """What the engine no longer says was heard by whom it concerned, or concerns nobody any more."""
         news = {("lost", fence) for fence in reply.lost} | {("asked", ask.fence) for ask in reply.asked}
         self._told &= news
-        for charge, beat in zip(charges, beats, strict=True):
-            held = set(beat.held)
-            lost = [fence for fence in reply.lost if fence in held and ("lost", fence) not in self._told]
-            if lost and charge.lost(lost):
-                self._told.update(("lost", fence) for fence in lost)
-            asked = [
-                (ask.id, ask.fence)
-                for ask in reply.asked
-                if ask.fence in held and ("asked", ask.fence) not in self._told
-            ]
-            if asked and charge.asked(asked):
-                self._told.update(("asked", fence) for _, fence in asked)
+
+    def _tell(self, charge: Charge, beat: ClaimantBeat, reply: BeatReply) -> bool:
+        """To one process the news of its own runs, once. Whether it knows now of all that it has lost."""
+        held = set(beat.held)
+        lost = [fence for fence in reply.lost if fence in held and ("lost", fence) not in self._told]
+        knows = not lost or charge.lost(lost)
+        if knows:
+            self._told.update(("lost", fence) for fence in lost)
+        asked = [
+            (ask.id, ask.fence)
+            for ask in reply.asked
+            if ask.fence in held and ("asked", ask.fence) not in self._told
+        ]
+        if asked and charge.asked(asked):
+            self._told.update(("asked", fence) for _, fence in asked)
+        return knows

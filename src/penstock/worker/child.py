@@ -7,6 +7,11 @@ interpret; a service manager that signals the whole group must not make it drain
 
 Of its own accord it ends only when it cannot go on: it says why first, so that nobody takes it for a crash
 and blames the jobs that were running.
+
+After its last word it ends, whatever still runs in it: a thread that a task started and forgot, an
+`asyncio.to_thread` that outlived its task, code that cannot be stopped. The interpreter would wait for them,
+and its seat would be taken by one that does nothing. So it never returns; what was registered with `atexit`
+is not called.
 """
 
 import asyncio
@@ -17,11 +22,10 @@ import logging
 import os
 import signal
 import socket
-import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
@@ -49,12 +53,15 @@ from penstock.worker.channel import (
 from penstock.worker.config import WorkerConfig
 from penstock.worker.lifeline import ORPHANED
 from penstock.worker.logs import write_log
+from penstock.worker.notes import clip_line
 from penstock.worker.runners.process import ProcessRunner
-from penstock.worker.spawn import inherited
+from penstock.worker.spawn import inherited, leave
 from penstock.worker.worker import Worker
 
 UNFIT = 78
 """The exit code of a process that could not begin; what it said tells why."""
+FAULT = 1
+"""The exit code of one that could not even say why it ends: its loop broke."""
 
 log = logging.getLogger("penstock.worker")
 
@@ -77,7 +84,7 @@ class App(Protocol):
 LoadApp = Callable[[str], App]
 
 
-def main(load_app: LoadApp) -> None:
+def main(load_app: LoadApp) -> NoReturn:
     """Run a worker process. Ends with the process."""
     faulthandler.enable()  # a segmentation fault leaves the line of the task in the log
     leave_signals_to_the_supervisor()
@@ -92,13 +99,16 @@ def main(load_app: LoadApp) -> None:
         if not isinstance(error, PenstockError):
             traceback.print_exc()
         end.sendall(encode_line(Unfit(f"{hello.config.app} cannot be loaded: {said(error)}")))
-        sys.exit(UNFIT)
+        leave(UNFIT)
     gc.collect()
     gc.freeze()  # what was loaded stays: later collections need not look at it
     app.work_on(hello.config.url, hello.config.namespace)
     child = Child(hello, app, Board.attach(board_fd, hello.capacity), end)
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(child.run())
+    try:
+        leave(asyncio.Runner(loop_factory=loop_factory()).run(child.run()))
+    except BaseException:  # something that a task left on the loop has raised SystemExit, say
+        traceback.print_exc()
+        leave(FAULT)
 
 
 class Child:
@@ -111,12 +121,12 @@ class Child:
         self._end = end
         self._worker: Worker | None = None
 
-    async def run(self) -> None:
-        """Until drained."""
+    async def run(self) -> int:
+        """Until drained; the code to end with, at once: the supervisor counts on it after a last word."""
         channel = await Channel.open(self._end, ToWorker, self._hear)
         watching = asyncio.create_task(_end_with(channel), name="supervisor")
         try:
-            last_word: object = await self._work(channel)
+            last_word: Drained | Unfit | Leaving = await self._work(channel)
         except ClaimantRetired as error:
             last_word = Leaving(said(error))
         except Exception as error:
@@ -126,9 +136,7 @@ class Child:
         channel.send(last_word)
         channel.close()
         await channel.gone.wait()
-        if self._board.rows():  # code that cannot be stopped: only our end lets others have its job
-            sys.stdout.flush()
-            os._exit(0)
+        return UNFIT if isinstance(last_word, Unfit) else 0
 
     async def _work(self, channel: Channel) -> Drained | Unfit:
         hello, config = self._hello, self._hello.config
@@ -211,5 +219,5 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def said(error: BaseException) -> str:
-    """An error in one line: ours say enough by themselves."""
-    return str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
+    """An error in a few words that can be sent: ours say enough by themselves."""
+    return clip_line(str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}")

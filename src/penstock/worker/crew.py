@@ -47,7 +47,6 @@ class Crew:
         self._member = os.urandom(16)
         self._signals = 0
         self._gave_up = False
-        self._was_ready = False
         self._unfit = ""
         self._ending = asyncio.Event()
         self._seats = [
@@ -160,14 +159,12 @@ class Crew:
             self._drain(None)
 
     def _cannot_be_loaded(self, why: str) -> None:
-        if not self._was_ready and not self._unfit:
+        if not self._unfit and not any(seat.was_ready for seat in self._seats):
             self._unfit = why
             self._drain(0)
 
     def _incarnations(self) -> list[Incarnation]:
-        found = [seat.incarnation for seat in self._seats if seat.incarnation is not None]
-        self._was_ready = self._was_ready or any(one.ready for one in found)
-        return found
+        return [seat.incarnation for seat in self._seats if seat.incarnation is not None]
 
     def _info(self) -> MemberInfo:
         return introduction(self._member, self._config, self._incarnations())

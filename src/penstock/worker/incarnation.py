@@ -3,8 +3,12 @@
 An incarnation is never used twice. What starts after a death is a new process with a new claimant id and an
 empty board, so that nothing that the dead one still had under way, at the engine or in a socket, can be
 mistaken for the new one's.
+
+A process that has said its last word ends at once, by its own doing. Should it not, it is killed: until its
+end is known nobody takes its seat.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Sequence
@@ -30,6 +34,8 @@ from penstock.worker.config import WorkerConfig
 from penstock.worker.spawn import Program, penstock
 
 COMMAND = penstock("_child")
+END_S = 5.0
+"""How long one may take to end after its last word."""
 
 log = logging.getLogger("penstock.worker")
 
@@ -40,8 +46,9 @@ class Incarnation:
     def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
         self.claimant = os.urandom(16)
         self.board = Board.create(config.board_capacity)
-        self.started_ns = boot_ns()
         self.ready: Ready | None = None
+        self.ready_ns = 0
+        """When it said so, on the boot clock; 0: never."""
         self.drained: Drained | None = None
         self.unfit = ""
         """Why it cannot work at all, if it said so."""
@@ -53,6 +60,7 @@ class Incarnation:
         """By us: no task is to blame."""
         self._program: Program | None = None
         self._closed = False
+        self._overdue: asyncio.TimerHandle | None = None
         self._hello = Hello(
             config=config,
             member=member.hex(),
@@ -99,6 +107,8 @@ class Incarnation:
     def close(self) -> None:
         """It has been buried."""
         self._closed = True
+        if self._overdue is not None:
+            self._overdue.cancel()
         self.board.close()
 
     # For beats
@@ -125,11 +135,23 @@ class Incarnation:
     def _hear(self, message: FromWorker) -> None:
         match message:
             case Ready():
-                self.ready = message
+                self.ready, self.ready_ns = message, boot_ns()
                 log.info("worker process %d is ready", self.pid)
+                return
             case Drained():
                 self.drained = message
             case Unfit(why):
                 self.unfit = why
             case Leaving(why):
                 self.leaving = why
+        self._expect_its_end()
+
+    def _expect_its_end(self) -> None:
+        """That was its last word."""
+        if self._overdue is None:
+            self._overdue = asyncio.get_running_loop().call_later(END_S, self._insist_on_its_end)
+
+    def _insist_on_its_end(self) -> None:
+        if self._program is not None and not self._program.ended:
+            log.warning("worker process %d has said its last word and does not end: killing it", self.pid)
+            self._program.kill()

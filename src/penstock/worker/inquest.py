@@ -2,7 +2,8 @@
 
 The board shows what the process held at its last instruction. Who is to blame:
 
-- it was killed because runs of it were stuck: those have timed out, nobody crashed;
+- it was killed because runs of it were stuck: those have timed out, nobody crashed (one whose code ended at
+  the last moment has not: its outcome died with the process, and it is given back);
 - it ended by its own decision or by ours: nobody;
 - otherwise one of the runs that had really started in it took it down. One: that is proof of a crash.
   Several: each is a suspect. Runs that only waited, or ran in processes of their own, are innocent.
@@ -31,7 +32,7 @@ def inquest(
     rows: Sequence[Held], *, now_ns: int, how: str, innocent: bool, stuck: Collection[Fence]
 ) -> Findings:
     """`how` it ended is kept with the blamed. `innocent`: no task can have caused it."""
-    timeouts = [_timed_out(row, now_ns) for row in rows if row.fence in stuck]
+    timeouts = [_timed_out(row, now_ns) for row in rows if row.fence in stuck and row.started_ns]
     if innocent or timeouts:
         return Findings(timeouts, [])
     # More than a thousand at once cannot be named in one call; the rest is given back without a mark.

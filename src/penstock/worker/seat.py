@@ -9,8 +9,10 @@ gives its jobs to others in that same step, so that they are ready within a seco
 milliseconds. While the engine is out of reach the seat repeats it: until then nobody else can have the jobs,
 because the member beats on and does not mention the dead claimant.
 
-Then a new incarnation starts: at once, if the former lived for `SHORT_LIFE_S`; after ever longer pauses if
-they die young, one after the other, so that an app that cannot be imported does not eat the machine.
+Then a new incarnation starts: at once, if the former worked for `SHORT_LIFE_S`; after ever longer pauses if
+they die young, one after the other, so that an app that cannot be imported does not eat the machine. A life
+counts from the moment at which the process was ready: an app that takes long to import and then fails has
+not lived at all.
 """
 
 import asyncio
@@ -60,6 +62,7 @@ class Seat:
         self.finished = 0
         self.handed_back = 0
         """How the runs of the last one ended after the drain began."""
+        self._was_ready = False
         self._engine = engine
         self._config = config
         self._member = member
@@ -75,31 +78,35 @@ class Seat:
     async def run(self) -> None:
         """One incarnation after the other, until `drain`."""
         while not self._closing:
-            delay_s = await self.live_once()
+            pause_s = await self.live_once()
             if not self._closing:
-                await self._bell.wait(delay_s)
+                if pause_s:
+                    log.info("the next worker process starts in %g s", pause_s)
+                await self._bell.wait(pause_s)
 
     async def live_once(self) -> float:
         """One incarnation, from its start to its burial; the pause before the next."""
-        one = Incarnation(self._config, member=self._member, takes_suspects=self._takes_suspects)
-        self._watch = self._new_watch()
-        try:
-            await one.start()
-        except OSError as error:  # no memory, no process numbers, no descriptors
-            log.error("a worker process could not be started: %s", error)
-            one.close()
+        one = await self._start()
+        if one is None:
             return self._pause(0)
+        self._watch = self._new_watch()
         self.incarnation = one
         if self._closing:
             one.drain(self._drain_s)
         code = await one.wait()
+        lived_s = (boot_ns() - one.ready_ns) / 1e9 if one.ready_ns else 0.0
+        self._was_ready = self.was_ready
         self.incarnation = None  # from now on beats do not mention it
         await self._bury(one, code)
         if self._deadline is not None:
             self._deadline.cancel()
-        lived_s = (boot_ns() - one.started_ns) / 1e9
         one.close()
         return self._pause(lived_s)
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether a process of this seat has ever loaded the app."""
+        return self._was_ready or (self.incarnation is not None and self.incarnation.ready is not None)
 
     def drain(self, timeout_s: float | None) -> None:
         """End: no successor. What runs may finish until the timeout (None: however long it takes)."""
@@ -130,6 +137,19 @@ class Seat:
         if stuck:
             log.error("worker process %d has %d jobs that do not stop: killing it", one.pid, len(stuck))
             one.kill(stuck)
+
+    async def _start(self) -> Incarnation | None:
+        """A new one; None where the machine has no room for it now: memory, process numbers, descriptors."""
+        one: Incarnation | None = None
+        try:
+            one = Incarnation(self._config, member=self._member, takes_suspects=self._takes_suspects)
+            await one.start()
+        except OSError as error:
+            log.error("a worker process could not be started: %s", error)
+            if one is not None:
+                one.close()
+            return None
+        return one
 
     def _kill_in(self, delay_s: float) -> None:
         if self._deadline is not None:

@@ -9,6 +9,12 @@ nobody else reads.
 **The end is noticed by the kernel's word, not by asking**: a pidfd becomes readable when the process has
 ended. At that moment it is a zombie: its number still belongs to it, so that its process group can be killed
 without hitting a stranger who got the number next. Only then is it reaped.
+
+**All or nothing**: a start that fails halfway (no descriptors left, mostly) leaves neither a process nor a
+descriptor behind, because whoever wanted it will try again, and again.
+
+**`leave` is the way out** for a program that must end now: the interpreter's own waits for every thread that
+a task has left behind, and may wait for ever.
 """
 
 import asyncio
@@ -18,8 +24,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from contextlib import ExitStack, suppress
+from typing import Any, NamedTuple, NoReturn
 
 from penstock.model.errors import BadInput
 from penstock.worker.channel import Channel
@@ -43,7 +49,11 @@ class Program:
         self._exit: asyncio.Future[int] = self._loop.create_future()
         if hasattr(os, "pidfd_open"):
             self._pidfd = os.pidfd_open(self.pid)
-            self._loop.add_reader(self._pidfd, self._ended)
+            try:
+                self._loop.add_reader(self._pidfd, self._ended)
+            except BaseException:
+                os.close(self._pidfd)
+                raise
         else:
             self._waiter = self._loop.run_in_executor(None, process.wait)
             self._waiter.add_done_callback(lambda waited: self._reaped(waited.result()))
@@ -58,19 +68,23 @@ class Program:
         descriptors: Sequence[int] = (),
     ) -> "Program":
         """Execute a program that calls `inherited`. `kind` is what it says, `hear` gets it."""
-        ours, theirs = socket.socketpair()
-        held, lifeline = os.pipe()
-        try:
-            process = _execute(command, (theirs.fileno(), held, *descriptors))
-        except BaseException:
-            ours.close()
-            os.close(lifeline)
-            raise
-        finally:
-            theirs.close()
-            os.close(held)
-        program = cls(process, lifeline)
-        program._channel = await Channel.open(ours, kind, hear)
+        with ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            with theirs:
+                held, lifeline = os.pipe()
+                undo.callback(os.close, lifeline)
+                try:
+                    process = _execute(command, (theirs.fileno(), held, *descriptors))
+                finally:
+                    os.close(held)
+            undo.callback(_put_down, process)
+            program = cls(process, lifeline)
+            undo.pop_all()  # from here on it takes care of its own end, and of the lifeline
+            undo.callback(ours.close)
+            undo.callback(program.kill)
+            program._channel = await Channel.open(ours, kind, hear)
+            undo.pop_all()
         return program
 
     @property
@@ -136,6 +150,13 @@ def _execute(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.P
     )
 
 
+def _put_down(process: subprocess.Popen[bytes]) -> None:
+    """It was started, and cannot be watched: end it, and wait the moment that takes."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def describe_exit(code: int) -> str:
     """How a process ended, for people."""
     if code >= 0:
@@ -179,3 +200,11 @@ def inherited() -> Inherited:
         os.set_inheritable(fd, False)
     hold_on_to(lifeline)
     return Inherited(socket.socket(fileno=channel), tuple(others))
+
+
+def leave(code: int) -> NoReturn:
+    """The end of a program of ours, whatever else still runs in it."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # a task may have closed or replaced it
+            stream.flush()
+    os._exit(code)

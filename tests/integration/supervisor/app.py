@@ -11,6 +11,8 @@ import re
 import resource
 import signal
 import subprocess
+import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,7 @@ from penstock.task.current import Aborted, current_job
 
 app = Penstock()
 
-MEMORY_GROUP = Path("/sys/fs/cgroup/memory/penstock-test")
+MEMORY_GROUP = Path("/sys/fs/cgroup/memory", f"penstock-{os.environ.get('PYTEST_XDIST_WORKER', 'test')}")
 
 
 def note(folder: str, name: str) -> None:
@@ -111,6 +113,73 @@ def obedient_process(folder: str) -> None:
         time.sleep(0.01)
     note(folder, f"aborted-{job.aborted}")
     raise Aborted(job.aborted)
+
+
+@app.task(runs_in="process")
+def obeys_sigterm(folder: str, how: str) -> None:
+    """In the ways of code that knows nothing of us."""
+
+    def handler(*_: object) -> None:
+        match how:
+            case "exits":
+                sys.exit(0)
+            case "raises":
+                raise OSError("while it cleaned up")
+            case "is gone":
+                os._exit(4)
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL if how == "dies" else handler)
+    note(folder, "waiting")
+    while True:
+        time.sleep(0.01)
+
+
+@app.task(runs_in="process")
+def says(what: str) -> int:
+    """Notes that are hard to send."""
+    job = current_job()
+    job.log.info("first")  # sent at once: what follows waits together
+    match what:
+        case "half a character":
+            job.log.info("file \udcff")
+        case "long lines":
+            for _ in range(900):
+                job.log.info("x" * 20_000)
+        case "long lines of control characters":
+            for _ in range(900):
+                job.log.info("\x01" * 20_000)
+        case "long progress":
+            job.progress(1, 2, "\x01" * (9 << 20))
+        case "a long error":
+            raise ValueError("x" * (9 << 20))
+        case "an error with half a character":
+            raise ValueError("file \udcff")
+    return os.getpid()
+
+
+def leave_a_thread() -> None:
+    """One for which the interpreter would wait at its end."""
+    threading.Thread(target=time.sleep, args=(1_000,)).start()
+
+
+@app.task
+async def leaves_a_thread() -> None:
+    leave_a_thread()
+
+
+@app.task
+async def outlived_by_a_thread(folder: str) -> None:
+    note(folder, "waiting")
+    await asyncio.to_thread(time.sleep, 1_000)
+
+
+@app.task
+async def breaks_the_loop(folder: str) -> None:
+    """And leaves a thread: the process has no loop any more, and would not end either."""
+    note(folder, "breaks")
+    leave_a_thread()
+    asyncio.get_running_loop().call_soon(sys.exit, 3)
+    await asyncio.sleep(1_000)
 
 
 @app.task

@@ -62,6 +62,32 @@ async def test_at_the_deadline_what_still_runs_is_handed_back(
 
 
 @pytest.mark.row("B7")
+@pytest.mark.parametrize("how", ["dies", "exits", "raises", "is gone"])
+async def test_code_that_obeys_our_sigterm_in_its_own_way_is_not_blamed(
+    engine: Engine, group: StartGroup, tmp_path: Path, how: str
+) -> None:
+    one = await group(slots=2, shutdown_timeout_s=0.1).ready()
+    ids = await enqueue(engine, a_job("obeys_sigterm", str(tmp_path), how, attempts=1))
+    await until(lambda: noted(tmp_path, "waiting"))
+    assert await one.stop() == 1
+    (job,) = await get(engine, ids)
+    assert (job.state, job.attempts, job.crashes, job.failure_count) == (JobState.READY, 0, 0, 0)
+
+
+@pytest.mark.row("B11")
+@pytest.mark.parametrize("how", ["dies", "exits", "is gone"])
+async def test_the_same_at_a_cancel_is_a_cancelled_job(
+    engine: Engine, group: StartGroup, tmp_path: Path, how: str
+) -> None:
+    await group(slots=2, cancel_grace_s=None).ready()
+    ids = await enqueue(engine, a_job("obeys_sigterm", str(tmp_path), how, attempts=1))
+    await until(lambda: noted(tmp_path, "waiting"))
+    await engine.jobs.cancel(ids)
+    (job,) = await finished(engine, ids)
+    assert (job.state, job.crashes, job.failure_count) == (JobState.CANCELLED, 0, 0)
+
+
+@pytest.mark.row("B7")
 async def test_a_second_signal_hurries(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
     one = await group(slots=3, shutdown_timeout_s=1_000).ready()
     ids = await enqueue(engine, a_job("wait_for", str(tmp_path), "never"))

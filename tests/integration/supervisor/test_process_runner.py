@@ -13,7 +13,7 @@ import pytest
 
 from penstock.engine.protocol import Engine
 from penstock.model.ids import new_id
-from penstock.model.job import JobState
+from penstock.model.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
 from penstock.model.run import ClaimedJob
 from penstock.model.time import SECOND
 from penstock.task.current import Abort, RunningJob
@@ -279,6 +279,57 @@ async def test_large_payloads_and_results_pass(runs: Runs) -> None:
     assert isinstance(outcome, Returned)
     assert outcome.result is not None
     assert json.loads(outcome.result) == text
+
+
+@pytest.mark.parametrize(
+    "what", ["half a character", "long lines", "long lines of control characters", "long progress"]
+)
+async def test_notes_that_are_hard_to_send_arrive_within_their_bounds(runs: Runs, what: str) -> None:
+    """And neither kill the process nor make it deaf: the next job runs in the same one."""
+    outcome = await runs.run("says", what)
+    assert outcome == await runs.run("says", "nothing more")
+    _, *lines, _ = [text for _, text in runs.notebook.lines]
+    assert all(len(text.encode()) <= MESSAGE_LIMIT for text in lines)
+    match what:
+        case "half a character":
+            assert lines == ["file \\udcff"]
+        case "long progress":
+            assert len(runs.notebook.values[-1]["message"]) == MESSAGE_LIMIT
+        case _:
+            assert len(lines) == 900
+
+
+@pytest.mark.parametrize("what", ["a long error", "an error with half a character"])
+async def test_errors_that_are_hard_to_send_are_failures_like_others(runs: Runs, what: str) -> None:
+    outcome = await runs.run("says", what)
+    assert isinstance(outcome, Raised)
+    assert outcome.failure.error == "ValueError"
+    assert len(outcome.failure.message) <= MESSAGE_LIMIT
+    assert len(outcome.failure.traceback) <= TRACEBACK_LIMIT
+
+
+async def test_a_process_that_cannot_hear_us_ends(runs: Runs, tmp_path: Path) -> None:
+    """It would be kept, and given a job that it never hears of."""
+    (tmp_path / "go").touch()
+    await runs.run("wait_in_process", str(tmp_path), "go")
+    (pid,) = noted_pids(tmp_path, "waiting")
+    (idle,) = runs.runner._idle
+    idle._program.send({"type": "not one of ours"})
+    await until(lambda: is_gone(pid))
+    assert await runs.run("wait_in_process", str(tmp_path), "go") == Returned(b'""')
+
+
+async def test_a_process_that_our_signal_met_before_it_began_is_not_replaced(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter that has only just started has no handler yet."""
+    monkeypatch.setattr(runner_module, "COMMAND", ("sleep", "1000"))
+    begun = runs.begin("quick", str(tmp_path))
+    await until(lambda: runs.runner._busy)
+    begun.running.abort(Abort.DRAIN)
+    runs.runner.stop(begun.fence, Abort.DRAIN, kill=False)
+    assert await begun.outcome == AbortedRun(Abort.DRAIN)
+    assert children_of(os.getpid()) == []
 
 
 @pytest.mark.row("B11", "D9")

@@ -1,6 +1,7 @@
 """Processes that were started: they speak, they end, and they never outlive whoever started them."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +14,9 @@ import msgspec
 import pytest
 
 from penstock.model.errors import BadInput
+from penstock.worker import spawn
 from penstock.worker.board import Board
+from penstock.worker.channel import Channel
 from penstock.worker.spawn import DESCRIPTORS, Program, describe_exit, inherited
 from tests.integration.supervisor.processes import is_gone, is_there, until
 
@@ -134,6 +137,37 @@ async def test_hanging_up_ends_it_in_good_order(started: Started) -> None:
     await started.hear()
     program.hang_up()
     assert await asyncio.wait_for(program.wait(), PATIENCE_S) == 7
+
+
+@pytest.mark.parametrize("what", ["os.pidfd_open", "add_reader", "Channel.open"])
+async def test_a_start_that_fails_halfway_leaves_nothing(
+    started: Started, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Neither a process, nor a zombie, nor a descriptor."""
+    born: list[int] = []
+    execute = spawn._execute
+
+    def execute_and_note(*args: Any) -> "subprocess.Popen[bytes]":
+        process = execute(*args)
+        born.append(process.pid)
+        return process
+
+    def refuse(*_: Any) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(spawn, "_execute", execute_and_note)
+    with monkeypatch.context() as patch:
+        match what:
+            case "os.pidfd_open":
+                patch.setattr(os, "pidfd_open", refuse)
+            case "add_reader":
+                patch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
+            case _:
+                patch.setattr(Channel, "open", refuse)
+        with pytest.raises(OSError, match="Too many open files"):
+            await started.start("time.sleep(1000)")
+    (pid,) = born
+    await until(lambda: not is_there(pid))
 
 
 def test_our_own_commands_are_not_for_people() -> None:

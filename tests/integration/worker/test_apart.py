@@ -125,6 +125,88 @@ async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
     assert (record.state, record.attempts) == (JobState.READY, 0)
 
 
+A_RAISE = Raised(failure=Failure(error="OSError"), lineage=["OSError", "Exception"])
+EFFECTS: dict[str, ProcessOutcome] = {
+    "died of the signal": Crashed("killed by signal 15 (SIGTERM)"),
+    "exited": Raised(failure=Failure(error="SystemExit"), lineage=["SystemExit", "BaseException"]),
+    "was interrupted": Raised(failure=Failure(error="KeyboardInterrupt"), lineage=["KeyboardInterrupt"]),
+    "was cancelled": Raised(
+        failure=Failure(error="CancelledError"),
+        lineage=["asyncio.exceptions.CancelledError", "BaseException"],
+    ),
+    "raised Aborted": Raised(
+        failure=Failure(error="Aborted"), lineage=["penstock.task.current.Aborted", "Exception"]
+    ),
+}
+"""How code may obey a SIGTERM of ours."""
+
+
+@pytest.mark.row("B7")
+@pytest.mark.parametrize("how", [*EFFECTS, "broke while it cleaned up"])
+async def test_whatever_our_signal_does_at_a_drain_costs_the_job_nothing(
+    workplace: Workplace, processes: Processes, how: str
+) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE)
+    worker = await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    await processes.began.get()
+    worker.drain(0)
+    assert (await processes.stops.get())[1:] == (Abort.DRAIN, False)
+    processes.outcomes.put_nowait(EFFECTS.get(how, A_RAISE))
+    assert (await workplace.over()).released == 1
+    record = await workplace.job(job_id)
+    assert (record.state, record.attempts, record.crashes) == (JobState.READY, 0, 0)
+    assert record.failures == ()
+
+
+@pytest.mark.row("B11")
+@pytest.mark.parametrize("how", EFFECTS)
+async def test_whatever_our_signal_does_to_a_cancelled_job_it_is_cancelled(
+    workplace: Workplace, processes: Processes, how: str
+) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE)
+    await workplace.start(processes=processes, cancel_grace_s=None)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    await processes.began.get()
+    await workplace.engine.jobs.cancel([job_id])
+    await workplace.beat()
+    assert (await processes.stops.get())[1:] == (Abort.CANCEL, False)
+    processes.outcomes.put_nowait(EFFECTS[how])
+    await workplace.settled()
+    record = await workplace.job(job_id)
+    assert (record.state, record.crashes, record.failures) == (JobState.CANCELLED, 0, ())
+
+
+@pytest.mark.parametrize("how", EFFECTS)
+async def test_the_same_without_our_asking_is_its_own_doing(
+    workplace: Workplace, processes: Processes, how: str
+) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE)
+    await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    await processes.began.get()
+    await workplace.engine.queues.pause("default")
+    processes.outcomes.put_nowait(EFFECTS[how])
+    await workplace.settled()
+    assert len((await workplace.job(job_id)).failures) == 1
+
+
+@pytest.mark.row("B11")
+async def test_an_error_of_a_cancelled_job_that_no_signal_explains_is_kept(
+    workplace: Workplace, processes: Processes
+) -> None:
+    workplace.task(crunch, runs_in="process", retry=ONCE)
+    await workplace.start(processes=processes, cancel_grace_s=None)
+    job_id = await workplace.enqueue("crunch", attempts=1)
+    await processes.began.get()
+    await workplace.engine.jobs.cancel([job_id])
+    await workplace.beat()
+    await processes.stops.get()
+    processes.outcomes.put_nowait(A_RAISE)
+    await workplace.settled()
+    assert [failure.error for failure in (await workplace.job(job_id)).failures] == ["OSError"]
+
+
 async def test_without_processes_it_is_given_back_for_others(workplace: Workplace) -> None:
     workplace.task(crunch, runs_in="process")
     await workplace.start()

@@ -1,7 +1,9 @@
 """One round of beats, sweeps and retention at a time, against an engine that does as it is told."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -180,6 +182,41 @@ async def test_news_goes_to_the_process_that_holds_the_run_and_once(engine: TheE
     assert other.news() == [("asked", [99])]
 
 
+@pytest.mark.row("D2", "D3")
+async def test_what_is_lost_is_told_before_the_lease_is_fresh(engine: TheEngine) -> None:
+    """After an outage a process starts what waits as soon as its board is fresh: it must know by then."""
+    fresh_when_told: list[bool] = []
+
+    class Watches(ACharge):
+        def lost(self, fences: Sequence[Fence]) -> bool:
+            fresh_when_told.append(self.board.beaten_ns > 0)
+            return super().lost(fences)
+
+    one, other = Watches(1, 2), Watches(3)
+    engine.answers = [AWAY, a_reply(lost=[1, 3], asked=[2])]
+    beats = the_beats(engine, one, other)
+    await beats.beat()
+    await beats.beat()
+    assert one.told == [("beaten", False), ("lost", [1]), ("asked", [2]), ("beaten", True)]
+    assert other.told == [("beaten", False), ("lost", [3]), ("beaten", True)]
+    assert fresh_when_told == [False, False]
+
+
+@pytest.mark.row("D2", "D3")
+async def test_who_could_not_be_told_what_it_lost_keeps_its_old_lease(engine: TheEngine) -> None:
+    deaf, other = ACharge(1), ACharge(2)
+    deaf.listens = False
+    beats = the_beats(engine, deaf, other)
+    engine.answers = [a_reply(lost=[1])] * 2
+    await beats.beat()
+    assert deaf.board.beaten_ns == 0
+    assert other.board.beaten_ns > 0
+    deaf.listens = True
+    await beats.beat()
+    assert deaf.told == [("lost", [1])] * 2 + [("beaten", True)]
+    assert deaf.board.beaten_ns > 0
+
+
 @pytest.mark.row("B11")
 async def test_what_could_not_be_told_is_told_again(engine: TheEngine) -> None:
     charge = ACharge(1, 2)
@@ -226,6 +263,28 @@ async def test_beats_never_overlap_and_a_signal_makes_one_early(engine: TheEngin
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+@pytest.mark.row("D2")
+async def test_however_many_signals_come_beats_keep_their_gap(engine: TheEngine) -> None:
+    moments: list[float] = []
+    enough = asyncio.Event()
+
+    def charges() -> Sequence[ACharge]:
+        moments.append(time.monotonic())
+        beats.soon()  # one more signal with every beat
+        if len(moments) == 5:
+            enough.set()
+        return ()
+
+    beats = Beats(cast(Engine, engine), info=lambda: INFO, charges=charges, beat_s=1_000.0, sweep_s=3.0)
+    running = asyncio.ensure_future(beats.run())
+    await asyncio.wait_for(enough.wait(), PATIENCE_S)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    gaps = [later - earlier for earlier, later in pairwise(moments)]
+    assert min(gaps) >= 0.9 * GAP_S, gaps
 
 
 @pytest.mark.row("D2")

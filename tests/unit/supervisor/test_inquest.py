@@ -57,6 +57,16 @@ def test_a_stuck_run_has_timed_out_and_the_others_are_innocent(on_board: int, re
     assert "7.5 s" in settlement.outcome.failure.message
 
 
+@pytest.mark.row("E4")
+def test_a_stuck_run_that_ended_at_the_last_moment_has_not_timed_out() -> None:
+    """Between the look that found it and the kill: its row is still held, and says that nothing runs."""
+    over = a_run(1, started_ns=0, deadline_ns=1, retry_in=0)
+    assert findings([over], innocent=True, stuck=(1,)) == ([], [])
+    stuck = a_run(2, started_ns=5, deadline_ns=6)
+    settlements, losses = findings([over, stuck], innocent=True, stuck=(1, 2))
+    assert ([settlement.fence for settlement in settlements], losses) == ([2], [])
+
+
 def test_more_than_one_call_can_name_are_given_back_without_a_mark() -> None:
     rows = [a_run(fence, started_ns=1) for fence in range(1, BATCH_LIMIT + 5)]
     assert len(findings(rows).losses) == BATCH_LIMIT

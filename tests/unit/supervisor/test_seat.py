@@ -1,6 +1,7 @@
 """The place of one worker process: who comes next, and when."""
 
 import asyncio
+import errno
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -46,8 +47,8 @@ class AnIncarnation:
     def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
         self.pid, self.claimant = 7, new_id()
         self.board = Board.create(8)
-        self.started_ns = boot_ns()
         self.ready: Ready | None = Ready(["default"])
+        self.ready_ns = boot_ns()
         self.drained: Drained | None = None
         self.unfit = self.leaving = ""
         self.stuck: frozenset[int] = frozenset()
@@ -55,9 +56,7 @@ class AnIncarnation:
         self.told: list[object] = []
         self.exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    async def start(self) -> None:
-        if self.started_ns < 0:
-            raise OSError("no more processes")
+    async def start(self) -> None: ...
 
     async def wait(self) -> int:
         return await self.exit
@@ -107,7 +106,7 @@ class TheSeat:
 
     async def live_and_die(self, code: int = -9, lived_s: float = 0) -> float:
         life = await self.live()
-        self.one.started_ns -= round(lived_s * 1e9)
+        self.one.ready_ns -= round(lived_s * 1e9)
         self.one.exit.set_result(code)
         pause_s = await life
         assert self.seat.incarnation is None
@@ -126,6 +125,40 @@ async def test_those_who_die_young_are_followed_ever_later(the: TheSeat) -> None
     assert pauses == [0, 1, 2, 4, 8, 16, 30, 30, 30]
     assert await the.live_and_die(lived_s=6) == 0
     assert await the.live_and_die() == 0
+
+
+async def test_a_life_counts_from_the_moment_it_was_ready(the: TheSeat) -> None:
+    """However long it took to import the app before it failed."""
+    pauses = []
+    for _ in range(3):
+        life = await the.live()
+        the.one.ready, the.one.ready_ns = None, 0
+        the.one.exit.set_result(78)
+        pauses.append(await life)
+    assert pauses == [0, 1, 2]
+
+
+async def test_a_seat_remembers_that_the_app_was_loaded_once(the: TheSeat) -> None:
+    assert not the.seat.was_ready
+    life = await the.live()
+    the.one.ready, the.one.ready_ns = None, 0
+    assert not the.seat.was_ready
+    the.one.ready = Ready(["default"])
+    assert the.seat.was_ready, "without waiting for a beat"
+    the.one.exit.set_result(-9)
+    await life
+    assert the.seat.was_ready
+
+
+async def test_no_descriptors_for_a_board_are_no_reason_to_end(
+    the: TheSeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> AnIncarnation:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(seats, "Incarnation", refuse)
+    assert [await the.seat.live_once() for _ in range(3)] == [0, 1, 2]
+    assert the.engine.retired == []
 
 
 async def test_a_process_that_cannot_be_started_is_tried_again(

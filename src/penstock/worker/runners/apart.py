@@ -3,6 +3,10 @@
 A suspect may have crashed a process before. It runs in a fresh process of its own, where a crash is proof,
 and only after the engine has recorded that it starts: should it take the whole machine with it, that record
 is the proof. This worker's board says nothing of such runs: they cannot have killed this process.
+
+**Our own SIGTERM is nobody's fault.** A process that we told to stop may obey in many ways: the signal's
+default action ends it, a handler calls `sys.exit`, the code cleans up and something breaks on the way. None
+of that is a crash or a failed attempt of the job: the reason of the abort decides what becomes of it.
 """
 
 import asyncio
@@ -11,8 +15,9 @@ from typing import Protocol
 
 from penstock.engine.protocol import Jobs
 from penstock.model.job import Fence
+from penstock.model.names import qualified_name
 from penstock.model.run import Answer, ClaimedJob, Completed, Crashed, Failed, Note, Started
-from penstock.task.current import Abort, RunningJob
+from penstock.task.current import Abort, Aborted, RunningJob
 from penstock.worker.insistence import Forsaken
 from penstock.worker.outcomes import Ending, Instead, aborted
 from penstock.worker.runners import process as ended
@@ -31,6 +36,11 @@ class Processes(Protocol):
 
     async def close(self) -> None: ...
 
+
+STOPPING = frozenset(
+    map(qualified_name, (Aborted, SystemExit, KeyboardInterrupt, asyncio.CancelledError)),
+)
+"""What code raises that was told to stop and does."""
 
 Insist = Callable[[Callable[[], Awaitable[list[Answer]]]], Awaitable[list[Answer]]]
 """Makes a call to the engine until it is answered."""
@@ -81,6 +91,9 @@ class ApartRunner:
 
 def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
     """What the process did, as an outcome."""
+    reason = run.running.aborted
+    if reason is not None and _is_effect(outcome, reason):
+        return aborted(run, reason)
     match outcome:
         case ended.Returned(result=result):
             return Completed(result=result)
@@ -88,8 +101,20 @@ def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
             final = failure.kind == "payload"
             return Failed(failure=failure, retry_in=None if final else run.terms.retry_in(run.job, lineage))
         case ended.AbortedRun():
-            return aborted(run, run.running.aborted or Abort(outcome.reason))
+            return aborted(run, Abort(outcome.reason))
         case ended.Killed():
-            return aborted(run, run.running.aborted or Abort.DRAIN)
+            return aborted(run, Abort.DRAIN)
         case ended.Crashed(message=message):
             return Crashed(message=message)
+
+
+def _is_effect(outcome: ended.ProcessOutcome, reason: Abort) -> bool:
+    """Whether our abort caused it. At a drain whatever was raised counts as that: the job will run again, and
+    shows then what it is worth. (One that was cancelled on request keeps its error: it will not.)"""
+    match outcome:
+        case ended.Returned():
+            return False
+        case ended.Raised(lineage=lineage):
+            return reason is Abort.DRAIN or not STOPPING.isdisjoint(lineage)
+        case _:
+            return True

@@ -78,6 +78,8 @@ class ProcessRunner:
             try:
                 return await self._run_once(job, running, began, fresh=fresh)
             except NeverBegan as never_began:
+                if running.aborted is not None:  # our own signal met it before it could listen to any
+                    return AbortedRun(running.aborted)
                 log.warning("a process for %s was not to be had: %s", job.task, never_began)
                 error = never_began
             except OSError as refused:  # no memory, no process numbers, no descriptors

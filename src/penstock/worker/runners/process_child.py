@@ -8,6 +8,13 @@ something runs it ends at once, because nobody is left to hear of it.
 SIGTERM does nothing by itself. The message that comes with it carries the reason to stop, and a service
 manager that signals every process of a service must not stop jobs that have until the drain's deadline. Code
 that wants to hear of SIGTERM sets its own handler.
+
+**What is said can always be said.** Lines and failures are cut to their bounds before they are sent, as the
+engine would cut them anyway, and spelled out where they are not text that can be encoded. A message too long
+for the channel would look like a crash of the job that caused it.
+
+**Nobody is left deaf or dumb**: a fault in either thread ends the process. It would otherwise be kept, and
+given jobs that it never hears of.
 """
 
 import asyncio
@@ -17,15 +24,16 @@ import queue
 import select
 import signal
 import socket
-import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
+
 from penstock.model.errors import PenstockError
-from penstock.model.job import Failure
+from penstock.model.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
 from penstock.model.run import ClaimedJob
 from penstock.task.current import CURRENT, Aborted, RunningJob
 from penstock.task.definition import Definition
@@ -34,6 +42,7 @@ from penstock.task.registry import Registry
 from penstock.worker.channel import Lines, encode_line, hear_first
 from penstock.worker.lifeline import ORPHANED
 from penstock.worker.logs import write_log
+from penstock.worker.notes import clip_line
 from penstock.worker.runners.process_messages import (
     AbortedRun,
     Began,
@@ -46,12 +55,16 @@ from penstock.worker.runners.process_messages import (
     ToRunner,
     Unfit,
 )
-from penstock.worker.spawn import inherited
+from penstock.worker.spawn import inherited, leave
 
 FLUSH_S = 0.2
 """Notes wait at most about this long."""
 PENDING_LINES = 1_000
+PENDING_LENGTH = 256 << 10
+"""Characters of lines that wait, at most about: in JSON each may take six bytes, and a message 16 MiB."""
 UNFIT = 78
+FAULT = 1
+"""The exit code after a fault of our own."""
 
 
 class App(Protocol):
@@ -77,9 +90,13 @@ def main(load_app: Callable[[str], App]) -> None:
     except (Exception, SystemExit) as error:
         if not isinstance(error, PenstockError):
             traceback.print_exc()
-        line.say(Unfit(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))
-        sys.exit(UNFIT)
-    run_jobs(app.registry, line)
+        line.say(Unfit(clip_line(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}")))
+        leave(UNFIT)
+    try:
+        run_jobs(app.registry, line)
+    except BaseException:
+        traceback.print_exc()
+        leave(FAULT)
 
 
 class Line:
@@ -117,30 +134,43 @@ class Notes:
         self._lock = threading.Lock()
         self._progress: bytes | None = None
         self._lines: list[tuple[str, str]] = []
+        self._length = 0
         self._sent_at = 0.0
 
     def progress(self, value: bytes) -> None:
+        value = clip_progress(value)
         with self._lock:
             self._progress = value
         self._flush_if_due()
 
     def log(self, level: str, message: str) -> None:
+        line = clip_line(message)
         with self._lock:
-            self._lines.append((level, message))
+            self._lines.append((level, line))
+            self._length += len(line)
         self._flush_if_due()
 
     def flush(self) -> None:
         """Send what waits."""
         with self._lock:
             progress, lines = self._progress, self._lines
-            self._progress, self._lines = None, []
+            self._progress, self._lines, self._length = None, [], 0
             self._sent_at = time.monotonic()
             if progress is not None or lines:
                 self._line.say(Noted(progress, lines))
 
     def _flush_if_due(self) -> None:
-        if len(self._lines) >= PENDING_LINES or time.monotonic() - self._sent_at >= FLUSH_S:
+        full = len(self._lines) >= PENDING_LINES or self._length >= PENDING_LENGTH
+        if full or time.monotonic() - self._sent_at >= FLUSH_S:
             self.flush()
+
+
+def clip_progress(value: bytes) -> bytes:
+    """Its message bounded as a line is."""
+    if len(value) <= MESSAGE_LIMIT:
+        return value
+    told = msgspec.json.decode(value)
+    return msgspec.json.encode({**told, "message": clip_line(str(told["message"]))})
 
 
 class Listener(threading.Thread):
@@ -154,6 +184,13 @@ class Listener(threading.Thread):
         self.notes: Notes | None = None
 
     def run(self) -> None:
+        try:
+            self._listen()
+        except BaseException:
+            traceback.print_exc()
+            leave(FAULT)
+
+    def _listen(self) -> None:
         lines = Lines(ToRunner)
         while True:
             notes = self.notes
@@ -206,18 +243,22 @@ def perform(
     try:
         args, kwargs = definition.decode(job.codec, job.body)
     except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
-        return Raised(failure=failure_of(error, "payload"), lineage=lineage(error))
+        return _raised(error, "payload")
     token = CURRENT.set(running)
     try:
         return Returned(definition.encode_result(_call(definition, args, kwargs)))
     except Aborted as error:
         if running.aborted is not None:
             return AbortedRun(running.aborted)
-        return Raised(failure=failure_of(error), lineage=lineage(error))
+        return _raised(error)
     except BaseException as error:
-        return Raised(failure=failure_of(error), lineage=lineage(error))
+        return _raised(error)
     finally:
         CURRENT.reset(token)
+
+
+def _raised(error: BaseException, kind: FailureKind = "error") -> Raised:
+    return Raised(failure=clip_failure(failure_of(error, kind)), lineage=lineage(error))
 
 
 def _call(definition: Definition, args: Any, kwargs: dict[str, Any]) -> object:

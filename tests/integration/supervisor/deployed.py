@@ -1,0 +1,62 @@
+"""The app of these tests while somebody deploys: it cannot be imported as long as the file `BROKEN` is there.
+
+`LINGERS` makes it start a thread that never ends, as a library might. `LEAVES` names a file: whoever removes
+it has an engine that breaks, so that its process leaves by its own decision.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from penstock.engine.registry import connect
+from penstock.worker import child
+from tests.integration.supervisor.app import app, leave_a_thread
+
+__all__ = ["app"]
+
+if "LINGERS" in os.environ:
+    leave_a_thread()
+if Path(os.environ.get("BROKEN", "/no/such/file")).exists():
+    raise ImportError("half of it is there")
+
+
+def is_to_leave() -> bool:
+    try:
+        Path(os.environ["LEAVES"]).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class BreakingJobs:
+    """The `jobs` facet, whose claims break once."""
+
+    def __init__(self, jobs: Any) -> None:
+        self._jobs = jobs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jobs, name)
+
+    async def claim(self, request: Any) -> Any:
+        if is_to_leave():
+            raise ZeroDivisionError("a fault of our own")
+        return await self._jobs.claim(request)
+
+
+class BreakingEngine:
+    """An engine with that facet."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.jobs = BreakingJobs(engine.jobs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+async def connect_breaking(*args: Any, **options: Any) -> Any:
+    return BreakingEngine(await connect(*args, **options))
+
+
+if "LEAVES" in os.environ:
+    child.connect = connect_breaking  # type: ignore[attr-defined]

@@ -1,0 +1,120 @@
+"""A process that has said its last word ends, whatever still runs in it."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.model.job import JobState
+from penstock.model.time import SECOND
+from penstock.worker import incarnation
+from penstock.worker.channel import Drained, Leaving, Unfit
+from penstock.worker.child import UNFIT
+from penstock.worker.incarnation import Incarnation
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, noted, states
+from tests.integration.supervisor.processes import is_gone, until
+
+DEPLOYED = "tests.integration.supervisor.deployed:app"
+PATIENCE_S = 30
+LONG_S = 1_000.0
+"""A deadline that does not help."""
+
+
+@pytest.mark.row("A12")
+@pytest.mark.parametrize("task", ["leaves_a_thread", "outlived_by_a_thread"])
+async def test_a_thread_that_a_task_left_does_not_keep_a_drained_process(
+    engine: Engine, group: StartGroup, tmp_path: Path, task: str
+) -> None:
+    one = await group(shutdown_timeout_s=LONG_S).ready()
+    if task == "leaves_a_thread":
+        job = a_job(task)
+    else:
+        job = a_job(task, str(tmp_path), timeout=SECOND // 5, attempts=1)
+    await finished(engine, await enqueue(engine, job))
+    assert await one.stop() == 0
+    assert "does not end" not in one.log
+
+
+@pytest.mark.row("A4")
+async def test_one_that_leaves_by_its_own_decision_makes_room_for_another(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    """Though a thread of it never ends."""
+    leaves = tmp_path / "leaves"
+    one = await group(app=DEPLOYED, environment={"LINGERS": "1", "LEAVES": str(leaves)}).ready()
+    (worker,) = one.workers
+    leaves.touch()
+    await one.ready(2)
+    assert is_gone(worker)
+    assert f"worker process {worker} left: ZeroDivisionError" in one.log
+    assert "does not end" not in one.log
+    ids = await enqueue(engine, a_job("quick", str(tmp_path)))
+    assert states(await finished(engine, ids)) == {"completed": 1}
+
+
+async def test_one_that_cannot_load_the_app_ends(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
+    """Though the half of the app that was imported has started a thread."""
+    broken = tmp_path / "broken"
+    broken.touch()
+    one = group(app=DEPLOYED, environment={"LINGERS": "1", "BROKEN": str(broken)})
+    assert await one.ended() == 1
+    assert "half of it is there" in one.log.splitlines()[-1]
+    assert "does not end" not in one.log
+
+
+@pytest.mark.row("A4")
+async def test_a_loop_that_was_broken_ends_its_process(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    """It can say nothing any more. It was the task's doing, and counts as a crash; in a process of its own
+    the same is a failed attempt."""
+    await group(slots=2).ready()
+    ids = await enqueue(engine, a_job("breaks_the_loop", str(tmp_path), attempts=1))
+    (job,) = await finished(engine, ids)
+    assert (job.state, job.crashes, job.attempts) == (JobState.DEAD, 1, 1)
+    assert len(noted(tmp_path, "breaks")) == 2
+
+
+STAYS = """
+import time
+from penstock.worker.channel import Drained, Hello, Leaving, Unfit, encode_line, hear_first
+from penstock.worker.spawn import inherited
+end, _ = inherited()
+hear_first(end, Hello)
+end.sendall(encode_line({word!r}))
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("word", [Drained(1, 2), Leaving("retired"), Unfit("no such app")])
+async def test_one_that_does_not_end_after_its_last_word_is_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: object
+) -> None:
+    monkeypatch.setattr(incarnation, "COMMAND", (sys.executable, "-c", STAYS.format(word=word)))
+    monkeypatch.setattr(incarnation, "END_S", 0.05)
+    one = Incarnation(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
+    await one.start()
+    assert await asyncio.wait_for(one.wait(), PATIENCE_S) == -9
+    assert word in (one.drained, Leaving(one.leaving), Unfit(one.unfit))
+    assert "has said its last word and does not end" in caplog.text
+    one.close()
+
+
+ENDS = STAYS.replace("time.sleep(1000)", f"raise SystemExit({UNFIT})")
+
+
+async def test_one_that_ends_in_time_is_not_killed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(incarnation, "COMMAND", (sys.executable, "-c", ENDS.format(word=Unfit("no"))))
+    one = Incarnation(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
+    await one.start()
+    assert await asyncio.wait_for(one.wait(), PATIENCE_S) == UNFIT
+    one.close()
+    assert one._overdue is not None
+    assert one._overdue.cancelled()
+    await until(lambda: is_gone(one.pid))
+    assert caplog.messages == []
