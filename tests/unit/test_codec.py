@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadArguments, BadInput, BadPayload, Unencodable
-from penstock.task import codec
-from penstock.task.definition import Definition
 from penstock.task.signature import Signature
 
 
@@ -217,21 +215,3 @@ def test_the_decoder_for_the_usual_call_does_not_hide_others() -> None:
         assert signature.decode(b'[["a"],{"count":3}]') == (["a"], {"count": 3})
         with pytest.raises(BadPayload):
             signature.decode(b'[["a","2"],{}]')
-
-
-def test_results_come_back_by_the_return_annotation() -> None:
-    def made() -> Order: ...  # type: ignore[empty-body]
-
-    definition = Definition(made, name="t")
-    order = VALUES[3]
-    assert definition.signature.decode_result(definition.encode_result(order)) == order
-    assert definition.encode_result(None) is None
-    with pytest.raises(Unencodable, match="the result of t"):
-        definition.encode_result(object())
-
-
-def test_what_is_untyped() -> None:
-    assert [codec.untyped(kind) for kind in (Any, object, list, list[Any], dict[str, list[Any]])] == [
-        True
-    ] * 5
-    assert [codec.untyped(kind) for kind in (int, str, list[int], Order, tuple[int, ...])] == [False] * 5

@@ -5,6 +5,7 @@ context variable. `progress` and `log` only buffer; the worker writes them under
 once a second and before the outcome.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from enum import StrEnum
@@ -69,7 +70,25 @@ class JobLog:
         self._write("error", message, args)
 
     def _write(self, level: str, message: str, args: tuple[object, ...]) -> None:
-        self._notes.log(level, str(message) % args if args else str(message))
+        self._notes.log(level, _formatted(message, args) if args else str(message))
+
+
+def _formatted(message: object, args: tuple[object, ...]) -> str:
+    """As `logging` does it, a single mapping included. A line whose format and arguments do not fit is kept
+    as it is, with the arguments behind it: a slip in a log line is no reason to fail a job."""
+    text = str(message)
+    values = args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args
+    try:
+        return text % values
+    except Exception:  # of the format, or of an argument's own __str__
+        return f"{text} {' '.join(map(_shown, args))}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 class RunningJob:

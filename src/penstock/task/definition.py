@@ -3,7 +3,9 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 from penstock.model.errors import BadInput, BadPayload, Unencodable
@@ -36,18 +38,20 @@ class Definition:
         on_dead: str | None = None,
         runs_in: RunsIn | None = None,
     ) -> None:
-        if not callable(function):
-            raise BadInput(f"a task is a function, not {type(function).__name__}")
-        self.name = check_task(name or f"{_module_of(function)}.{function.__qualname__}")
+        function = _function_of(function)
+        self.name = check_task(name or _name_of(function))
         self.function = function
         self.queue = None if queue is None else check_queue(queue)
         self.priority = None if priority is None else check_priority(priority)
         self.timeout = timeout
         self.retry = retry
         self.on_dead = on_dead
-        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+        called = _called(function)
+        _refuse_generators(self.name, called)
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         self.runs_in: RunsIn = _runs_in(self.name, function, runs_in, is_async=self.is_async)
         self.signature = Signature(self.name, function)
+        _refuse_methods(self.name, function, self.signature)
         self.key = key
         if key is not None and not self.signature.has(key.split(".")[0]):
             raise BadInput(f"key={key!r}: {self.name} has no parameter {key.split('.')[0]!r}")
@@ -73,11 +77,12 @@ class Definition:
         return self.signature.decode(body)
 
     def encode_result(self, value: object) -> bytes | None:
-        """The stored form of what the function returned, or `Unencodable` / `PayloadTooLarge`."""
-        if value is None:
+        """The stored form of what the function returned (nothing for None), or `Unencodable` /
+        `PayloadTooLarge`."""
+        if value is None and self.signature.none_fits:
             return None
         try:
-            return check_result(codec.encode(value))
+            return check_result(self.signature.encode_result(value))
         except Unencodable as error:
             raise Unencodable(f"the result of {self.name}: {error}") from None
 
@@ -95,15 +100,75 @@ class Definition:
         )
 
 
+def _function_of(given: Any) -> Callable[..., Any]:
+    """What a job will call. A task that is decorated again stands for its function."""
+    inner = getattr(given, "definition", None)
+    if isinstance(inner, Definition):
+        return inner.function
+    if isinstance(given, staticmethod):
+        return _function_of(given.__func__)
+    if isinstance(given, type) or not callable(given):
+        what = f"the class {given.__qualname__}" if isinstance(given, type) else type(given).__name__
+        raise BadInput(f"a task is a function, not {what}")
+    return given  # type: ignore[no-any-return]
+
+
+def _called(function: Any) -> Any:
+    """The code that a call enters first. It decides between loop and thread; what it wraps does not."""
+    if isinstance(function, partial):
+        return _called(_function_of(function.func))
+    return function if inspect.isroutine(function) else type(function).__call__
+
+
+def _refuse_generators(name: str, called: Any) -> None:
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise BadInput(
+            f"{name} is a generator, of which nothing runs until its items are asked for: return a list, or "
+            "enqueue a job for each item"
+        )
+
+
+def _refuse_methods(name: str, function: Callable[..., Any], signature: Signature) -> None:
+    """A function of a class that waits for its object. (A bound method has it, a staticmethod needs none.)"""
+    path = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    if "." in path and signature.positional[:1] in (["self"], ["cls"]):
+        raise BadInput(
+            f"{name} is a method, and a job has no object to call it on: use a function or a staticmethod"
+        )
+
+
+def _name_of(function: Any) -> str:
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(path, str):
+        raise BadInput(
+            f"a {type(function).__qualname__} has no name of its own by which a worker could find it: give "
+            "the task one by name="
+        )
+    # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, whoever imports it.
+    return f"{_module_of(function).removesuffix('.__main__')}.{path}"
+
+
 def _module_of(function: Callable[..., Any]) -> str:
     """The module's name as a worker will import it. A program that is run (`python shop.py` or `-m shop`) is
-    called __main__ there and `shop` in the worker: the same task must have the same name in both."""
-    if function.__module__ != "__main__":
-        return function.__module__
-    program = sys.modules["__main__"]
-    if program.__spec__ is not None:
-        return program.__spec__.name.removesuffix(".__main__")
-    return Path(getattr(program, "__file__", None) or "__main__").stem
+    called __main__ there and `shop` in the worker: the same task must have the same name in both. (And
+    __mp_main__ in the processes that it starts by multiprocessing.)"""
+    name = function.__module__
+    return _program_name(sys.modules[name]) if name in ("__main__", "__mp_main__") else name
+
+
+def _program_name(program: ModuleType) -> str:
+    spec = program.__spec__
+    if spec is not None and spec.name != "__main__":  # __main__: a folder was run
+        return spec.name
+    if getattr(program, "__file__", None) is None:
+        return "__main__"
+    path = Path(str(program.__file__)).absolute()
+    names = [path.stem]
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        names.insert(0, folder.name)
+    return ".".join(names).removesuffix(".__init__")
 
 
 def _runs_in(name: str, function: Callable[..., Any], asked: RunsIn | None, *, is_async: bool) -> RunsIn:

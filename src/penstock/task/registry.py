@@ -1,6 +1,9 @@
 """The tasks and queues of one app."""
 
+from collections.abc import Callable
 from difflib import get_close_matches
+from inspect import unwrap
+from types import FunctionType
 
 from penstock.model.errors import BadInput
 from penstock.model.names import check_queue
@@ -96,8 +99,18 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def _same_code(one: Definition, other: Definition) -> bool:
-    """A module that is imported twice (as __main__ and by its name, or reloaded) is no conflict."""
-    first, second = one.function, other.function
-    return getattr(first, "__qualname__", first) == getattr(second, "__qualname__", second) and getattr(
-        getattr(first, "__code__", None), "co_filename", None
-    ) == getattr(getattr(second, "__code__", None), "co_filename", None)
+    """A module that is imported twice (as __main__ and by its name) is no conflict. Two functions that a
+    factory made, or that have one name in one file, are."""
+    if one.function is other.function:
+        return True
+    place = _place_of(one.function)
+    return place is not None and place == _place_of(other.function)
+
+
+def _place_of(function: Callable[..., object]) -> tuple[str, str, int] | None:
+    """Where a function is written; None where more than one can come from there."""
+    inner = unwrap(function)  # those of one decorator share its code
+    if not isinstance(inner, FunctionType) or "<locals>" in inner.__qualname__:
+        return None
+    code = inner.__code__
+    return code.co_filename, inner.__qualname__, code.co_firstlineno

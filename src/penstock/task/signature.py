@@ -2,13 +2,14 @@
 
 The body is `[args, kwargs]`. Defaults are not stored: a job that waits takes those of the code that runs
 it. Most calls have a few arguments of plain types, which are recognised without help (0.1 us); for
-everything else the value is checked against its annotation, encoded, and decoded once as the worker will
-do it, so that what passes here cannot fail there for its type.
+everything else the value is checked against its annotation, encoded, decoded once as the worker will do it,
+and compared, so that what passes here neither fails there for its type nor arrives as something else.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, repeat
 from typing import Any, get_type_hints
 
 import msgspec
@@ -30,7 +31,10 @@ class Signature:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self._name = name
         self._function = function
-        self._signature = inspect.signature(function)
+        try:
+            self._signature = inspect.signature(function)
+        except (ValueError, TypeError) as error:
+            raise BadInput(f"{name}: its parameters are not known ({error}): wrap it in a function") from None
         parameters = list(self._signature.parameters.values())
         self.positional = [p.name for p in parameters if p.kind in _POSITIONAL]
         self.required = [p.name for p in parameters if _is_required(p)]
@@ -44,27 +48,43 @@ class Signature:
     @cached_property
     def _types(self) -> dict[str, Any]:
         """Annotations, resolved on first use: they may name classes that are defined further down."""
-        function = inspect.unwrap(self._function)
+        parameters = self._signature.parameters
         try:
-            hints = get_type_hints(function, include_extras=True)
-        except (NameError, TypeError) as error:
+            hints = self._resolve({name: parameter.annotation for name, parameter in parameters.items()})
+        except Exception as error:  # they are code: whatever that raises
             raise BadInput(f"an annotation of {self._name} cannot be resolved: {error}") from None
-        types = {name: hints.get(name, Any) for name in self._signature.parameters}
-        for name, wanted in types.items():
-            if not codec.knows(wanted):
+        for name, wanted in hints.items():
+            if (reason := codec.why_not(wanted)) is not None:
                 raise BadInput(
-                    f"{self._name}: the type of {name!r}, {wanted}, has no JSON form; use plain types, a "
+                    f"{self._name}: the type of {name!r} cannot travel as JSON: {reason}; use plain types, a "
                     "dataclass, a msgspec Struct or a pydantic model"
                 )
-        return types
+        return {name: hints.get(name, Any) for name in parameters}
 
     @cached_property
     def _returns(self) -> Any:
+        """The type of results. One that cannot be known here, or cannot travel, says nothing."""
         try:
-            wanted = get_type_hints(inspect.unwrap(self._function), include_extras=True).get("return", Any)
-        except (NameError, TypeError):
+            wanted = self._resolve({"return": self._signature.return_annotation}).get("return", Any)
+        except Exception:
             return Any
-        return wanted if codec.knows(wanted) else Any
+        return wanted if codec.can_make(wanted) else Any
+
+    @cached_property
+    def none_fits(self) -> bool:
+        """Whether None is a result of the type that the function promises."""
+        return codec.takes_none(self._returns)
+
+    def _resolve(self, annotations: dict[str, Any]) -> dict[str, Any]:
+        """Annotations as types. They are those of the signature, and not of the function: a wrapper takes
+        part of its own from what it wraps, a partial from what it calls."""
+
+        def holder() -> None: ...
+
+        empty = inspect.Parameter.empty
+        holder.__annotations__ = {name: kind for name, kind in annotations.items() if kind is not empty}
+        names = getattr(_innermost(self._function), "__globals__", {})
+        return get_type_hints(holder, globalns=names, include_extras=True)
 
     @cached_property
     def _certain(self) -> tuple[type | None, ...]:
@@ -87,10 +107,27 @@ class Signature:
             self._check(name, value)
         body = codec.encode((args, kwargs))
         try:
-            self.decode(body)
+            found = self.decode(body)
         except BadPayload as error:
             raise BadArguments(str(error)) from None
+        self._compare(args, kwargs, *found)
         return body
+
+    def _compare(
+        self,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        found_args: Sequence[Any],
+        found_kwargs: Mapping[str, Any],
+    ) -> None:
+        """Refuse arguments that the worker would get as something else."""
+        positional = zip(chain(self.positional, repeat(self._more_args)), args, found_args, strict=False)
+        keywords = ((name, value, found_kwargs[name]) for name, value in kwargs.items())
+        for name, given, found in chain(positional, keywords):
+            try:
+                codec.check_same(given, found)
+            except Unencodable as error:
+                raise Unencodable(f"{self._name}: argument {name!r} {error}") from None
 
     def _fits_certainly(self, args: Sequence[Any]) -> bool:
         types = tuple(map(type, args))
@@ -118,9 +155,10 @@ class Signature:
     def _check(self, name: str, value: object) -> None:
         wanted = self._types[name]
         try:
-            if codec.untyped(wanted):
+            if codec.is_open(wanted):
                 codec.check_plain(value)
-            codec.convert(value, wanted)
+            else:
+                codec.convert(value, wanted)
         except Unencodable as error:
             raise Unencodable(f"{self._name}: argument {name!r}: {error}") from None
         except (msgspec.ValidationError, ValueError, TypeError) as error:
@@ -167,7 +205,7 @@ class Signature:
     def _decode_one(self, name: str, value: msgspec.Raw) -> Any:
         try:
             return codec.decoder_of(self._types[name])(value)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
+        except (msgspec.DecodeError, ValueError, TypeError, RecursionError) as error:
             raise BadPayload(f"{self._name}: argument {name!r}: {error}") from None
 
     def argument(self, path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> object:
@@ -189,6 +227,16 @@ class Signature:
     def has(self, name: str) -> bool:
         """Whether there is a parameter of this name."""
         return name in self._signature.parameters
+
+    def encode_result(self, value: object) -> bytes:
+        """The JSON of what the function returned, or `Unencodable`."""
+        wanted = self._returns
+        if type(value) is wanted and wanted in _CERTAIN:
+            return codec.encode(value)
+        if inspect.iscoroutine(value):
+            value.close()
+            raise Unencodable("it is a coroutine: a function that wraps an async def must be one itself")
+        return codec.encode_as(value, wanted)
 
     def decode_result(self, result: bytes | None) -> Any:
         """The value that the function returned, by its annotation."""
@@ -214,3 +262,16 @@ class Signature:
 def _is_required(parameter: inspect.Parameter) -> bool:
     variable = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     return parameter.default is parameter.empty and parameter.kind not in variable
+
+
+def _innermost(function: Any) -> Any:
+    """The function in which annotations were written: their names are looked up in its module."""
+    while True:
+        if isinstance(function, partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif hasattr(function, "__globals__") or inspect.isroutine(function):
+            return function
+        else:
+            function = type(function).__call__

@@ -4,7 +4,7 @@ Whatever waits here is lost to other workers, is out of order with what they tak
 drain. So it is as small as its purpose allows: at most as many as end while a claim is on its way
 (rate x claim time), never more than slots, and nothing at all while the mean run time is over 20 ms: then a
 round trip is no loss worth hiding. Jobs under a limit, a rate or fairness never wait here: their permit would
-be taken without use. (`slots` gives them back.)
+be taken without use. Nor do suspects, of which a member runs one at a time. (`slots` gives them back.)
 
 Pure policy and an ordered list: no clock, no engine.
 """

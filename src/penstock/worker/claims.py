@@ -5,6 +5,9 @@ that the engine named (`Claim.wait`: a due job, a rate that opens), and every `l
 because signals may be lost. An idle worker thus asks about once in `look_s`. Nothing is asked while there is
 no room, while we drain, while a stuck job is about to take this process with it, or while our lease is not
 fresh; nor for a moment after a refusal.
+
+How much: the free slots, and whatever may wait in the buffer; but never more than the free slots of what
+must not wait there (`wants`).
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from penstock.worker.backoff import Backoff, jittered
 from penstock.worker.board import Board, boot_ns
 from penstock.worker.slots import Slots
 from penstock.worker.stops import Stops
-from penstock.worker.wants import Wants
+from penstock.worker.wants import Ask, Wants
 
 WAITING_LOOK_S = 0.1
 """How often to look whether the lease is fresh again, or a stuck job has ended."""
@@ -83,21 +86,22 @@ class Claims:
     def request(self, *, anyway: bool) -> ClaimRequest | None:
         """The claim to make now. `anyway`: there is a trip to the engine in any case, so that asking
         costs little, and permits that its outcomes free are seen."""
-        now, most = self._time(), self._most()
+        now, most, free = self._time(), self._most(), self._slots.free
         due = now >= self._refused_until and (anyway or now >= self._look_at)
         if not due or not most or self._suspended():
             return None
-        wants = self._wants.ask(self._slots.free, self._slots.of_queue, now)
+        wants = self._wants.ask(free, self._slots.of_queue, now)
         if not wants:
             self._look_at = now + self._until_own_rates_open(now)
             return None
+        ask = self._wants.fit(Ask(wants, most, self._suspects(free)), free)
         return ClaimRequest(
             member=self._member,
             claimant=self._claimant,
             number=self._number,
-            wants=wants,
-            most=most,
-            suspects=self._suspects(),
+            wants=ask.wants,
+            most=ask.most,
+            suspects=ask.suspects,
         )
 
     def repeated(self, request: ClaimRequest) -> ClaimRequest:
@@ -114,8 +118,8 @@ class Claims:
         self._number = request.number + 1
         self._refusals.reset()
         self._wants.came(claim.jobs, now)
-        full = len(claim.jobs) >= request.most
-        self._look_at = 0.0 if full else now + self._rest(claim.wait, now)
+        more = len(claim.jobs) >= request.most or self._wants.cut_short
+        self._look_at = 0.0 if more else now + self._rest(claim.wait, now)
         self._slots.ahead.trip(took_s=took_s, since_last_s=now - self._answered_at)
         self._answered_at = now
 
@@ -130,7 +134,7 @@ class Claims:
     def _most(self) -> int:
         """How many jobs there is room for."""
         slots = self._slots
-        return min(slots.free + slots.room_ahead, self._board.free(), BATCH_LIMIT)
+        return min(self._wants.room(slots.free, slots.room_ahead), self._board.free(), BATCH_LIMIT)
 
     def _suspended(self) -> bool:
         """Whether claims have to wait for something other than a free slot."""
@@ -141,10 +145,12 @@ class Claims:
             return True
         return self._supervised and bool(self._stops.stuck)  # it is about to take this process with it
 
-    def _suspects(self) -> int:
-        """One at a time, and none where its crash could not be seen."""
-        alone = self._takes_suspects and not any(run.job.suspect for run in self._slots.active.values())
-        return int(alone)
+    def _suspects(self, free: int) -> int:
+        """One at a time, and none where its crash could not be seen. It starts at once: none ever waits in
+        the buffer, where the next claim would not see it."""
+        if not self._takes_suspects or not free:
+            return 0
+        return int(not any(run.job.suspect for run in self._slots.active.values()))
 
     def _rest(self, wait: Span | None, now: float) -> float:
         """How long nothing new is to be expected."""

@@ -9,7 +9,13 @@ It shares the program's loop, its threads and its fate. It has no supervisor, an
 - It never gives up: when the engine is out of reach, it waits.
 
 **Declared dead.** If the whole program was stopped for longer than its lease, others have its jobs, and its
-claimant is retired. What still runs is told so, and a fresh claimant goes on in its place.
+claimant is retired. What still runs is told so, and a fresh claimant goes on in its place. What the former
+still has on its board is nobody's concern any more: others have those jobs.
+
+**Two threads, one board.** The heart reads the board for its beats; everything else, the moment of the last
+good beat included, is done on the program's loop. There, news comes in the order in which the beats tell it:
+what was lost, before the lease is fresh again. A board is closed when the heart has moved on to the next one,
+or stopped, and the last run that was on it has ended.
 
 **The end.** Leaving the block drains. Jobs in threads that do not end within the shutdown timeout cannot be
 taken from a living process: the member then does not sign off, and others get them when its lease is over.
@@ -18,6 +24,7 @@ taken from a living process: the member then does not sign off, and others get t
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -80,7 +87,7 @@ class EmbeddedWorker:
             if config.app
             else None
         )
-        self._boards: list[Board] = []
+        self._reading = threading.Lock()
         self._leaving = False
         self._new_claimant()
         self._heart = Heart(self, config, engine=engine if engine.single_process else None)
@@ -111,12 +118,11 @@ class EmbeddedWorker:
     # What its beats need (`beats.Charge`): called where the heart beats
 
     def beat(self) -> ClaimantBeat:
-        return self._board.beat(self._claimant)
+        with self._reading:  # not while a new claimant takes over
+            return self._board.beat(self._claimant)
 
     def beaten(self, sent_ns: int | None) -> bool:
-        if sent_ns is not None:
-            self._board.beaten(sent_ns)
-        return self._tell(lambda: self.worker.beaten(sent_ns is not None))
+        return self._tell(lambda: self._beaten(sent_ns))
 
     def lost(self, fences: Sequence[Fence]) -> bool:
         return self._tell(lambda: self.worker.lost(fences))
@@ -124,15 +130,21 @@ class EmbeddedWorker:
     def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
         return self._tell(lambda: self.worker.asked(runs))
 
+    def _beaten(self, sent_ns: int | None) -> None:
+        """On the worker's loop, after it has heard what it has lost: from here on the lease is fresh."""
+        if sent_ns is not None:
+            self._board.beaten(sent_ns)
+        self.worker.beaten(sent_ns is not None)
+
     def _tell(self, call: Callable[[], None]) -> bool:
         with suppress(RuntimeError):  # the program's loop was closed
             self._loop.call_soon_threadsafe(call)
         return True
 
     def _new_claimant(self) -> None:
-        self._board = Board.create(self._config.board_capacity)
-        self._boards.append(self._board)
-        self._claimant = os.urandom(16)
+        with self._reading:
+            self._board = Board.create(self._config.board_capacity)
+            self._claimant = os.urandom(16)
         self.worker = Worker(
             self._engine,
             self._registry,
@@ -153,14 +165,17 @@ class EmbeddedWorker:
                 return
             except ClaimantRetired as error:
                 log.warning("%s; going on as a new one", error)
-                self.worker.abandon()
+                former, board = self.worker, self._board
+                former.abandon()
                 self._new_claimant()
+                former.when_over(board.close)
                 if self._leaving:
                     self.worker.drain(0)
 
     async def _close(self) -> None:
         try:
-            await self._heart.stop(leave=not any(board.rows() for board in self._boards))
+            await self._heart.stop(leave=not self._board.rows())
+            self.worker.when_over(self._board.close)
             if self._processes is not None:
                 await self._processes.close()
         finally:

@@ -104,7 +104,7 @@ class Executor:
         else:
             self._settle(run, ending)
         self.slots.leave(run, now_ns)
-        if self._tells_all or type(ending) is not Completed or run.stuck:
+        if self._tells_all or type(ending) is not Completed or 0 < run.deadline_ns < now_ns:
             self._tell(run, ending)
 
     def _decode(self, run: Run) -> bool:

@@ -2,6 +2,9 @@
 
 A program's loop may be blocked by whatever it does; this one is not. An engine whose state lives in this
 process has one loop only, so there the heart beats on that.
+
+A heart that dies of a fault of our own says so at once, and takes nothing else with it: the lease runs out,
+the worker claims no more, and the program's block ends as it would have.
 """
 
 import asyncio
@@ -19,6 +22,7 @@ from penstock.worker.chores import Chores
 from penstock.worker.config import WorkerConfig
 
 CANCEL_AGAIN_S = 0.2
+NOT_SIGNED_OFF = "the beats had ended before: this member is not signed off, its lease runs out by itself"
 
 log = logging.getLogger("penstock.worker")
 
@@ -60,10 +64,15 @@ class Heart:
         self._leave = leave
         if self._task is not None:
             await asyncio.sleep(0)  # it may not have begun
+            if self._task.done():
+                log.warning(NOT_SIGNED_OFF)
             self._stopped.set()
             await self._task
         elif self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            try:
+                self._loop.call_soon_threadsafe(self._stopped.set)
+            except RuntimeError:  # its loop is closed
+                log.warning(NOT_SIGNED_OFF)
             await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
@@ -72,6 +81,12 @@ class Heart:
     async def _live(self) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         self._up.set()
+        try:
+            await self._beat_until_stopped()
+        except Exception:
+            log.exception("the beats of this worker have ended badly")
+
+    async def _beat_until_stopped(self) -> None:
         living = asyncio.create_task(self._beat())
         stopped = asyncio.create_task(self._stopped.wait())
         await asyncio.wait({living, stopped}, return_when=asyncio.FIRST_COMPLETED)

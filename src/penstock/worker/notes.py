@@ -2,20 +2,23 @@
 
 Running code only buffers, from any thread, and never waits: each run that notes something has a *page*,
 whose parts are changed by single atomic operations. The notebook writes all pages with news about
-`FLUSH_S` after the first of them; and the exchange has it write a run's page before that run is settled,
-because a note under a fence that was settled would be refused. One write at a time, so that a settle
-cannot overtake the lines before it. What could not be written stays on its page and is written again
-under the same numbers, which the engine knows.
+`FLUSH_S` after the first of them; and the exchange has it write the pages of the runs that it is about to
+settle, because a note under a fence that was settled would be refused. The notes of many pages share a write.
+One write at a time, so that a settle cannot overtake the lines before it. What could not be written stays on
+its page and is written again under the same numbers, which the engine knows.
 
-Bounds: a page holds `PENDING_LINES` lines; what comes on top is counted, and the count becomes a line.
+Bounds, however long the engine is away: a page has at most `PENDING_LINES` lines on their way and as many
+that wait behind them; what comes on top is counted, and the count becomes a line. Of progress there is the
+latest only. And there is one flush at a time: news that comes meanwhile waits for the next.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from itertools import groupby
 
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
-from penstock.model.errors import BadInput, EngineClosed, EngineUnavailable
+from penstock.model.errors import BadInput, EngineError, EngineUnavailable
 from penstock.model.ids import JobId
 from penstock.model.job import MESSAGE_LIMIT, Fence
 from penstock.model.run import Answer, LogLine, Note, Progress
@@ -49,18 +52,30 @@ class Page:
 
     def take(self) -> list[Note]:
         """What is to be written, that which failed to be included. On the loop only."""
-        for _ in range(len(self._lines)):
+        for _ in range(min(len(self._lines), PENDING_LINES - len(self._unwritten))):
             self._line(*self._lines.popleft())
-        if self._dropped:
+        if self._dropped and not self._lines:
             dropped, self._dropped = self._dropped, 0
             self._line("warning", f"{dropped} lines were dropped: more than {PENDING_LINES:,} were waiting")
         if self._progress:
+            self._forget_progress()
             self._unwritten.append(self._note(Progress(value=self._progress.popleft())))
         return self._unwritten
 
-    def written(self) -> None:
-        """What was taken has arrived."""
-        self._unwritten = []
+    def written(self, count: int) -> None:
+        """The first so many of what was taken have arrived."""
+        del self._unwritten[:count]
+
+    @property
+    def crowded(self) -> bool:
+        """Some lines have not been taken: there was no room beside those that an earlier write had failed
+        to bring home."""
+        return bool(self._lines)
+
+    def _forget_progress(self) -> None:
+        """What could not be written is replaced by what is newer."""
+        if self._unwritten:
+            self._unwritten = [note for note in self._unwritten if not isinstance(note.entry, Progress)]
 
     def _line(self, level: str, message: str) -> None:
         self._number += 1
@@ -97,11 +112,8 @@ class Notebook:
     async def flush(self, fences: Iterable[Fence]) -> None:
         """Write these pages. `EngineUnavailable`: nothing is lost, call again."""
         async with self._writing:
-            for fence in fences:
-                self._news.discard(fence)
-                page = self._pages.get(fence)
-                if page is not None:
-                    await self._write(page)
+            crowded = await self._write(fences)
+            await self._write(crowded)
 
     def close(self, fence: Fence) -> None:
         """The run has ended; what it notes from now on goes nowhere."""
@@ -114,30 +126,65 @@ class Notebook:
         if self._flushing is not None:
             self._flushing.cancel()
 
-    async def _write(self, page: Page) -> None:
-        notes = page.take()
+    async def _write(self, fences: Iterable[Fence]) -> list[Fence]:
+        """Write what these pages can give at once; those that have more."""
+        notes: list[Note] = []
+        crowded = []
+        for fence in fences:
+            self._news.discard(fence)  # first: what is noted from now on is news again
+            page = self._pages.get(fence)
+            if page is not None:
+                notes += page.take()
+                if page.crowded:
+                    crowded.append(fence)
+        for start in range(0, len(notes), BATCH_LIMIT):
+            await self._write_batch(notes[start : start + BATCH_LIMIT])
+        return crowded
+
+    async def _write_batch(self, notes: list[Note]) -> None:
         try:
-            for start in range(0, len(notes), BATCH_LIMIT):
-                answers = await self._jobs.write(notes[start : start + BATCH_LIMIT])
-                if Answer.STALE in answers:  # the run is over; so is its page
-                    self._pages.pop(page.fence, None)
+            answers = await self._jobs.write(notes)
         except BadInput as error:
+            await self._write_apart(notes, error)
+            return
+        self._tick_off(notes)
+        for note, answer in zip(notes, answers, strict=True):
+            if answer is Answer.STALE:  # the run is over; so is its page
+                self._pages.pop(note.fence, None)
+
+    async def _write_apart(self, notes: list[Note], error: BadInput) -> None:
+        """One of them cannot be stored. Its page's notes are dropped; other pages have nothing to do with
+        it."""
+        by_page = [list(of_page) for _, of_page in groupby(notes, lambda note: note.fence)]
+        if len(by_page) == 1:
             self._lost(error)
-        page.written()
+            self._tick_off(notes)
+            return
+        for of_page in by_page:
+            await self._write_batch(of_page)
+
+    def _tick_off(self, notes: list[Note]) -> None:
+        for fence, count in Counter(note.fence for note in notes).items():
+            page = self._pages.get(fence)
+            if page is not None:
+                page.written(count)
 
     def _begin_flush(self) -> None:
-        self._flushing = self._loop.create_task(self._flush_news())
+        if self._flushing is None:  # else the one under way sees to it when it ends
+            self._flushing = self._loop.create_task(self._flush_news())
 
     async def _flush_news(self) -> None:
-        self._scheduled = False
         fences = list(self._news)
         try:
             await self.flush(fences)
         except EngineUnavailable:  # the exchange reports outages; the pages keep what they have
-            for fence in fences:
-                self.written(fence)
-        except EngineClosed as error:
+            self._news.update(fences)
+        except EngineError as error:
             self._lost(error)
+        self._flushing = None
+        self._scheduled = False  # before the look: a thread that still saw True has added its news by then
+        if self._news:
+            self.written(next(iter(self._news)))
 
 
 def clip_line(message: str) -> str:

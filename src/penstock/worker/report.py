@@ -4,7 +4,7 @@ import logging
 import time
 
 from penstock.model.ids import show_id
-from penstock.model.run import Crashed, Failed
+from penstock.model.run import Completed, Crashed, Failed
 from penstock.worker.board import boot_ns
 from penstock.worker.notes import clip_line
 from penstock.worker.outcomes import Ending, Instead
@@ -26,7 +26,8 @@ class Report:
         self._unreachable_since: float | None = None
 
     def ended(self, run: Run, ending: Ending) -> None:
-        """A run that did not simply complete; of those only if `verbose`."""
+        """A run that did not simply complete; of those only if `verbose`. One that completed after its
+        deadline, or was stuck, is told too: its timeout did not hold, and its author should know."""
         name = _name(run)
         if isinstance(ending, Failed):
             failure = ending.failure
@@ -42,7 +43,9 @@ class Report:
         elif self.verbose:
             log.debug("%s ended: %s", name, type(ending).__name__.lower())
         if run.stuck:
-            log.warning("%s ended at last, %.1f s past its timeout", name, _late_s(run))
+            log.warning("%s ended at last, %.1f s past its %s", name, _late_s(run), _deadline(run))
+        elif isinstance(ending, Completed) and _late_s(run) > 0:
+            log.warning("%s completed, but %.1f s past its %s", name, _late_s(run), _deadline(run))
 
     def refused(self, run: Run) -> None:
         """The engine did not want an outcome: somebody else has the job."""
@@ -70,8 +73,8 @@ class Report:
         log.warning("%s must run in a process of its own, which this worker does not offer", _name(run))
 
     def stuck(self, run: Run) -> None:
-        """It is past its timeout and cannot be stopped from here."""
-        log.error("%s does not stop, %.1f s past its timeout", _name(run), _late_s(run))
+        """It is past its deadline and cannot be stopped from here."""
+        log.error("%s does not stop, %.1f s past its %s", _name(run), _late_s(run), _deadline(run))
 
     def unreachable(self, error: Exception) -> None:
         """The engine does not answer: said once an outage."""
@@ -114,4 +117,12 @@ def _name(run: Run) -> str:
 
 
 def _late_s(run: Run) -> float:
-    return (boot_ns() - run.deadline_ns) / 1e9
+    """By how much it missed its deadline; 0: not at all, or it had none."""
+    return max(0, boot_ns() - run.deadline_ns) / 1e9 if run.deadline_ns else 0.0
+
+
+def _deadline(run: Run) -> str:
+    """What set its deadline: a timeout, or the loss of its lease before that."""
+    timeout = run.job.timeout or run.terms.timeout
+    of_timeout = timeout is not None and run.deadline_ns >= run.started_ns + 1_000 * timeout
+    return "timeout" if of_timeout else "lease"

@@ -1,8 +1,8 @@
 """The slots of a worker: what runs now, what waits for a slot, and what can do neither.
 
 At most `count` runs are active. A run that comes while all slots are taken waits in the buffer, unless its
-job is under a limit: then it is given back at once. A slot that becomes free goes to the most urgent run
-that waits.
+job is under a limit or a suspect: then it is given back at once. A slot that becomes free goes to the most
+urgent run that waits.
 
 Nothing begins unless the lease is fresh: the engine has heard of this member within one lease, by the boot
 clock. After an outage or a suspended machine others may have been given our jobs; what waits here then waits
@@ -34,13 +34,14 @@ class Slots:
         self.buffer = Buffer()
         self.ahead = Ahead(count)
         self.closed = False
-        """Nothing begins any more: drained."""
+        """Nothing begins any more: drained, or ended."""
         self._board = board
         self._lease_ns = round(lease_s * 1e9)
         self._fresh_until_ns = 0
         self._begin = begin
         self._give_back = give_back
         self._filling = False
+        self._emptied: Callable[[], None] | None = None
 
     @property
     def free(self) -> int:
@@ -73,6 +74,8 @@ class Slots:
         del self.active[run.fence]
         if self.buffer and not self._filling:
             self.refill(now_ns)
+        if self._emptied is not None and not self.active:
+            self._emptied()
 
     def refill(self, now_ns: int) -> None:
         """Let what waits begin, as far as there are slots."""
@@ -92,19 +95,38 @@ class Slots:
         for run in self.buffer.empty():
             self._give_back(run)
 
+    def shut(self) -> None:
+        """The worker has ended. What waits is not given back: nobody would carry it to the engine, and of
+        a claimant that was retired others have it already. What it must not do is begin."""
+        self.closed = True
+        self.buffer.empty()
+
+    def when_empty(self, call: Callable[[], None]) -> None:
+        """Call this once, when nothing runs any more: now, or when the last run leaves. For slots that are
+        shut."""
+        if self.active:
+            self._emptied = call
+        else:
+            call()
+
     def of_queue(self, queue: str) -> int:
         """How many of one queue run or wait here."""
         return sum(run.job.queue == queue for run in self.active.values()) + self.buffer.of_queue(queue)
 
     def _sort_out(self, runs: list[Run], able: int) -> list[Run]:
-        """More than there are slots: those under a limit first, because they cannot wait."""
-        limited = [run for run in runs if run.job.limited or self.closed]
-        others = [run for run in runs if not (run.job.limited or self.closed)]
-        for run in limited[able:]:
+        """More than there are slots: those that cannot wait come first. Of these a suspect comes last,
+        because it costs no permit to give it back."""
+        urgent = [run for run in runs if self._cannot_wait(run)]
+        urgent.sort(key=lambda run: run.job.suspect and not run.job.limited)
+        others = [run for run in runs if not self._cannot_wait(run)]
+        for run in urgent[able:]:
             self._give_back(run)
-        left = max(0, able - len(limited))
+        left = max(0, able - len(urgent))
         self.buffer.add(others[left:])
-        return [*limited[:able], *others[:left]]
+        return [*urgent[:able], *others[:left]]
+
+    def _cannot_wait(self, run: Run) -> bool:
+        return self.closed or run.job.limited or run.job.suspect
 
     def _fill(self, runs: list[Run]) -> None:
         """Begin these. One whose payload is bad ends before this returns: its slot is filled by

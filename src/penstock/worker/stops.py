@@ -8,6 +8,9 @@
 | lease lost, under a limit | as timeout | as timeout | as timeout |
 | lease lost, others | nothing | nothing | nothing |
 
+"As timeout" is meant literally: the moment of the loss becomes the run's deadline, here and on the board, so
+that code which does not stop is stuck in the same way and ended by the same hand.
+
 After a drain's deadline runs are given back as their code ends; a thread's only when its process has ended.
 Those that run on after a lost lease offer their outcome under the old fence, which the engine refuses.
 
@@ -27,7 +30,7 @@ from typing import Protocol
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.task.current import Abort
-from penstock.worker.board import boot_ns
+from penstock.worker.board import Board, boot_ns
 from penstock.worker.config import WorkerConfig
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.moments import Moments
@@ -47,12 +50,14 @@ class Stops:
     def __init__(
         self,
         active: dict[Fence, Run],
+        board: Board,
         config: WorkerConfig,
         report: Report,
         moments: Moments,
         processes: Stoppable | None,
     ) -> None:
         self._active = active
+        self._board = board
         self._report = report
         self._moments = moments
         self._processes = processes
@@ -76,8 +81,14 @@ class Stops:
 
     def lose(self, run: Run) -> None:
         """The lease is lost. Under a limit somebody else may run already in its place."""
-        if run.job.limited:
-            self.abandon(run)
+        if not run.job.limited:
+            return
+        self.abandon(run)
+        if not run.timed_out:
+            run.timed_out, run.deadline_ns = True, boot_ns()
+            self._post_deadline(run)
+            run.due_ns = _next_due(run, self._stuck_ns)
+            self.deadlines.watch(run.due_ns)
 
     def abandon(self, run: Run) -> None:
         """Nobody waits for its outcome any more."""
@@ -106,6 +117,7 @@ class Stops:
             elif not run.stuck and now_ns >= run.deadline_ns + self._stuck_ns:
                 run.stuck = True
                 self.stuck.add(run.fence)
+                self._post_deadline(run)  # once more: a thread that was just starting may have erased it
                 self._report.stuck(run)
                 self._moments.note("stuck")
         run.due_ns = _next_due(run, self._stuck_ns)
@@ -114,6 +126,14 @@ class Stops:
         """It stopped by itself or by us."""
         if run.stuck:
             self.stuck.discard(run.fence)
+
+    def _post_deadline(self, run: Run) -> None:
+        """Let the supervisor see it. (What runs in a process of its own is none of this process's trouble;
+        one that has not begun looks at the flag itself.)"""
+        if run.started_ns and not run.apart:
+            self._board.start(
+                run.row, started_ns=run.started_ns, deadline_ns=run.deadline_ns, retry_in=run.retry_in
+            )
 
     def _force(self, run: Run) -> None:
         """CancelledError on the loop, SIGKILL for a process; a thread has only the flag."""

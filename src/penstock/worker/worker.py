@@ -71,6 +71,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
         self._drained_from: int | None = None
+        self._over = False
         self.moments = moments or Moments()
         self._report = report = Report()
         self._notebook = Notebook(engine.jobs, report.notes_lost)
@@ -79,7 +80,7 @@ class Worker:
         self._slots = slots = Slots(
             config.slots, board, config.lease_s, begin=executor.begin, give_back=exchange.give_back
         )
-        self._stops = stops = Stops(slots.active, config, report, self.moments, processes)
+        self._stops = stops = Stops(slots.active, board, config, report, self.moments, processes)
         self._deadlines = stops.deadlines = Deadlines(slots.active, board, stops.due)
         self._threads = ThreadRunner(executor, config.slots)
         exchange.slots = slots
@@ -133,6 +134,8 @@ class Worker:
 
     def asked(self, runs: Iterable[tuple[JobId, Fence]]) -> None:
         """These were asked to stop. What has not started never starts."""
+        if self._over:  # nobody would look after them, nor carry an outcome
+            return
         for _, fence in runs:
             run = self._slots.active.get(fence)
             if run is not None:
@@ -144,6 +147,8 @@ class Worker:
 
     def lost(self, fences: Iterable[Fence]) -> None:
         """These belong to others now."""
+        if self._over:
+            return
         for fence in fences:
             run = self._slots.active.get(fence)
             if run is not None:
@@ -162,6 +167,11 @@ class Worker:
         """Everything that runs belongs to others now, and this worker has ended: stop what can be."""
         for run in list(self._slots.active.values()):
             self._stops.abandon(run)
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Call this when none of its code runs any more and the board is of no use to it: now, or when the
+        last run has ended. For a worker that has ended."""
+        self._slots.when_empty(call)
 
     @property
     def running(self) -> int:
@@ -199,6 +209,8 @@ class Worker:
         self._timers.clear()
 
     def _stop(self) -> None:
+        self._over = True
+        self._slots.shut()  # first: a run that ends from now on must not make room for one that waits
         self._forget_timers()
         self._deadlines.stop()
         self._notebook.stop()

@@ -1,8 +1,11 @@
 """A worker inside another program."""
 
 import asyncio
+import os
+import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,10 @@ from penstock.model.ids import new_id
 from penstock.model.job import JobState, NewJob
 from penstock.task.definition import Definition
 from penstock.task.registry import Registry
+from penstock.worker.board import Board, boot_ns
 from penstock.worker.config import WorkerConfig
 from penstock.worker.embedded import EmbeddedWorker
+from penstock.worker.heart import Heart
 
 
 @pytest.fixture(params=["sqlite-file", "sqlite-memory"])
@@ -185,6 +190,127 @@ async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine
         await worker.moments.reached("settled")
     assert await state_of(engine, job) is JobState.COMPLETED
     assert len(runs) == 2
+
+
+def boards() -> int:
+    """Descriptors of boards in this process."""
+    links = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if entry.is_symlink())
+    return sum("penstock-board" in link for link in links)
+
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+
+
+@linux
+async def test_its_board_is_closed_at_the_end(engine: Engine, engine_url: str) -> None:
+    before = boards()
+    async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
+        await worker.moments.reached("idle")
+        assert boards() > before
+    assert boards() == before
+
+
+@linux
+async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_from_signing_off(
+    engine: Engine, engine_url: str
+) -> None:
+    before, started = boards(), asyncio.Event()
+    runs: list[int] = []
+
+    async def works() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                return  # as if nothing had happened: this outcome is told to nobody
+
+    registry = Registry()
+    registry.add(Definition(works, name="works"))
+    await engine.jobs.enqueue([a_job("works")])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await started.wait()
+        of_one = boards()
+        await engine.jobs.retire(worker._claimant)
+        await worker.moments.reached("settled")
+        assert boards() == of_one > before
+    assert boards() == before
+    assert await engine.members.list() == []
+
+
+async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
+    engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    started, end, closed = threading.Event(), threading.Event(), asyncio.Event()
+    close = Board.close
+
+    def tell(board: Board) -> None:
+        close(board)
+        closed.set()
+
+    monkeypatch.setattr(Board, "close", tell)
+
+    def deaf() -> None:
+        started.set()
+        end.wait()
+
+    registry = Registry()
+    registry.add(Definition(deaf, name="deaf"))
+    await engine.jobs.enqueue([a_job("deaf")])
+    async with EmbeddedWorker(registry, config(engine_url, shutdown_timeout_s=0.0)):
+        await asyncio.to_thread(started.wait)
+    assert not closed.is_set()
+    end.set()
+    await closed.wait()
+
+
+async def test_its_lease_is_fresh_only_after_it_has_heard_what_it_has_lost(
+    engine: Engine, engine_url: str
+) -> None:
+    """Beats come from another thread. What that thread does at once, this loop sees before it has heard
+    anything: a run that waits and was lost would begin."""
+    heard: list[str] = []
+    async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
+        await worker.moments.reached("idle")
+        later_ns = boot_ns() + 10**9
+
+        def lost(fences: Iterable[int]) -> None:
+            heard.append("fresh" if worker._board.beaten_ns >= later_ns else "stale")
+
+        worker.worker.lost = lost  # type: ignore[method-assign]
+        told = threading.Thread(target=lambda: (worker.lost([7]), worker.beaten(later_ns)))
+        told.start()
+        told.join()  # the loop is blocked meanwhile, as by a task
+        assert worker._board.beaten_ns < later_ns
+        await asyncio.sleep(0)
+        assert heard == ["stale"]
+        assert worker._board.beaten_ns == later_ns
+
+
+@pytest.mark.parametrize("fault", ["_beat", "_sign_off"])
+async def test_a_heart_that_dies_does_not_take_the_block_with_it(
+    engine: Engine,
+    engine_url: str,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fails(*_: object) -> None:
+        raise LookupError("a fault of our own")
+
+    monkeypatch.setattr(Heart, fault, fails)
+    async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
+        heart = worker._heart
+        if fault == "_sign_off":
+            await worker.moments.reached("idle")
+        elif heart._thread is not None:
+            await asyncio.to_thread(heart._thread.join)
+        elif heart._task is not None:
+            await asyncio.wait({heart._task})
+    assert worker.drained is not None
+    assert any("have ended" in record.getMessage() for record in caplog.records)
 
 
 async def test_a_given_engine_stays_open(engine: Engine, engine_url: str) -> None:

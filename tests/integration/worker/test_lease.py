@@ -1,6 +1,7 @@
 """The lease: nothing starts on the strength of an old beat, and what was lost is not recorded."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -8,6 +9,7 @@ from penstock.model.job import JobState
 from penstock.model.member import ClaimantBeat
 from penstock.task.current import Abort, current_job
 from penstock.worker.board import boot_ns
+from penstock.worker.stuck import StuckWatch
 from tests.integration.worker.workplace import Workplace
 
 
@@ -116,6 +118,60 @@ async def test_a_lost_job_under_a_limit_is_stopped(workplace: Workplace) -> None
     assert workplace.held() == 0
     job = await workplace.job(job_id)
     assert (job.state, job.attempts, job.failure_count) == (JobState.READY, 0, 0)
+
+
+@pytest.mark.row("D9")
+async def test_a_lost_job_under_a_limit_that_does_not_stop_is_stuck_as_after_a_timeout(
+    workplace: Workplace, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thread has only a flag to see. Its supervisor finds it on the board, and ends its process."""
+    started, end = threading.Event(), threading.Event()
+
+    def deaf() -> None:
+        started.set()
+        end.wait()
+
+    workplace.task(deaf)
+    await workplace.queue("narrow", concurrency=1)
+    worker = await workplace.start(stuck_after_s=0.02)
+    await workplace.enqueue("deaf", queue="narrow")
+    await asyncio.to_thread(started.wait)
+    (before,) = workplace.board.rows()
+    assert (before.started_ns > 0, before.deadline_ns) == (True, 0)
+    await workplace.engine.queues.pause("narrow")
+    await forget(workplace)
+    await workplace.beat()
+    (row,) = workplace.board.rows()
+    assert row.started_ns == before.started_ns < row.deadline_ns <= boot_ns()
+    watch = StuckWatch(after_s=0.0, grace_s=0.0)
+    assert watch.look([row], boot_ns=boot_ns(), awake_ns=0) == {row.fence}
+    await worker.moments.reached("stuck")
+    assert worker._exchange.claims.request(anyway=True) is None
+    end.set()
+    await workplace.settled()
+    assert worker.moments.count("refused") == 1
+    told = [record.getMessage() for record in caplog.records]
+    assert any("does not stop" in line and "past its lease" in line for line in told)
+
+
+async def test_the_timeout_of_a_lost_job_does_not_wait_any_longer(workplace: Workplace) -> None:
+    started, end = threading.Event(), threading.Event()
+
+    def deaf() -> None:
+        started.set()
+        end.wait()
+
+    workplace.task(deaf, timeout=3_600)
+    await workplace.queue("narrow", concurrency=1)
+    worker = await workplace.start(stuck_after_s=0.02)
+    await workplace.enqueue("deaf", queue="narrow")
+    await asyncio.to_thread(started.wait)
+    await workplace.engine.queues.pause("narrow")
+    await forget(workplace)
+    await workplace.beat()
+    await worker.moments.reached("stuck")
+    end.set()
+    await workplace.settled()
 
 
 @pytest.mark.row("B6")

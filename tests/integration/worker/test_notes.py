@@ -91,6 +91,44 @@ async def test_more_lines_than_the_bound_are_counted(workplace: Workplace) -> No
     assert "25 lines were dropped" in lines[-1].message
 
 
+async def test_jobs_that_are_settled_together_have_their_notes_written_together(workplace: Workplace) -> None:
+    full, end = asyncio.Event(), asyncio.Event()
+    running = 0
+
+    async def notes() -> None:
+        nonlocal running
+        running += 1
+        if running == 200:
+            full.set()
+        await end.wait()
+        current_job().log.info("done")
+        current_job().progress(1)
+
+    workplace.task(notes)
+    engine, jobs = shaky(workplace.engine)
+    await workplace.start(engine=engine, slots=200)
+    ids = await workplace.enqueue_many("notes", times=200)
+    await full.wait()
+    end.set()
+    await workplace.settled(200)
+    assert len(jobs.of("write")) <= len(jobs.of("settle"))
+    for job_id in (ids[0], ids[-1]):
+        assert [line.message for line in await workplace.engine.inspect.log(job_id)] == ["done"]
+        assert (await workplace.job(job_id)).progress is not None
+
+
+async def test_a_line_that_does_not_fit_its_format_fails_no_job(workplace: Workplace) -> None:
+    async def slips() -> None:
+        current_job().log.info("%d rows", "many")
+
+    workplace.task(slips)
+    await workplace.start()
+    job_id = await workplace.enqueue("slips")
+    await workplace.settled()
+    assert await workplace.states([job_id]) == [JobState.COMPLETED]
+    assert [line.message for line in await workplace.engine.inspect.log(job_id)] == ["%d rows 'many'"]
+
+
 async def test_lines_that_no_engine_stores_are_spelled_out(workplace: Workplace) -> None:
     async def odd() -> None:
         current_job().log.info("a lone \udcff")

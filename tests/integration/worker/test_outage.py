@@ -225,6 +225,36 @@ async def test_a_retired_claimant_ends(workplace: Workplace) -> None:
         await workplace.over()
 
 
+async def test_a_retired_claimant_begins_nothing_of_what_waited(workplace: Workplace) -> None:
+    """Others have those jobs already."""
+    ran: list[int] = []
+    started, end = asyncio.Event(), asyncio.Event()
+
+    async def holds(number: int) -> None:
+        ran.append(number)
+        started.set()
+        await end.wait()
+
+    workplace.task(holds)
+    worker = await workplace.start(slots=1)
+    workplace.claim_ahead(1)
+    for number in (1, 2):
+        await workplace.enqueue("holds", number)
+    await started.wait()
+    await worker.moments.reached("claimed", 2)
+    await workplace.engine.jobs.retire(workplace.claimant)
+    workplace.claim_ahead(2)
+    worker._exchange.look()
+    with pytest.raises(ClaimantRetired):
+        await workplace.over()
+    (run,) = worker._slots.active.values()
+    assert run.handle is not None
+    end.set()
+    await run.handle
+    assert (worker.running, ran) == (0, [1])
+    assert worker.moments.count("released") == 0
+
+
 @pytest.mark.row("B6")
 async def test_an_outcome_that_comes_too_late_is_dropped(
     workplace: Workplace, caplog: pytest.LogCaptureFixture

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from penstock.model.job import JobState
-from penstock.model.queue import Limit
+from penstock.model.queue import Limit, QueueOptions, Rate
 from penstock.task.current import current_job
 from tests.integration.worker.workplace import Workplace
 
@@ -153,16 +153,77 @@ async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) 
         await started.acquire()
     workplace.claim_ahead(2)
     waiting = await workplace.enqueue_many("works", times=2, queue="narrow")
+    waiting += [await workplace.enqueue("works")]  # of a queue without limits: it would take their slot
     worker._exchange.look()
-    await workplace.enqueue("works")  # of a queue without limits: may wait here
-    await worker.moments.reached("claimed", 3)
-    assert await workplace.states(waiting) == [JobState.READY, JobState.READY]
+    assert worker._exchange.claims.request(anyway=True) is None
     end.set()
     await workplace.settled(5)
+    assert worker.moments.count("released") == 0
+    assert await workplace.states(waiting) == [JobState.COMPLETED] * 3
+
+
+@pytest.mark.parametrize("plain", [(), ("plain",)], ids=["limits only", "mixed"])
+async def test_several_queues_under_limits_give_no_more_than_there_are_slots(
+    workplace: Workplace, plain: tuple[str, ...]
+) -> None:
+    """What is given back has used a permit of its rate for nothing."""
+    limited = ("a", "b", "c")
+
+    async def works() -> None:
+        await asyncio.sleep(0)
+
+    workplace.task(works)
+    for queue in limited:
+        await workplace.queue(queue, rate=Rate(100_000, per=3_600.0))
+    for queue in (*limited, *plain):
+        await workplace.enqueue_many("works", times=150, queue=queue)
+    worker = await workplace.start(slots=5, queues=(*limited, *plain))
+    workplace.claim_ahead(5)
+    await workplace.settled(150 * len((*limited, *plain)))
+    assert worker.moments.count("released") == 0
+
+
+async def test_a_busy_queue_gets_the_slots_that_idle_ones_do_not_use(workplace: Workplace) -> None:
+    """Under limits as well, and although each was asked for a share only."""
+    started, end = asyncio.Semaphore(0), asyncio.Event()
+
+    async def works() -> None:
+        started.release()
+        await end.wait()
+
+    workplace.task(works)
+    for queue in ("a", "b", "c"):
+        await workplace.queue(queue, concurrency=100)
+    await workplace.start(slots=8, queues=("a", "b", "c", "plain"))
+    workplace.claim_ahead(8)
+    await workplace.idle()
+    await workplace.enqueue_many("works", times=8, queue="a")
+    for _ in range(8):
+        await started.acquire()
+    end.set()
+    await workplace.settled(8)
+
+
+async def test_a_backlog_without_limits_does_not_keep_a_limited_queue_waiting(workplace: Workplace) -> None:
+    """Whatever is claimed ahead would take each slot that becomes free; queues share them in turn."""
+    order: list[str] = []
+
+    async def works() -> None:
+        order.append(current_job().queue)
+
+    workplace.task(works)
+    await workplace.queue("limited", rate=Rate(100_000, per=3_600.0))
+    for queue in ("limited", "plain"):
+        await workplace.enqueue_many("works", times=200, queue=queue)
+    await workplace.start(slots=4, queues=("limited", "plain"))
+    workplace.claim_ahead(4)
+    await workplace.settled(400)
+    assert order[:350].count("limited") >= 150, order
 
 
 async def test_a_job_under_a_limit_that_finds_no_slot_is_given_back(workplace: Workplace) -> None:
-    """Two queues under limits are asked for the one free slot; both give."""
+    """Two queues, which an operator has put under limits that the app does not know of, are asked for the
+    one free slot and one that may wait; both give."""
     started, end = asyncio.Semaphore(0), asyncio.Event()
 
     async def works() -> None:
@@ -171,9 +232,9 @@ async def test_a_job_under_a_limit_that_finds_no_slot_is_given_back(workplace: W
 
     workplace.task(works)
     for queue in ("one", "two"):
-        await workplace.queue(queue, concurrency=100)
+        await workplace.engine.queues.configure(queue, QueueOptions(concurrency=100))
     ids = [await workplace.enqueue("works", queue=queue) for queue in ("one", "two")]
-    await workplace.start(slots=1)
+    await workplace.start(slots=1, queues=("one", "two"))
     workplace.claim_ahead(1)
     await workplace.released()
     states = await workplace.states(ids)

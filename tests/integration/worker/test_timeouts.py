@@ -106,6 +106,45 @@ async def test_code_that_returns_has_completed_however_late(workplace: Workplace
     assert (await workplace.job(job_id)).state is JobState.COMPLETED
 
 
+@pytest.mark.parametrize("where", ["loop", "thread"])
+async def test_code_that_returns_after_its_timeout_is_mentioned(
+    workplace: Workplace, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def late() -> str:
+        while not current_job().aborted:
+            threading.Event().wait(0.005)
+        return "done"
+
+    async def alate() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "done"
+        raise AssertionError
+
+    alate.__name__ = "late"
+    workplace.task(late if where == "thread" else alate, timeout=0.01)
+    await workplace.start()
+    job_id = await workplace.enqueue("late")
+    await workplace.settled()
+    assert await workplace.states([job_id]) == [JobState.COMPLETED]
+    (said,) = [record for record in caplog.records if "past its timeout" in record.getMessage()]
+    assert said.levelno == logging.WARNING
+    assert "completed, but" in said.getMessage()
+
+
+async def test_code_that_returns_in_time_is_not_mentioned(
+    workplace: Workplace, caplog: pytest.LogCaptureFixture
+) -> None:
+    def quick() -> None: ...
+
+    workplace.task(quick, timeout=3_600)
+    await workplace.start()
+    await workplace.enqueue("quick")
+    await workplace.settled()
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 async def test_whatever_comes_out_after_the_timeout_counts_as_the_timeout(workplace: Workplace) -> None:
     async def wraps() -> None:
         try:

@@ -122,11 +122,12 @@ class Workplace:
         """One beat of the member, as a supervisor does it: from the board, and told to the worker."""
         sent_ns = boot_ns()
         reply = await self.engine.members.beat(self.member, [self.board.beat(self.claimant)])
+        if self._running is not None:
+            self.worker.lost(reply.lost)
+            self.worker.asked([(ask.id, ask.fence) for ask in reply.asked])
         self.board.beaten(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
         if self._running is not None:
             self.worker.beaten(True)
-            self.worker.lost(reply.lost)
-            self.worker.asked([(ask.id, ask.fence) for ask in reply.asked])
         return reply
 
     async def close(self) -> None:

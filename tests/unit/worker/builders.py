@@ -53,7 +53,7 @@ def a_run(fence: int = 1, *, registry: Registry | None = None, row: int = 0, **f
 def a_registry(**options: Any) -> Registry:
     """An app with one task, named "task"."""
 
-    async def task() -> None: ...
+    async def task() -> Any: ...
 
     registry = Registry()
     registry.add(Definition(task, name="task", **options))

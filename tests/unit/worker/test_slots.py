@@ -69,6 +69,19 @@ def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_given_back(floor
     assert len(floor.slots.buffer) == 1
 
 
+def test_a_suspect_never_waits(floor: Floor) -> None:
+    floor.admit(a_run(1), a_run(2), a_run(3), a_run(4, suspect=True))
+    assert floor.begun == [4, 1]
+    assert (len(floor.slots.buffer), floor.returned) == (2, [])
+    floor.admit(a_run(5, suspect=True))
+    assert (len(floor.slots.buffer), floor.returned) == (2, [5])
+
+
+def test_a_suspect_is_given_back_rather_than_a_permit(floor: Floor) -> None:
+    floor.admit(a_run(1, suspect=True), a_run(2, limited=True), a_run(3, limited=True))
+    assert (floor.begun, floor.returned) == ([2, 3], [1])
+
+
 def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -> None:
     floor.ends_at_once = set(range(1, 5_000))
     floor.admit(*(a_run(fence) for fence in range(1, 3_000)))
@@ -95,6 +108,27 @@ def test_once_closed_everything_is_given_back(floor: Floor) -> None:
     floor.end(1)
     assert floor.returned == [3, 4, 5, 6]
     assert floor.begun == [1, 2]
+
+
+def test_once_shut_nothing_begins_and_nothing_is_given_back(floor: Floor) -> None:
+    floor.admit(*(a_run(fence) for fence in range(1, 5)))
+    floor.slots.shut()
+    floor.end(1)
+    floor.end(2)
+    assert (floor.begun, floor.returned) == ([1, 2], [])
+
+
+def test_the_last_to_leave_is_told(floor: Floor) -> None:
+    told: list[str] = []
+    floor.admit(a_run(1), a_run(2))
+    floor.slots.shut()
+    floor.slots.when_empty(lambda: told.append("later"))
+    floor.end(1)
+    assert told == []
+    floor.end(2)
+    assert told == ["later"]
+    floor.slots.when_empty(lambda: told.append("now"))
+    assert told == ["later", "now"]
 
 
 def test_it_counts_by_queue(floor: Floor) -> None:
