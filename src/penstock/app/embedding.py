@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.errors import BadInput
-from penstock.task.definition import _module_of as module_of
+from penstock.task.definition import module_of
 from penstock.worker.config import WorkerConfig
 from penstock.worker.embedded import EmbeddedWorker
 

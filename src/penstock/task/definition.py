@@ -145,10 +145,10 @@ def _name_of(function: Any) -> str:
             "the task one by name="
         )
     # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, whoever imports it.
-    return f"{_module_of(function).removesuffix('.__main__')}.{path}"
+    return f"{module_of(function).removesuffix('.__main__')}.{path}"
 
 
-def _module_of(function: Callable[..., Any]) -> str:
+def module_of(function: Callable[..., Any]) -> str:
     """The module's name as a worker will import it. A program that is run (`python shop.py` or `-m shop`) is
     called __main__ there and `shop` in the worker: the same task must have the same name in both. (And
     __mp_main__ in the processes that it starts by multiprocessing.)"""

@@ -175,7 +175,10 @@ class EmbeddedWorker:
     async def _close(self) -> None:
         try:
             await self._heart.stop(leave=not self._board.rows())
-            self.worker.when_over(self._board.close)
+            if self._working.done():
+                self._close_board()
+            else:  # we were cancelled once too often to wait for it
+                self._working.add_done_callback(self._close_board)
             if self._processes is not None:
                 await self._processes.close()
         finally:
@@ -184,6 +187,9 @@ class EmbeddedWorker:
                 await self._engine.close()
         if self._working.done() and not self._working.cancelled():
             self._working.result()  # a worker that could not go on is no secret
+
+    def _close_board(self, _: object = None) -> None:
+        self.worker.when_over(self._board.close)
 
 
 def _tell_failure(working: asyncio.Task[None]) -> None:
