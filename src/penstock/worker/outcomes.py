@@ -36,7 +36,8 @@ NOTHING = Completed()
 
 def returned(run: Run, value: object) -> Completed:
     """The function returned. Raises where the result cannot be encoded: then it has failed after all."""
-    return NOTHING if value is None else Completed(result=run.terms.encode_result(value))
+    result = run.terms.encode_result(value)
+    return NOTHING if result is None else Completed(result=result)
 
 
 def raised(run: Run, error: BaseException) -> Ending:

@@ -9,7 +9,7 @@ import asyncio
 from contextvars import copy_context
 
 from penstock.task.current import CURRENT
-from penstock.worker.outcomes import NOTHING, aborted, raised, returned
+from penstock.worker.outcomes import aborted, raised, returned
 from penstock.worker.runners.steps import Steps
 from penstock.worker.runs import Run
 
@@ -40,7 +40,7 @@ class LoopRunner:
         try:
             function, kwargs = run.terms.function, run.kwargs
             value = await (function(*run.args, **kwargs) if kwargs else function(*run.args))
-            ending = NOTHING if value is None else returned(run, value)
+            ending = returned(run, value)
         except BaseException as error:
             steps.end(run, raised(run, error))
         else:
