@@ -25,7 +25,8 @@ BEGIN
             body = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE body END,
             result = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE i.result END
         FROM unnest(p_ids, p_fences, p_rans, p_results) AS i (id, fence, ran, result)
-        WHERE j.id = i.id AND j.token = i.fence
+        -- With `token =` the planner may prove that job_running would do, and walk every running job.
+        WHERE j.id = i.id AND j.token IS NOT DISTINCT FROM i.fence
         RETURNING j.id, j.queue, j.key, j.has_children
     )
     SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(queue), '{}'), coalesce(array_agg(key), '{}'),
@@ -64,7 +65,7 @@ DECLARE
 BEGIN
     answer := 0;
     signals := '{}';
-    SELECT * INTO j FROM job WHERE id = p_id AND token = p_fence FOR NO KEY UPDATE;
+    SELECT * INTO j FROM job WHERE id = p_id AND token IS NOT DISTINCT FROM p_fence FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         answer := CASE WHEN EXISTS (SELECT 1 FROM job WHERE id = p_id AND settled_fence = p_fence) THEN 1 ELSE 2 END;
         RETURN;
@@ -232,7 +233,7 @@ BEGIN
     v_now := coalesce(p_now, instant_v1());
     v_applied := ARRAY(
         SELECT j.id IS NOT NULL FROM unnest(p_ids, p_fences) WITH ORDINALITY AS u (id, fence, place)
-        LEFT JOIN job AS j ON j.id = u.id AND j.token = u.fence ORDER BY u.place);
+        LEFT JOIN job AS j ON j.id = u.id AND j.token IS NOT DISTINCT FROM u.fence ORDER BY u.place);
     IF NOT true = ANY (v_applied) THEN
         RETURN v_applied;
     END IF;

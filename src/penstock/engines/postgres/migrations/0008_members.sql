@@ -40,7 +40,7 @@ BEGIN
                      AND token IS NOT NULL AND token <> ALL (v_held) OFFSET 0
                  ) AS h ORDER BY h.id LOOP
             -- by (id, token): a settle in flight wins or loses whole
-            SELECT * INTO j FROM job WHERE id = r.id AND token = r.token FOR NO KEY UPDATE;
+            SELECT * INTO j FROM job WHERE id = r.id AND token IS NOT DISTINCT FROM r.token FOR NO KEY UPDATE;
             IF FOUND THEN
                 signals := signals || give_back_v1(j, at);
             END IF;
