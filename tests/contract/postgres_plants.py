@@ -40,7 +40,12 @@ def rewrite(patch: pytest.MonkeyPatch, part: str, old: str, new: str) -> None:
 
 @plant("settle", "lifecycle")
 def completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "settle", "j.id = i.id AND j.token = i.fence", "j.id = i.id AND j.token IS NOT NULL")
+    rewrite(
+        patch,
+        "settle",
+        "j.id = i.id AND j.token IS NOT DISTINCT FROM i.fence",
+        "j.id = i.id AND j.token IS NOT NULL",
+    )
 
 
 @plant("settle", "lost_reply")

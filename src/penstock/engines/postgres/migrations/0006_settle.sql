@@ -18,6 +18,7 @@ BEGIN
                coalesce(array_agg(name) FILTER (WHERE keeps_nothing_v1(queue, 4)), '{}')
         INTO v_small, v_none FROM queue WHERE NOT keeps_all;
     END IF;
+    -- Below, with `token =` the planner may prove that job_running would do, and walk every running job.
     WITH done AS (
         UPDATE job AS j SET state = 4, token = NULL, attempts = attempts + 1, settled_fence = i.fence, gated = false,
             expires_at = NULL, started_at = coalesce(started_at, p_now - i.ran), ended_at = p_now,
@@ -25,7 +26,6 @@ BEGIN
             body = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE body END,
             result = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE i.result END
         FROM unnest(p_ids, p_fences, p_rans, p_results) AS i (id, fence, ran, result)
-        -- With `token =` the planner may prove that job_running would do, and walk every running job.
         WHERE j.id = i.id AND j.token IS NOT DISTINCT FROM i.fence
         RETURNING j.id, j.queue, j.key, j.has_children
     )
