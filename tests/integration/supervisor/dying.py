@@ -104,6 +104,7 @@ def start_dying(self: Executor, run: Any) -> None:
     at("after start")
 
 
-child.connect = connect_dying  # type: ignore[attr-defined]
-child.Board = DyingBoard  # type: ignore[attr-defined]
-Executor.start = start_dying  # type: ignore[method-assign]
+if "DIE_AT" in os.environ:  # not where a test only reads the list of moments
+    child.connect = connect_dying  # type: ignore[attr-defined]
+    child.Board = DyingBoard  # type: ignore[attr-defined]
+    Executor.start = start_dying  # type: ignore[method-assign]
