@@ -57,6 +57,7 @@ class Claims:
         self._supervised = supervised
         self._number = 1
         self._look_at = 0.0
+        self._heard = False
         self._refused_until = 0.0
         self._refusals = Backoff()
         self._waits_for_beat = True
@@ -66,6 +67,7 @@ class Claims:
     def soon(self) -> None:
         """There may be something to claim."""
         self._look_at = 0.0
+        self._heard = True
 
     def beaten(self) -> bool:
         """A beat was answered: whether a claim waited for that."""
@@ -95,6 +97,7 @@ class Claims:
             self._look_at = now + self._until_own_rates_open(now)
             return None
         ask = self._wants.fit(Ask(wants, most, self._suspects(free)), free)
+        self._heard = False
         return ClaimRequest(
             member=self._member,
             claimant=self._claimant,
@@ -119,7 +122,8 @@ class Claims:
         self._refusals.reset()
         self._wants.came(claim.jobs, now)
         more = len(claim.jobs) >= request.most or self._wants.cut_short
-        self._look_at = 0.0 if more else now + self._rest(claim.wait, now)
+        # What was heard while the claim was on its way may have come too late for it.
+        self._look_at = 0.0 if more or self._heard else now + self._rest(claim.wait, now)
         self._slots.ahead.trip(took_s=took_s, since_last_s=now - self._answered_at)
         self._answered_at = now
 
