@@ -251,6 +251,7 @@ def test_a_damaged_file_is_78(place: Place, run: Run, tmp_path: Path) -> None:
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 def test_an_interrupt_is_130(place: Place) -> None:
     command = (sys.executable, "-m", "penstock", "enqueue", "x", "-q", "default", "--wait")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -31,11 +31,18 @@ def is_there(pid: int) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    """Direct children, alive or not yet reaped."""
+    """Direct children, alive or not yet reaped; without the server that a test process may have started."""
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found += [int(child) for child in (thread / "children").read_text().split()]
-    return found
+    return [child for child in found if _name(child) != "postgres"]
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except FileNotFoundError:  # reaped in this moment
+        return ""
 
 
 def descriptors_of(pid: int) -> int:

@@ -271,7 +271,7 @@ async def test_an_outcome_that_comes_too_late_is_dropped(
     job_id = await workplace.enqueue("works")
     await started.wait()
     await workplace.engine.queues.pause("default")
-    forgotten = ClaimantBeat(claimant=workplace.claimant, answered_through=1, held=())
+    forgotten = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
     await workplace.engine.members.beat(workplace.member, [forgotten])
     end.set()
     await workplace.settled()
