@@ -111,9 +111,11 @@ class Link:
         coroutine = go()
         try:
             return asyncio.run_coroutine_threadsafe(coroutine, session.loop)
-        except RuntimeError:  # closed by another thread in this moment
+        except BaseException as error:  # closed by another thread in this moment, or interrupted
             coroutine.close()
-            raise EngineClosed("the app was closed by another thread") from None
+            if isinstance(error, RuntimeError):
+                raise EngineClosed("the app was closed by another thread") from None
+            raise
 
     def _shared(self) -> Session:
         """The session of the portal. Nothing is waited for here: it opens with its first call."""

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -85,6 +86,8 @@ class Program(Commands):
         except click.ClickException as error:
             return _say(error.format_message(), error.exit_code)
         except click.Abort:
+            # Calls that the interrupt kept from starting would complain on the way out.
+            warnings.simplefilter("ignore", RuntimeWarning)
             return _say("interrupted", exits.INTERRUPTED)
         except ReaderGone:
             return _let_go_of_output()
