@@ -14,11 +14,14 @@ async def test_calls_are_told() -> None:
     engine = instrument(await connect("sqlite://"), calls.append)
     jobs = [NewJob(id=new_id(), task="t", queue="q") for _ in range(3)]
     assert await engine.jobs.enqueue(jobs) == [True] * 3
+    assert engine.blocking is not None
+    assert engine.blocking.enqueue(jobs) == [False] * 3
     assert [job is not None for job in await engine.inspect.get([jobs[0].id])] == [True]
     assert engine.name == "sqlite://"
     await engine.close()
     assert [(call.facet, call.method, call.items, call.error) for call in calls] == [
         ("jobs", "enqueue", 3, None),
+        ("blocking", "enqueue", 3, None),
         ("inspect", "get", 1, None),
     ]
     assert all(call.seconds > 0 for call in calls)

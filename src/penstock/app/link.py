@@ -18,7 +18,7 @@ from penstock.app.portal import Portal
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
-from penstock.model.errors import EngineClosed, Refused, SyncInLoop
+from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable, Refused, SyncInLoop
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 
@@ -61,6 +61,17 @@ class Link:
         answer: Future[list[bool]] = Future()
         self._shared().producer.put(jobs, answer)
         return answer
+
+    def enqueue_here(self, jobs: Sequence[NewJob]) -> list[bool]:
+        """Enqueue and wait, in this thread if the engine can."""
+        if (blocking := self._shared().blocking) is not None:
+            try:
+                return blocking.enqueue(jobs)
+            except EngineFull:
+                raise
+            except EngineUnavailable:
+                pass  # the producer tries again: ids make that harmless
+        return self.enqueue(jobs).result()
 
     async def aenqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
         """The same from a running loop."""

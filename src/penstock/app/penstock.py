@@ -262,7 +262,7 @@ class Penstock:
     def _put(self, name: str, new: NewJob, definition: Definition | None) -> Job[Any]:
         """Store one job and hand out its handle."""
         refuse_in_loop(name)
-        self._link.enqueue((new,)).result()
+        self._link.enqueue_here((new,))
         return Job(self._link, new.id, new.task, definition)
 
     async def _aput(self, new: NewJob, definition: Definition | None) -> Job[Any]:

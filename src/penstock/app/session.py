@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.app.producer import Producer
 from penstock.app.waiter import Waiter
-from penstock.engine.protocol import Engine
+from penstock.engine.protocol import Blocking, Engine
 from penstock.model.view import TaskEntry
 
 CATALOGUE_AGE_S = 1.0
@@ -53,6 +53,11 @@ class Session:
         if self._engine is None:
             raise RuntimeError("a session is used before it was opened")
         return self._engine
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """The way for threads, if the engine has one and is open."""
+        return None if self._engine is None else self._engine.blocking
 
     @property
     def waiter(self) -> Waiter:

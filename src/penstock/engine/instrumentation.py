@@ -1,19 +1,21 @@
 """Watching an engine's calls, for metrics, traces and tests: one observer, no change to the engine.
 
-The observer is called on the loop after every call of a facet, with what was called, how long it
-took, how many items it carried and which error it raised. It must be quick and must not raise."""
+The observer is called after every call of a facet, on the loop or in the thread that made it (`blocking`),
+with what was called, how long it took, how many items it carried and which error it raised. It must be quick
+and must not raise."""
 
 import time
-from collections.abc import Awaitable, Callable, Sized
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
 from functools import wraps
-from typing import NamedTuple, ParamSpec, TypeVar, cast
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple, ParamSpec, cast
 
 from penstock.engine.protocol import Engine
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
-FACETS = ("jobs", "inspect", "queues", "tasks", "schedules", "locks", "members", "signals")
+FACETS = ("jobs", "blocking", "inspect", "queues", "tasks", "schedules", "locks", "members", "signals")
 """The facets whose methods are calls; `transactions` does no I/O."""
 
 
@@ -39,7 +41,11 @@ def instrument(engine: Engine, observe: Observer) -> Engine:
 class _WatchedEngine:
     def __init__(self, engine: Engine, observe: Observer) -> None:
         self._engine = engine
-        self._facets = {name: _WatchedFacet(name, getattr(engine, name), observe) for name in FACETS}
+        self._facets = {
+            name: _WatchedFacet(name, facet, observe)
+            for name in FACETS
+            if (facet := getattr(engine, name)) is not None
+        }
 
     def __getattr__(self, name: str) -> object:
         return self._facets.get(name) or getattr(self._engine, name)
@@ -57,24 +63,29 @@ class _WatchedFacet:
         return method
 
 
-def _watched(
-    facet: str, name: str, method: Callable[P, Awaitable[T]], observe: Observer
-) -> Callable[P, Awaitable[T]]:
-    @wraps(method)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        items = (
-            len(args[0])
-            if args and isinstance(args[0], Sized) and not isinstance(args[0], str | bytes)
-            else 1
-        )
+def _watched(facet: str, name: str, method: Callable[P, Any], observe: Observer) -> Callable[P, Any]:
+    @contextmanager
+    def watch(args: tuple[object, ...]) -> Iterator[None]:
+        batch = args and isinstance(args[0], Sized) and not isinstance(args[0], str | bytes)
+        items = len(cast(Sized, args[0])) if batch else 1
         error: BaseException | None = None
         begin = time.perf_counter()
         try:
-            return await method(*args, **kwargs)
+            yield
         except BaseException as raised:
             error = raised
             raise
         finally:
             observe(EngineCall(facet, name, items, time.perf_counter() - begin, error))
 
-    return call
+    @wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        with watch(args):
+            return await method(*args, **kwargs)
+
+    @wraps(method)
+    def call_here(*args: P.args, **kwargs: P.kwargs) -> Any:
+        with watch(args):
+            return method(*args, **kwargs)
+
+    return call if iscoroutinefunction(method) else call_here

@@ -524,6 +524,17 @@ class Transactions(Protocol):
         ...
 
 
+class Blocking(Protocol):
+    """For threads that wait anyway, on engines whose calls block a thread in any case: the work is done in
+    the caller's own thread instead of on the engine's loop."""
+
+    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        """`Jobs.enqueue` for any thread except the loop's own; returns after the commit. Calls of several
+        threads at once are merged as those of tasks are. An interrupt (an exception raised by a signal's
+        handler) leaves nothing half-written; whether the jobs were stored is then unknown."""
+        ...
+
+
 class Engine(Protocol):
     """All facets of one namespace. Safe for use from any task of the loop that opened it."""
 
@@ -539,6 +550,11 @@ class Engine(Protocol):
 
     @property
     def jobs(self) -> Jobs: ...
+
+    @property
+    def blocking(self) -> Blocking | None:
+        """None where calls need the loop: a thread then goes through it."""
+        ...
 
     @property
     def inspect(self) -> Inspect: ...

@@ -256,7 +256,10 @@ def test_an_interrupt_is_130(place: Place) -> None:
     command = (sys.executable, "-m", "penstock", "enqueue", "x", "-q", "default", "--wait")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        process.stderr.readline()  # its id: now it waits
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr.read().splitlines()[-1] == "penstock: interrupted"
+        try:
+            process.stderr.readline()  # its id: now it waits
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr.read().splitlines()[-1] == "penstock: interrupted"
+        finally:
+            process.kill()

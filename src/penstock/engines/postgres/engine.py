@@ -27,6 +27,7 @@ class PostgresEngine:
         self.looks = Looks(store, claims.cursors)
         self._closed = False
         self.jobs = PostgresJobs(store, claims, self.looks)
+        self.blocking = None
         self.inspect = PostgresInspect(store)
         self.queues = PostgresQueues(store)
         self.tasks = PostgresTasks(store)

@@ -3,7 +3,7 @@
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -18,9 +18,9 @@ Merge = Callable[[Step, list[Any]], list[Any]]
 
 
 class Call(Generic[T]):
-    """An operation on its way through a thread."""
+    """An operation on its way through a thread; `answered` as soon as there is an answer or an error."""
 
-    __slots__ = ("answer", "error", "future", "item", "loop", "merge", "now", "size", "work")
+    __slots__ = ("answer", "answered", "error", "item", "merge", "now", "size", "work")
 
     def __init__(
         self,
@@ -35,13 +35,23 @@ class Call(Generic[T]):
         self.item = item
         self.size = size
         self.now = now
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self.loop.create_future()
         self.answer: T | None = None
         self.error: BaseException | None = None
+        self.answered = False
 
 
-def _resolve(calls: list[Call[Any]]) -> None:
+class LoopCall(Call[T]):
+    """One for which a task of the running loop waits."""
+
+    __slots__ = ("future", "loop")
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+
+
+def _resolve(calls: list[LoopCall[Any]]) -> None:
     for call in calls:
         if call.future.done():  # the caller was cancelled meanwhile
             continue
@@ -51,10 +61,13 @@ def _resolve(calls: list[Call[Any]]) -> None:
             call.future.set_result(call.answer)
 
 
-def answer_calls(calls: list[Call[Any]]) -> None:
-    loops: dict[asyncio.AbstractEventLoop, list[Call[Any]]] = {}
+def answer_calls(calls: Sequence[Call[Any]]) -> None:
+    """They have their answers: tell those who wait on a loop. (Who waits in a thread looks by himself.)"""
+    loops: dict[asyncio.AbstractEventLoop, list[LoopCall[Any]]] = {}
     for call in calls:
-        loops.setdefault(call.loop, []).append(call)
+        call.answered = True
+        if isinstance(call, LoopCall):
+            loops.setdefault(call.loop, []).append(call)
     for loop, own in loops.items():
         with suppress(RuntimeError):  # its loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_resolve, own)
@@ -64,7 +77,7 @@ class CallThread:
     """A thread that owns a connection and works off calls."""
 
     def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[LoopCall[Any] | None] = queue.SimpleQueue()
         self._failed: BaseException | None = None
         self._ended = False
         self._opened = threading.Event()
@@ -77,7 +90,7 @@ class CallThread:
             self._thread.join()
             raise self._failed
 
-    def put(self, call: Call[Any]) -> None:
+    def put(self, call: LoopCall[Any]) -> None:
         if self._ended:
             raise EngineClosed("the engine's thread has ended; open the engine again")
         self._calls.put(call)

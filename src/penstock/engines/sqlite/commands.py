@@ -104,6 +104,7 @@ def delete(step: Step, job: Facts) -> None:
     """A finished job goes, with everything kept about it."""
     places.leave(step, job)
     moves.forget_parts(step, job.pk)
+    step.keep_seq(job.pk)
     for statement in (moves.SQL.forget_watches, moves.SQL.delete_more, moves.SQL.delete_job):
         step.db.execute(statement, (job.pk,))
     if job.form != TOMBSTONE:

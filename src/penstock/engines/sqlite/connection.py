@@ -26,7 +26,11 @@ SQLite's own busy_timeout sleeps in a fixed pattern: of two busy processes one g
 def open_connection(place: Place, *, writes: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions are begun by hand."""
     db = sqlite3.connect(
-        place.path or ":memory:", isolation_level=None, timeout=0, cached_statements=_CACHED_STATEMENTS
+        place.path or ":memory:",
+        isolation_level=None,
+        timeout=0,
+        cached_statements=_CACHED_STATEMENTS,
+        check_same_thread=False,  # the writer's goes from thread to thread, one at a time
     )
     try:
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[place.durability]}")

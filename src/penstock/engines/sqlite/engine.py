@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from penstock.engines.sqlite.inspect import SqliteInspect
-from penstock.engines.sqlite.jobs import SqliteJobs
+from penstock.engines.sqlite.jobs import SqliteBlocking, SqliteJobs
 from penstock.engines.sqlite.locks import SqliteLocks
 from penstock.engines.sqlite.members import SqliteMembers
 from penstock.engines.sqlite.place import Place, place_of
@@ -26,6 +26,7 @@ class SqliteEngine:
         self._let_go = let_go
         self._closed = False
         self.jobs = SqliteJobs(session)
+        self.blocking = SqliteBlocking(session)
         self.inspect = SqliteInspect(session)
         self.queues = SqliteQueues(session)
         self.tasks = SqliteTasks(session)
@@ -88,7 +89,7 @@ _shared = _Shared()
 def _open(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalPost | SocketPost]:
     post = post_for(place)
     try:
-        return Store(place, namespace=namespace, migrate=migrate, publish=post.send), post
+        return Store(place, namespace=namespace, migrate=migrate, post=post), post
     except BaseException:
         post.close()
         raise

@@ -73,7 +73,7 @@ def _store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     if not queue.shaped and plain_jobs.are_alike(jobs):
         return plain_jobs.store(step, queue, jobs)
     now, named = step.now, step.catalogue.named
-    seq = step.draw_seq(len(jobs))
+    seq = step.next_seq()
     plain: list[tuple[object, ...]] = []
     rest: list[tuple[object, ...]] = []
     ready: list[places.Place] = []
@@ -135,7 +135,7 @@ def _store_one(step: Step, job: NewJob) -> None:
             raise UnknownParent(_no_parent(job, parent))
     queue = step.catalogue.named(job.queue, now)
     due_at = job.at if job.at is not None else now + job.delay
-    seq = step.draw_seq(1)
+    seq = step.next_seq()
     step.db.execute(SQL.insert_job, _row(job, queue, "", seq, BLOCKED, due_at, now))
     step.db.execute(SQL.insert_waiting, (seq, job.parent_died))
     step.db.execute(places.SQL.add_blocked, (queue.pk, seq))

@@ -144,6 +144,17 @@ class SqliteJobs:
         return await self._session.write(whole, now)
 
 
+class SqliteBlocking:
+    """See `penstock.engine.protocol.Blocking`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        enqueue.check(jobs)
+        return self._session.merge_here(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
+
+
 def _check_ids(ids: Sequence[JobId]) -> None:
     check_batch(len(ids), BATCH_LIMIT)
     for job_id in ids:

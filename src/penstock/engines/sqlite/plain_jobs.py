@@ -49,7 +49,7 @@ def store(step: Step, queue: Queue, jobs: Sequence[NewJob]) -> bool:
     """Store jobs that are alike and go to the end of one lane without a group; False, and nothing was stored,
     if some id was known."""
     now, pk, priority, count = step.now, queue.pk, jobs[0].priority, len(jobs)
-    first = step.draw_seq(count)
+    first = step.next_seq()
     rows: list[tuple[object, ...]] = [  # as `row_of`, for the same reason
         (
             seq, bytearray(job.id), pk, priority, job.task, job.key or "", job.attempts, now, job.codec,

@@ -101,6 +101,9 @@ class LocalPost:
     def __init__(self) -> None:
         self._inboxes: set[Inbox] = set()
 
+    def heard(self) -> bool:
+        return bool(self._inboxes)
+
     def send(self, signals: Iterable[Signal]) -> None:
         for inbox in tuple(self._inboxes):
             for signal in signals:
@@ -125,6 +128,9 @@ class SocketPost:
         self._out.setblocking(False)
         self._listed_at = -1
         self._addresses: list[str] = []
+
+    def heard(self) -> bool:
+        return bool(self._present())
 
     def send(self, signals: Iterable[Signal]) -> None:
         messages = [f"{signal.topic}\n{signal.text}".encode()[:DATAGRAM_LIMIT] for signal in signals]

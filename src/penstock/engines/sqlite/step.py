@@ -45,8 +45,17 @@ class Step:
         self._signals: dict[Signal, None] = {}
         self._ended: list[tuple[int, JobId]] = []
 
+    def next_seq(self) -> int:
+        """The number of the order from which on new jobs are stored, each with its number as its pk."""
+        (first,) = self.db.execute(SQL.next_seq).fetchone()
+        return int(first)
+
+    def keep_seq(self, pk: int) -> None:
+        """A job is about to go, and its number must not come again."""
+        self.db.execute(SQL.keep_seq, (pk,))
+
     def draw_seq(self, count: int) -> int:
-        """Draw `count` numbers of the order; returns the first."""
+        """Draw `count` numbers of the order for jobs that are stored already; returns the first."""
         (last,) = self.db.execute(SQL.draw_seq, (count,)).fetchone()
         return int(last) - count + 1
 

@@ -9,13 +9,13 @@ import sqlite3
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
+from penstock.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
+from penstock.engines.sqlite.outbox import Post
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.writer import Writer
 from penstock.model.errors import EngineClosed, SingleProcess
-from penstock.model.event import Signal
 from penstock.model.time import Instant
 
 T = TypeVar("T")
@@ -53,12 +53,10 @@ class Reader(CallThread):
 class Store:
     """The threads of one database. Engines of one process may share it, if it is in memory."""
 
-    def __init__(
-        self, place: Place, *, namespace: str, migrate: bool, publish: Callable[[list[Signal]], None]
-    ) -> None:
+    def __init__(self, place: Place, *, namespace: str, migrate: bool, post: Post) -> None:
         self.place = place
         self.pid = os.getpid()
-        self.writer = Writer(place, namespace=namespace, migrate=migrate, publish=publish)
+        self.writer = Writer(place, namespace=namespace, migrate=migrate, post=post)
         self.writer.start()
         self.reader: Reader | None = None
         if place.path is not None:
@@ -87,7 +85,7 @@ class Session:
     async def write(self, work: Callable[[Step], T], now: Instant | None = None) -> T:
         """Run an operation in the next transaction; its answer comes after the commit."""
         self.check()
-        call = Call(work, now)
+        call: LoopCall[T] = LoopCall(work, now)
         self._store.writer.put(call)
         return await call.future
 
@@ -96,16 +94,23 @@ class Session:
     ) -> T:
         """Run an operation that is done together with its like, wherever they stand next to each other."""
         self.check()
-        call = Call(lambda step: work(step, [item])[0], now, work, item, size)
+        call: LoopCall[T] = LoopCall(lambda step: work(step, [item])[0], now, work, item, size)
         self._store.writer.put(call)
         return await call.future
+
+    def merge_here(
+        self, work: Callable[[Step, list[Item]], list[T]], item: Item, *, size: int, now: Instant | None
+    ) -> T:
+        """`merge` for a thread that waits: it does the work itself, unless another is at it."""
+        self.check()
+        return self._store.writer.run_here(Call(lambda step: work(step, [item])[0], now, work, item, size))
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run a look on one moment's state."""
         self.check()
         if self._store.reader is None:
             return await self.write(lambda step: work(step.db))
-        call = Call(work, None)
+        call: LoopCall[T] = LoopCall(work, None)
         self._store.reader.put(call)
         return await call.future
 

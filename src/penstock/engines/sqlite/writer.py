@@ -1,42 +1,49 @@
-"""The one thread of a process that writes: group commit.
+"""The one connection of a process that writes: group commit.
 
 SQLite has one writer at a time, so each process has one too: operations from all its callers queue
-up for this thread, and whatever has come in while the last commit went to disk shares the next
+up for it, and whatever has come in while the last commit went to disk shares the next
 transaction and its one fsync. Each operation runs in a savepoint of its own: one that is refused
 undoes itself and leaves the others alone (by itself, it has the whole transaction for that). Answers
 are given after the commit; if that fails, every operation of the group gets the error and none was
 applied. Calls that say so (single enqueues) are merged further: those that stand next to each other
 become one operation.
+
+Loops must not wait for a disk, so a thread writes for them. A caller that is a thread of its own and waits
+anyway takes the writer's turn itself: two changes of thread and two of loop less (a blocking enqueue took
+625 us of processor time through them, and 330 without). Whoever has the turn does the work of all who
+wait for it.
 """
 
 import queue
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
+from penstock.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
 from penstock.engines.sqlite.catalogue import Catalogue
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
+from penstock.engines.sqlite.outbox import MERGE_S, Outbox, Post
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.schema import prepare
 from penstock.engines.sqlite.step import Step
-from penstock.model.errors import BadInput
+from penstock.model.errors import BadInput, EngineClosed, EngineUnavailable
 from penstock.model.event import Signal
+
+T = TypeVar("T")
 
 GROUP_CALLS, GROUP_ITEMS = 256, 2_000
 """The most calls, and the most items in them, in one transaction: it bounds how long other processes
 wait for the lock."""
-MERGE_S = 0.002
-"""A topic is signalled at once, and then at most once in this time; the last one is never dropped."""
-
 _OF_ONE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 """Errors of one operation, whose values do not fit, and not of the store."""
 
 
 class Writer(CallThread):
-    """The one thread of this process that writes."""
+    """The one connection of this process that writes."""
 
     def __init__(
         self,
@@ -44,15 +51,20 @@ class Writer(CallThread):
         *,
         namespace: str,
         migrate: bool,
-        publish: Callable[[list[Signal]], None],
+        post: Post,
     ) -> None:
         super().__init__(f"penstock-writer {place}")
         self._place = place
         self._namespace = namespace
         self._migrate = migrate
-        self._publish = publish
-        self._sent: dict[str, float] = {}
-        self._held_back: dict[str, Signal] = {}
+        self._outbox = Outbox(post)
+        self._turn = threading.Lock()
+        """Held by whoever uses the connection and the outbox."""
+        self._waiting: deque[Call[Any]] = deque()
+        """Calls of threads that wait for the turn."""
+        self._stopping = False
+        self._flushes = False
+        """The thread wakes up in a moment to send what was held back."""
 
     def _open(self) -> None:
         self._db = patiently(self._place, self._connect)
@@ -67,35 +79,79 @@ class Writer(CallThread):
             raise
         return db
 
-    def _shut(self) -> None:
-        self._publish(list(self._held_back.values()))
-        self._db.close()
+    def stop(self) -> None:
+        self._stopping = True
+        super().stop()
+
+    def run_here(self, call: Call[T]) -> T:
+        """Do an operation in the calling thread, together with what other threads wait for."""
+        self._waiting.append(call)
+        try:
+            with self._turn:
+                while not call.answered:  # whoever had the turn may have done this call too
+                    if self._ended:
+                        raise EngineClosed("the engine was closed; open it again")
+                    if not self._waiting:  # whoever had taken it on was interrupted on the last metre
+                        raise self._interrupted()
+                    self._do(self._together([]))
+                if self._outbox.held_back and not self._flushes:
+                    self._flushes = True
+                    self._calls.put(None)
+        except BaseException:
+            with suppress(ValueError):  # nobody waits for it any more
+                self._waiting.remove(call)
+            raise
+        if call.error is not None:
+            raise call.error
+        return cast(T, call.answer)
 
     def _run(self) -> None:
-        while True:
+        last = False
+        while not last:
+            calls: list[Call[Any]] = []
             try:
-                call = self._calls.get(timeout=MERGE_S if self._held_back else None)
+                first = self._calls.get(timeout=MERGE_S if self._flushes else None)
+                last = self._collect(first, calls)
             except queue.Empty:
-                self._signal([])
-                continue
-            if call is None:
-                return
-            group, items, last = [call], call.size, False
-            while len(group) < GROUP_CALLS and items < GROUP_ITEMS and not last:
-                try:
-                    call = self._calls.get_nowait()
-                except queue.Empty:
-                    break
-                if call is None:
-                    last = True
-                else:
-                    group.append(call)
-                    items += call.size
-            signals = self._transact(group)
-            answer_calls(group)
-            self._signal(signals)
-            if last:
-                return
+                pass  # time to send what was held back
+            with self._turn:
+                self._do(self._together(calls))
+                self._flushes = self._outbox.held_back
+
+    def _collect(self, call: LoopCall[Any] | None, calls: list[Call[Any]]) -> bool:
+        """What loops wait for, from this call on; True if no more will come."""
+        items = 0
+        while call is not None:
+            calls.append(call)
+            items += call.size
+            if len(calls) == GROUP_CALLS or items >= GROUP_ITEMS or self._calls.empty():
+                return False
+            call = self._calls.get()
+        return self._stopping
+
+    def _together(self, calls: list[Call[Any]]) -> list[Call[Any]]:
+        """These calls, and those of waiting threads as long as they fit."""
+        items = sum(call.size for call in calls)
+        while self._waiting and len(calls) < GROUP_CALLS and items < GROUP_ITEMS:
+            calls.append(self._waiting.popleft())
+            items += calls[-1].size
+        return calls
+
+    def _do(self, group: list[Call[Any]]) -> None:
+        """One transaction; in the turn."""
+        signals: list[Signal] = []
+        if group:
+            try:
+                signals = self._transact(group)
+            finally:
+                answer_calls(group)
+        self._outbox.send(signals)
+
+    def _shut(self) -> None:
+        with self._turn:
+            self._ended = True
+            self._outbox.close()
+            self._db.close()
 
     def _transact(self, group: list[Call[Any]]) -> list[Signal]:
         db, signals = self._db, []
@@ -115,6 +171,14 @@ class Writer(CallThread):
             for call in group:
                 call.error = translate(error, self._place)
             return []
+        except BaseException:  # a signal's handler raised, in the thread that has the turn
+            self._undo()
+            for call in group:
+                call.error = self._interrupted()
+            raise
+
+    def _interrupted(self) -> EngineUnavailable:
+        return EngineUnavailable(f"a call of {self._place} was interrupted: it may be stored or not")
 
     def _undo(self) -> None:
         """Nothing of this transaction stays, neither there nor in memory."""
@@ -160,22 +224,6 @@ class Writer(CallThread):
             return [signal for call in calls for signal in self._apply([call])]
         calls[0].error = error
         return []
-
-    def _signal(self, signals: list[Signal]) -> None:
-        """Publish after the commit: the first of a topic at once, a burst merged."""
-        now, due = time.monotonic(), []
-        for signal in [*self._held_back.values(), *signals]:
-            name = f"{signal.topic} {signal.text}"
-            if now - self._sent.get(name, 0) >= MERGE_S:
-                self._sent[name] = now
-                self._held_back.pop(name, None)
-                due.append(signal)
-            else:
-                self._held_back[name] = signal
-        if len(self._sent) > 1_000:
-            self._sent = {name: at for name, at in self._sent.items() if now - at < MERGE_S}
-        if due:
-            self._publish(due)
 
 
 def _neighbours(group: list[Call[Any]]) -> Iterator[list[Call[Any]]]:

@@ -30,6 +30,7 @@ Tests never wait for time: they pass an explicit `now` to every call, and move a
 
 MODULES = (
     "bad_input",
+    "blocking",
     "cancel",
     "children",
     "claim",

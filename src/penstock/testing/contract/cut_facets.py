@@ -1,5 +1,6 @@
 """Lost replies of every facet but `jobs`."""
 
+import asyncio
 from unittest.mock import ANY
 
 import msgspec
@@ -242,6 +243,19 @@ async def subscription_next(stage: Stage) -> Cut:
 async def subscription_close(stage: Stage) -> Cut:
     subscription = await stage.engine.signals.subscribe("silence")
     return Cut(lambda _: subscription.close(), changes=False)
+
+
+@scenario
+async def blocking_enqueue(stage: Stage) -> Cut:
+    if stage.engine.blocking is None:
+        pytest.skip("threads go through this engine's loop")
+    jobs = some_jobs(2)
+
+    async def enqueue(engine: Engine) -> object:
+        assert engine.blocking is not None
+        return await asyncio.to_thread(engine.blocking.enqueue, jobs, now=stage.now)
+
+    return Cut(enqueue, lambda _: [False] * 2)
 
 
 @scenario

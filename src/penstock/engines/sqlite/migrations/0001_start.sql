@@ -21,7 +21,9 @@ CREATE TABLE meta (
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One row. seq orders jobs and gives each its first pk, so that no pk ever comes twice; config grows
+-- One row. The next seq, which orders jobs and gives each its pk, is beyond this seq and beyond every pk (a
+-- new job's own row tells; here it stands if it was drawn otherwise, or if its job is gone), so that no pk
+-- ever comes twice; config grows
 -- with every change of a queue and tells the processes to read the queues again.
 CREATE TABLE counter (
     one    INTEGER PRIMARY KEY CHECK (one = 1),

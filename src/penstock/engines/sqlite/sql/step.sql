@@ -1,7 +1,15 @@
 -- What every operation may need. Times in microseconds.
 
 -- name: draw_seq
-UPDATE counter SET seq = seq + ? RETURNING seq;
+UPDATE counter SET seq = max(seq, ifnull((SELECT max(pk) FROM job), 0)) + ? RETURNING seq;
+
+-- name: next_seq
+-- For new jobs: their rows hold it from now on, so that it is written only once (a page less to sync).
+SELECT max(seq, ifnull((SELECT max(pk) FROM job), 0)) + 1 FROM counter;
+
+-- name: keep_seq
+-- Before a job goes whose pk is not behind the counter: its number must not come again.
+UPDATE counter SET seq = (SELECT max(pk) FROM job) WHERE seq < ?;
 
 -- name: draw_fences
 -- Never below the clock in microseconds, so that a restored file does not repeat fences.

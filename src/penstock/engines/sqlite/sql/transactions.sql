@@ -12,7 +12,7 @@ UPDATE counter SET config = config + 1
 WHERE NOT EXISTS (SELECT 1 FROM tally JOIN queue ON queue.pk = tally.queue WHERE queue.name = :name);
 
 -- name: draw_seq
-UPDATE counter SET seq = seq + 1;
+UPDATE counter SET seq = max(seq, ifnull((SELECT max(pk) FROM job), 0)) + 1;
 
 -- name: insert_job
 INSERT INTO job (
