@@ -236,6 +236,7 @@ async def locks_acquire__after_another(stage: Stage) -> Cut:
 
 
 OF_THE_CONTRACT = (
+    "blocking_enqueue",
     "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_watch", "jobs_promote", "queues_pause",
     "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause",
     "schedules_remove", "locks_renew", "locks_release", "members_leave",

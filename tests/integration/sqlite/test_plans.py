@@ -156,7 +156,11 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
         ),
         (STATEMENTS["lanes.look"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["lanes.look"], "lane_stale (queue=?)"),
-        (STATEMENTS["lanes.look"], "lane_open (queue=?)"),
+        (STATEMENTS["lanes.look_plain"], "lane_open (queue=?)"),
+        (
+            STATEMENTS["lanes.look_plain"],
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=?)",
+        ),
         (STATEMENTS["promote.due"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["promote.next_due"], "due USING PRIMARY KEY (queue=?)"),
         (
@@ -193,6 +197,7 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
         "anything due",
         "anything stale",
         "first priority",
+        "any suspect",
         "due",
         "next due",
         "open lanes",

@@ -123,12 +123,20 @@ def _json(numbers: list[int]) -> str:
 
 def _record(step: Step, parts: list[Part]) -> None:
     now = step.now
-    outcomes = [
-        (pk, now, fence, run.claimed_at, now - ran, run.member, result)
-        for done, run in parts
-        for pk, fence, ran, result, _ in done
-    ]
-    step.db.executemany(SQL.complete_plain, outcomes)
+    outcomes: list[tuple[object, ...]] = []
+    for done, run in parts:
+        if len(done) > 1 and all(item[3] is None for item in done):
+            pk, fence = done[0][:2]
+            ran = _json([item[2] for item in done])
+            whole = pk, now, fence - pk, run.claimed_at, run.member, ran
+            step.db.execute(SQL.complete_stretch, whole)
+        else:
+            outcomes += [
+                (pk, now, fence, run.claimed_at, now - ran, run.member, result)
+                for pk, fence, ran, result, _ in done
+            ]
+    if outcomes:
+        step.db.executemany(SQL.complete_plain, outcomes)
     ended = [(run.queue, COMPLETED, now, done[-1][0], done[0][0]) for done, run in parts]
     step.db.executemany(STRETCHES.add_ended, ended)
     for done, run in parts:

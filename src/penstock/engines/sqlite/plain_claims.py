@@ -3,7 +3,8 @@
 No turns, no gates, no suspects: what is taken is the front of a lane. Only the columns that every job has are
 read, 10 of 24: each column costs 0.1 us on its way through sqlite3. `odd` tells of the others; they are read
 for the jobs that have any. Taking is two statements on the order of the lane and a stretch among the runs,
-whatever the number of jobs. Anything else takes the long way in `claim`.
+whatever the number of jobs. Anything else takes the long way in `claim`: also a suspect that waits, if this
+claim may take it.
 """
 
 from functools import lru_cache
@@ -49,14 +50,15 @@ class Holder(NamedTuple):
 
 def choose(step: Step, request: ClaimRequest) -> Plain | None:
     """What this claim takes, if it is of that kind."""
-    if request.ids is not None or request.suspects or len(request.wants) != 1:
+    if request.ids is not None or len(request.wants) != 1:
         return None
     (want,) = request.wants
     queue = step.catalogue.by_name.get(want.queue)
     if queue is None or queue.paused or queue.shaped or queue.limited:
         return None
-    due, stale, priority = step.db.execute(lanes.SQL.look, (queue.pk, step.now)).fetchone()
-    if due or stale:
+    look = step.db.execute(lanes.SQL.look_plain, (queue.pk, step.now))
+    due, stale, suspects, priority = look.fetchone()
+    if due or stale or (suspects and request.suspects):
         return None
     left = request.most if want.most is None else min(request.most, want.most)
     plain = Plain(queue, [], {})

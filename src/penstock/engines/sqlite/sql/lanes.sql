@@ -35,11 +35,24 @@ DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = 
 );
 
 -- name: look
--- What a claim asks of a queue before anything else: whether jobs are due, whether lanes are stale, and the
--- first priority that has an open lane.
+-- What a claim asks of a queue before anything else: whether jobs are due, and whether lanes are stale.
+SELECT
+    EXISTS (SELECT 1 FROM due WHERE queue = ?1 AND due_at <= ?2),
+    EXISTS (SELECT 1 FROM lane INDEXED BY lane_stale WHERE queue = ?1 AND stale IS NOT NULL);
+
+-- name: look_plain
+-- The same of a queue that has one lane a priority; also whether a suspect waits in it, and the first priority
+-- that has a lane.
 SELECT
     EXISTS (SELECT 1 FROM due WHERE queue = ?1 AND due_at <= ?2),
     EXISTS (SELECT 1 FROM lane INDEXED BY lane_stale WHERE queue = ?1 AND stale IS NOT NULL),
+    EXISTS (
+        SELECT 1 FROM lane INDEXED BY lane_open
+        WHERE queue = ?1 AND parked = 0 AND suspect = 1 AND EXISTS (
+            SELECT 1 FROM ready
+            WHERE queue = ?1 AND priority = lane.priority AND suspect = 1 AND ready.lane = lane.lane
+        )
+    ),
     (SELECT min(priority) FROM lane INDEXED BY lane_open WHERE queue = ?1 AND parked = 0);
 
 -- name: next_priority

@@ -20,6 +20,12 @@ SELECT EXISTS (SELECT 1 FROM json_each(?) AS at CROSS JOIN more ON more.pk = at.
 INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member, result)
 VALUES (?, 4, ?, ?, ?, ?, ?, ?);
 
+-- name: complete_stretch
+-- Jobs from ?1 on that returned nothing, of one stretch of runs; ?6 says how long each ran. As one statement
+-- they cost 0.9 us each; apart, 3, and as many struggles for the interpreter with the loop's thread.
+INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member)
+SELECT ?1 + key, 4, ?2, ?1 + key + ?3, ?4, ?2 - value, ?5 FROM json_each(?6);
+
 -- name: shrink
 UPDATE outcome SET form = 1, result = NULL WHERE pk BETWEEN ? AND ?;
 
