@@ -23,7 +23,7 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any, TypeVar, cast
 
-from penstock.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
+from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
 from penstock.engines.sqlite.catalogue import Catalogue
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from penstock.engines.sqlite.outbox import MERGE_S, Outbox, Post
@@ -106,28 +106,27 @@ class Writer(CallThread):
         return cast(T, call.answer)
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            calls: list[Call[Any]] = []
-            try:
-                first = self._calls.get(timeout=MERGE_S if self._flushes else None)
-                last = self._collect(first, calls)
-            except queue.Empty:
-                pass  # time to send what was held back
+        while not (self._stopping and self._calls.empty()):
+            calls = self._collect()
             with self._turn:
                 self._do(self._together(calls))
                 self._flushes = self._outbox.held_back
 
-    def _collect(self, call: LoopCall[Any] | None, calls: list[Call[Any]]) -> bool:
-        """What loops wait for, from this call on; True if no more will come."""
+    def _collect(self) -> list[Call[Any]]:
+        """What loops wait for. Nothing, if it is time to send what was held back, or to look up (None)."""
+        calls: list[Call[Any]] = []
         items = 0
+        try:
+            call = self._calls.get(timeout=MERGE_S if self._flushes else None)
+        except queue.Empty:
+            return calls
         while call is not None:
             calls.append(call)
             items += call.size
             if len(calls) == GROUP_CALLS or items >= GROUP_ITEMS or self._calls.empty():
-                return False
+                break
             call = self._calls.get()
-        return self._stopping
+        return calls
 
     def _together(self, calls: list[Call[Any]]) -> list[Call[Any]]:
         """These calls, and those of waiting threads as long as they fit."""

@@ -102,6 +102,21 @@ async def test_those_who_wait_for_jobs_are_told(engine: Engine, blocking: Blocki
     await inbox.close()
 
 
+async def test_closing_finishes_what_was_asked_before(
+    engine: Engine, blocking: Blocking, connect: Connect, clock: Clock
+) -> None:
+    observer = await connect()
+    await observer.signals.subscribe(ready_topic("q"))  # so that signals of the burst are under way
+    burst, late = some_jobs(20), some_jobs(20)
+    for job in burst:
+        await asyncio.to_thread(blocking.enqueue, [job], now=clock.now)
+    calls = [asyncio.create_task(engine.jobs.enqueue([job], now=clock.now)) for job in late]
+    await asyncio.sleep(0)  # they are made
+    await engine.close()
+    assert await asyncio.gather(*calls) == [[True]] * 20
+    assert await states_of(observer, [*burst, *late]) == [JobState.READY] * 40
+
+
 async def test_a_closed_engine_says_so(engine: Engine, blocking: Blocking, clock: Clock) -> None:
     await engine.close()
     with pytest.raises(EngineClosed):
