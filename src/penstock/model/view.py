@@ -163,3 +163,27 @@ def check_series_step(step: Span) -> Span:
 def states_of(only: JobFilter) -> tuple[JobState, ...]:
     """The states that a filter admits, live ones first."""
     return (only.state,) if only.state else (*LIVE, *FINAL)
+
+
+def matches(only: JobFilter, job: Job, body: bytes) -> bool:
+    """Whether a job passes those parts of a filter that no index answers."""
+    if only.task is not None and job.task != only.task:
+        return False
+    if only.key is not None and job.key != only.key:
+        return False
+    if only.tag is not None and only.tag not in _tags(job.headers):
+        return False
+    if only.text is not None:
+        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
+    return True
+
+
+def _tags(headers: bytes | None) -> list[object]:
+    if headers is None:
+        return []
+    try:
+        decoded = msgspec.json.decode(headers)
+    except msgspec.DecodeError:  # a producer of another kind wrote something else there
+        return []
+    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
+    return tags if isinstance(tags, list) else []

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engine.turns import Turns
 from penstock.engines.postgres.arrays import check_batch
 from penstock.engines.postgres.cursors import Cursors
 from penstock.engines.postgres.line import Row
-from penstock.engines.postgres.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from penstock.model.lane import PRIORITIES
 from penstock.model.retry import Retry
@@ -44,7 +44,7 @@ class Claims:
 
     def __init__(self) -> None:
         self.cursors = Cursors()
-        self._turns = Turns()
+        self._turns = Turns[str]()
 
     def parameters(self, request: ClaimRequest) -> tuple[object, ...]:
         """Those of `claim_v1`, without `now`."""

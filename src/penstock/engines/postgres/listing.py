@@ -17,7 +17,7 @@ from penstock.engines.postgres.line import Connection, Row
 from penstock.engines.postgres.rows import COLUMNS, LISTED, job_of
 from penstock.model.errors import BadInput
 from penstock.model.job import Job, JobState
-from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
+from penstock.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
 
 SQL = load_statements(__package__, "inspect")
 
@@ -93,7 +93,7 @@ async def page(
         scanned += 1
         last = place
         job = job_of(row)
-        if _matches(only, job, body):
+        if matches(only, job, body):
             jobs.append(job)
     return Page(jobs=jobs, cursor=None, scanned=scanned)
 
@@ -148,29 +148,6 @@ async def _in_queue(
         if len(rows) < size:
             return
         after = [rows[-1][COLUMNS.index(column)] for column in walk.key]
-
-
-def _matches(only: JobFilter, job: Job, body: bytes) -> bool:
-    if only.task is not None and job.task != only.task:
-        return False
-    if only.key is not None and job.key != only.key:
-        return False
-    if only.tag is not None and only.tag not in _tags(job.headers):
-        return False
-    if only.text is not None:
-        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
-    return True
-
-
-def _tags(headers: bytes | None) -> list[object]:
-    if headers is None:
-        return []
-    try:
-        decoded = msgspec.json.decode(headers)
-    except msgspec.DecodeError:  # a producer of another kind wrote something else there
-        return []
-    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
-    return tags if isinstance(tags, list) else []
 
 
 def _encode(cursor: _Cursor) -> str:

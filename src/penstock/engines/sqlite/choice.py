@@ -10,6 +10,7 @@ from heapq import merge
 from itertools import chain, islice
 
 from penstock.engine.protocol import PROMOTE_LIMIT
+from penstock.engine.turns import Turns
 from penstock.engines.sqlite import facts, lanes, moves, promote, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.gates import Room, Rooms, next_wake
@@ -28,7 +29,6 @@ from penstock.engines.sqlite.ready_rows import (
     Row,
 )
 from penstock.engines.sqlite.step import READY, Step, marks
-from penstock.engines.sqlite.turns import Turns
 from penstock.model.lane import take_turns, weight_of
 from penstock.model.names import KEY_LIMIT
 from penstock.model.run import ClaimRequest
@@ -46,7 +46,7 @@ FEW = 2
 class Choice:
     """The choice of one claim."""
 
-    def __init__(self, step: Step, request: ClaimRequest, turns: Turns) -> None:
+    def __init__(self, step: Step, request: ClaimRequest, turns: Turns[int]) -> None:
         self._step = step
         self._request = request
         self._turns = turns

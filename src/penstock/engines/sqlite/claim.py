@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
+from penstock.engine.turns import Turns
 from penstock.engines.sqlite import gates, places, plain_claims, ripple
 from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.choice import Choice, wait_for
@@ -30,7 +31,6 @@ from penstock.engines.sqlite.ready_rows import (
 from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
 from penstock.engines.sqlite.stretches import SQL as STRETCHES
 from penstock.engines.sqlite.stretches import Part
-from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
 from penstock.model.ids import JobId
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
@@ -59,7 +59,7 @@ def check(request: ClaimRequest) -> None:
         raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
-def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, int]) -> Claim:
+def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobId, int]) -> Claim:
     """Take up to `request.most` jobs, or the same ones again for a repeated number. `taken` gets the pks
     of those taken."""
     claimant, repeated = _admit(step, request)
@@ -78,7 +78,12 @@ def claim(step: Step, request: ClaimRequest, turns: Turns, taken: dict[JobId, in
 
 
 def _claim_plainly(
-    step: Step, request: ClaimRequest, claimant: Claimant, plain: Plain, turns: Turns, taken: dict[JobId, int]
+    step: Step,
+    request: ClaimRequest,
+    claimant: Claimant,
+    plain: Plain,
+    turns: Turns[int],
+    taken: dict[JobId, int],
 ) -> Claim:
     count = sum([len(rows) for _, rows in plain.lanes])
     jobs: list[ClaimedJob] = []

@@ -11,6 +11,7 @@ from penstock.engine.protocol import (
     Reclaimed,
     Settled,
 )
+from penstock.engine.turns import Turns
 from penstock.engines.sqlite import claim as claiming
 from penstock.engines.sqlite import (
     commands,
@@ -27,7 +28,6 @@ from penstock.engines.sqlite import losses as lost_runs
 from penstock.engines.sqlite.runs import Runs
 from penstock.engines.sqlite.step import Step, check_batch
 from penstock.engines.sqlite.store import Session
-from penstock.engines.sqlite.turns import Turns
 from penstock.model.errors import Refused
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
@@ -42,7 +42,7 @@ class SqliteJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._turns = Turns()
+        self._turns = Turns[int]()
         self._runs = Runs()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:

@@ -18,7 +18,7 @@ from penstock.engines.sqlite.rows import LISTED, job_of
 from penstock.engines.sqlite.step import CODE
 from penstock.model.errors import BadInput
 from penstock.model.job import Job, JobState
-from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
+from penstock.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
 
 
 class _Walk(NamedTuple):
@@ -102,7 +102,7 @@ def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Pag
         scanned += 1
         last = place
         job = job_of(row)
-        if _matches(only, job, body):
+        if matches(only, job, body):
             jobs.append(job)
     return Page(jobs=jobs, cursor=None, scanned=scanned)
 
@@ -146,29 +146,6 @@ def _in_queue(
     )
     for row in db.execute(text, parameters):
         yield _Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""
-
-
-def _matches(only: JobFilter, job: Job, body: bytes) -> bool:
-    if only.task is not None and job.task != only.task:
-        return False
-    if only.key is not None and job.key != only.key:
-        return False
-    if only.tag is not None and only.tag not in _tags(job.headers):
-        return False
-    if only.text is not None:
-        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
-    return True
-
-
-def _tags(headers: bytes | None) -> list[object]:
-    if headers is None:
-        return []
-    try:
-        decoded = msgspec.json.decode(headers)
-    except msgspec.DecodeError:  # a producer of another kind wrote something else there
-        return []
-    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
-    return tags if isinstance(tags, list) else []
 
 
 def _encode(cursor: _Cursor) -> str:
