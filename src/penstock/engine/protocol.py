@@ -91,6 +91,10 @@ BATCH_LIMIT = 1_000
 PROMOTE_LIMIT = 1_000
 """The most due jobs that one claim moves to ready in each queue it looks at; the most children that
 one step unblocks before it leaves the rest to the next claim or promote."""
+PRUNE_LIMIT = 5_000
+"""The most jobs that one prune deletes."""
+PRUNE_LEAST = 500
+"""So many a prune deletes even if that takes long."""
 
 
 class Settled(msgspec.Struct):
@@ -128,7 +132,7 @@ class Pruned(msgspec.Struct):
 
     jobs: int
     more: bool
-    """The bound was reached: there is more to prune."""
+    """A bound was reached: there may be more to prune."""
 
 
 class Jobs(Protocol):
@@ -315,11 +319,13 @@ class Jobs(Protocol):
         """
         ...
 
-    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
+    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
         """Retention: delete, at most `limit` jobs at a call, finished jobs beyond their queue's
         `keep_*` age or count (oldest end first), tombstones past `TOMBSTONE_AGE`; also expired
         watches, retired claimants after an hour and minute counts after 32 days. What drop says of
-        children holds here too."""
+        children holds here too. A call is short, because others wait for what it locks: from
+        `PRUNE_LEAST` jobs on the engine may stop at any time, and say `more`. A bound by a count of
+        more than 10,000 may be looked at once a minute only."""
         ...
 
 

@@ -1,12 +1,18 @@
 """What keeps the tables small and the numbers right over time."""
 
 import asyncio
+import json
 import time
+from typing import Any
 
+import asyncpg
 import pytest
 
+from penstock.engine.protocol import PRUNE_LIMIT
 from penstock.engines.postgres.engine import PostgresEngine
+from penstock.engines.postgres.jobs import PRUNE_BUDGET
 from penstock.model.queue import Keep, Limit, QueueOptions
+from penstock.model.time import MILLISECOND, SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Plain
 
@@ -30,16 +36,75 @@ async def test_a_fence_does_not_repeat_after_a_restore(
     assert min(job.fence for job in await claimant.take()) > before
 
 
-async def test_retention_is_done_in_chunks(engine: PostgresEngine, claimant: Claimant, clock: Clock) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=10)), now=clock.now)
-    for _ in range(3):
-        await engine.jobs.enqueue(some_jobs(500), now=clock.now)
-        await claimant.complete(*await claimant.take(most=500))
-    chunks = []
-    while (pruned := await engine.jobs.prune(limit=400, now=clock.now)).more:
-        chunks.append(pruned.jobs)
-    assert chunks == [400] * 3
-    assert (await engine.inspect.counts(now=clock.now))[0].completed == 10
+async def row(connection: "asyncpg.Connection[Any]", sql: str, *parameters: object) -> Any:
+    (found,) = await connection.fetch(sql, *parameters)
+    return found
+
+
+async def finish(engine: PostgresEngine, claimant: Claimant, clock: Clock, count: int) -> None:
+    for begin in range(0, count, 1_000):
+        await engine.jobs.enqueue(some_jobs(min(1_000, count - begin)), now=clock.now)
+        await claimant.complete(*await claimant.take(most=1_000))
+        clock.forward(1)
+        await claimant.beat()
+
+
+@pytest.mark.row("C6")
+async def test_retention_stops_when_its_time_is_over(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """The function looks at its own clock after every 500 jobs: without time it does these and no more."""
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+    await finish(engine, claimant, clock, 2_000)
+    clock.forward(100)
+    connection = await plain()
+    pruned, more = await row(
+        connection, "SELECT pruned, more FROM penstock.prune_v1(5000, 0, true, '{}', $1)", clock.now
+    )
+    assert (pruned, more) == (500, True)
+    pruned, more = await row(
+        connection, "SELECT pruned, more FROM penstock.prune_v1(5000, 60000000, true, '{}', $1)", clock.now
+    )
+    assert (pruned, more) == (1_500, False)
+    assert PRUNE_BUDGET == 20 * MILLISECOND
+    assert PRUNE_LIMIT == 5_000
+
+
+async def test_retention_goes_on_where_it_stopped(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """Index entries of deleted rows stay while somebody holds the horizon back: walked once only."""
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+    start = clock.now
+    await finish(engine, claimant, clock, 3_000)
+    clock.forward(100)
+    connection = await plain()
+    answer = "SELECT pruned, marks FROM penstock.prune_v1($1, 60000000, $2, $3, $4)"
+    pruned, marks = await row(connection, answer, 1_500, True, "{}", clock.now)
+    (mark,) = json.loads(marks)["q"].values()
+    assert (pruned, mark[3]) == (1_500, start + SECOND), "the end of the last one deleted"
+    later = json.dumps({"q": {"4": [*mark[:3], start + 2 * SECOND]}})
+    assert (await row(connection, answer, 5_000, False, later, clock.now))[0] == 1_000
+    assert (await row(connection, answer, 5_000, True, later, clock.now))[0] == 500, "from the oldest end"
+
+
+async def test_retention_by_a_large_count_is_looked_at_once_a_minute(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=10_001)), now=clock.now)
+    await finish(engine, claimant, clock, 2_000)
+    connection = await plain()
+    await connection.execute("UPDATE penstock.queue SET keep_counts[1] = 10001")
+    place = await row(
+        connection, "SELECT ended_at, born FROM penstock.job ORDER BY ended_at, born OFFSET 99 LIMIT 1"
+    )
+    version = await connection.fetchval("SELECT version FROM penstock.queue")
+    known = json.dumps({"q": {"4": [version, *place, -1]}})
+    stale = json.dumps({"q": {"4": [version - 1, *place, -1]}})
+    answer = "SELECT pruned FROM penstock.prune_v1(5000, 60000000, $1, $2, $3)"
+    assert await connection.fetchval(answer, False, stale, clock.now) == 0, "found under other options"
+    assert await connection.fetchval(answer, True, known, clock.now) == 0, "looked at anew: all are kept"
+    assert await connection.fetchval(answer, False, known, clock.now) == 100
 
 
 async def test_announcements_and_counts_are_folded(

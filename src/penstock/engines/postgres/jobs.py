@@ -9,6 +9,7 @@ import msgspec
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
+    PRUNE_LIMIT,
     Promoted,
     Pruned,
     Reclaimed,
@@ -27,10 +28,12 @@ from penstock.model.errors import BadInput, Refused
 from penstock.model.ids import JobId
 from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
 from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
-from penstock.model.time import Instant, Span
+from penstock.model.time import MILLISECOND, Instant, Span
 
-LARGE_EVERY_S = 60.0
-"""How often retention by a large count is looked at: it walks that many index entries."""
+PRUNE_BUDGET: Span = 20 * MILLISECOND
+"""How long a prune goes on: it holds what it deletes."""
+PRUNE_ANEW_S = 60.0
+"""How often retention begins at the oldest end again and looks at large counts, which it has to walk."""
 
 _CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
 _REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
@@ -47,7 +50,8 @@ class PostgresJobs:
         self._claims = claims
         self._looks = looks
         self._enqueuer = Enqueuer(store)
-        self._large_at = 0.0
+        self._prune_anew_at = 0.0
+        self._prune_marks = "{}"
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
@@ -148,13 +152,14 @@ class PostgresJobs:
         row = await self._store.change(self._store.beats, "reclaim_v1", member, limit, now)
         return Reclaimed(entitled=row[0], jobs=row[1], gone=row[2])
 
-    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
-        check_batch(limit)
-        large = time.monotonic() >= self._large_at
-        pruned, _ = await self._command("prune_v1", limit, large, now)
-        if large and pruned < limit:
-            self._large_at = time.monotonic() + LARGE_EVERY_S
-        return Pruned(pruned, pruned >= limit)
+    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
+        check_batch(limit, PRUNE_LIMIT)
+        anew = time.monotonic() >= self._prune_anew_at
+        row = await self._command("prune_v1", limit, PRUNE_BUDGET, anew, self._prune_marks, now)
+        if anew:
+            self._prune_anew_at = time.monotonic() + PRUNE_ANEW_S
+        self._prune_marks = row[2]
+        return Pruned(row[0], row[1])
 
     async def _command(self, function: str, *parameters: object) -> Row:
         return await self._store.change(self._store.commands, function, *parameters)

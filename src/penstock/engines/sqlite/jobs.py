@@ -6,6 +6,7 @@ from typing import TypeVar
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
+    PRUNE_LIMIT,
     Promoted,
     Pruned,
     Reclaimed,
@@ -130,7 +131,7 @@ class SqliteJobs:
     ) -> Reclaimed:
         return await self._write(lambda step: lost_runs.reclaim(step, member, limit), now)
 
-    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
+    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
         return await self._write(lambda step: prune.prune(step, limit), now)
 
     async def _write(self, work: Callable[[Step], T], now: Instant | None) -> T:

@@ -1,6 +1,6 @@
 """Retention, in bounded steps."""
 
-from penstock.engine.protocol import BATCH_LIMIT, Pruned
+from penstock.engine.protocol import PRUNE_LIMIT, Pruned
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts
 from penstock.engines.sqlite.catalogue import Queue
@@ -15,12 +15,14 @@ SQL = load_statements(__package__, "prune")
 
 MINUTES_KEPT = 32 * DAY
 RETIRED_KEPT = HOUR
+AT_ONCE = 1_000
+"""The most jobs that one transaction deletes: others wait for it."""
 
 
 def prune(step: Step, limit: int) -> Pruned:
     """Delete up to `limit` jobs beyond their retention, and what has outlived its use."""
-    check_batch(limit, BATCH_LIMIT)
-    left = limit
+    check_batch(limit, PRUNE_LIMIT)
+    limit = left = min(limit, AT_ONCE)
     for queue in step.catalogue.by_pk.values():
         for state in range(COMPLETED, CANCELLED + 1):
             if left > 0:

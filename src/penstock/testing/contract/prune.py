@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine
-from penstock.model.errors import ClaimantRetired
+from penstock.engine.protocol import BATCH_LIMIT, PRUNE_LEAST, PRUNE_LIMIT, Engine
+from penstock.model.errors import BadInput, ClaimantRetired
 from penstock.model.job import JobState
 from penstock.model.queue import TOMBSTONE_AGE, Keep, QueueOptions
 from penstock.model.run import Answer
@@ -216,11 +216,33 @@ async def test_nothing_to_prune_changes_nothing(engine: Engine, clock: Clock, cl
     assert await snapshot(engine, clock) == before
 
 
-async def test_a_whole_batch_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_a_whole_batch_goes_in_few_calls(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """A call may stop before all is done, because it has taken long; but not at once, and it says so."""
     await engine.queues.configure("r", QueueOptions(keep_completed=Keep(count=10)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(BATCH_LIMIT, queue="r"), now=clock.now)
     runs = await claimant.take("r", most=BATCH_LIMIT)
     await claimant.complete(*runs)
-    assert (await engine.jobs.prune(now=clock.now)).jobs == BATCH_LIMIT - 10
+    pruned = [await engine.jobs.prune(now=clock.now)]
+    while pruned[-1].more:
+        pruned.append(await engine.jobs.prune(now=clock.now))
+    assert sum(one.jobs for one in pruned) == BATCH_LIMIT - 10
+    assert all(one.jobs >= PRUNE_LEAST for one in pruned if one.more)
     kept = [job for job in await engine.inspect.get(ids_of(runs)) if job]
     assert len(kept) == 10
+
+
+async def test_a_prune_has_a_largest_size(engine: Engine) -> None:
+    with pytest.raises(BadInput):
+        await engine.jobs.prune(limit=PRUNE_LIMIT + 1)
+
+
+async def test_jobs_that_end_at_the_moment_of_a_prune_are_found_by_the_next(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(4), now=clock.now)
+    first, second, third, fourth = await claimant.take()
+    await claimant.complete(fourth, third)
+    assert (await engine.jobs.prune(now=clock.now)).jobs == 1
+    await claimant.complete(first, second)
+    assert (await engine.jobs.prune(now=clock.now)).jobs == 2
