@@ -72,6 +72,7 @@ from penstock.model.run import (
     StoredLine,
 )
 from penstock.model.schedule import Schedule
+from penstock.model.storage import Storage
 from penstock.model.time import Instant, Span
 from penstock.model.view import (
     WINDOW,
@@ -358,6 +359,12 @@ class Inspect(Protocol):
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
         """Operator actions, newest first, with numbers below `before`."""
+        ...
+
+    async def storage(self) -> Storage:
+        """How much room the state takes and who keeps it from being used again, as the store itself
+        accounts for it: estimates are enough, nothing is counted for this. What the store does not
+        know, or does not show to us, is None or left out. Cheap enough for once a minute."""
         ...
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:

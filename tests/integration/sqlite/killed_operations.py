@@ -264,8 +264,8 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
 
 READING = (
     "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
-    "inspect.audit", "queues.list", "tasks.list", "schedules.list", "locks.list", "members.list",
-    "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
+    "inspect.audit", "inspect.storage", "queues.list", "tasks.list", "schedules.list", "locks.list",
+    "members.list", "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
     "transactions.enqueue", "engine.now", "engine.close",
 )  # fmt: skip
 """Methods that write nothing."""

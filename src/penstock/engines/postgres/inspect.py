@@ -14,6 +14,7 @@ from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import Job
 from penstock.model.run import Checkpoint, StoredLine
+from penstock.model.storage import Holder, HolderKind, Part, Storage
 from penstock.model.time import MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,
@@ -29,6 +30,7 @@ from penstock.model.view import (
 )
 
 SQL = load_statements(__package__, "inspect")
+STORAGE = load_statements(__package__, "storage")
 
 SERIES_LIMIT = 100_000
 
@@ -77,6 +79,26 @@ class PostgresInspect:
             AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
             for number, at, by, action, target, detail in await self._store.read(SQL.audit, before, limit)
         ]
+
+    async def storage(self) -> Storage:
+        async def work(connection: "Connection[Any]") -> Storage:
+            parts = [
+                Part(name=name, bytes=size, rows=rows, dead=dead)
+                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.place.schema)
+            ]
+            holders = [
+                Holder(
+                    kind=HolderKind(kind), name=name, age=age, behind=behind, bytes=size, state=state,
+                    application=application, user=user,
+                )
+                for kind, name, age, behind, size, state, application, user
+                in await connection.fetch(STORAGE.holders)
+            ]  # fmt: skip
+            cleared = await connection.fetchval(STORAGE.cleared)
+            size = sum(part.bytes for part in parts)
+            return Storage(bytes=size, parts=parts, holders=holders, cleared=cleared)
+
+        return await self._store.look(work)
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_filter(only)

@@ -5,8 +5,8 @@
 | `place`, `connection`, `schema` | the URL, the connection and its errors, migrations |
 | `calls`, `writer`, `store`, `step`, `catalogue` | the writer with group commit, an operation in it, queues |
 | `enqueue`, `claim`, `settle` | the hot paths |
-| `choice`, `lanes`, `turns`, `gates`, `promote` | what a claim may take, and in which order |
-| `facts`, `runs`, `rows`, `listing`, `beats` | what is known of jobs and members |
+| `choice`, `lanes`, `gates`, `promote` | what a claim may take, and in which order |
+| `facts`, `runs`, `rows`, `listing`, `beats`, `storage` | what is known of jobs, members and files |
 | `moves`, `children`, `ripple`, `losses`, `commands`, `prune` | every other step of a job |
 | `jobs`, `inspect`, `queues`, `schedules`, `locks`, `members`, `signals`, `transactions` | the facets |
 | `engine` | all of it |

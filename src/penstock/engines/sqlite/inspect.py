@@ -9,11 +9,13 @@ from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import listing, rows
 from penstock.engines.sqlite.places import TOMBSTONE
 from penstock.engines.sqlite.step import check_batch
+from penstock.engines.sqlite.storage import storage
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import STATES, Job
 from penstock.model.run import Checkpoint, StoredLine
+from penstock.model.storage import Storage
 from penstock.model.time import MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,
@@ -80,6 +82,10 @@ class SqliteInspect:
             AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
             for number, at, by, action, target, detail in found
         ]
+
+    async def storage(self) -> Storage:
+        place = self._session.place
+        return await self._session.read(lambda db: storage(db, place))
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_filter(only)

@@ -60,6 +60,7 @@ MODULES = (
     "settle_then",
     "signals",
     "stateful",
+    "storage",
     "tasks",
     "transactions",
     "watch",

@@ -81,6 +81,12 @@ async def inspect_audit(stage: Stage) -> Cut:
 
 
 @scenario
+async def inspect_storage(stage: Stage) -> Cut:
+    await a_past(stage)
+    return Cut(lambda engine: engine.inspect.storage(), changes=False)
+
+
+@scenario
 async def queues_configure(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue(some_jobs(3, key="k"), now=stage.now)
     options = QueueOptions(fair_by="key", concurrency=2)

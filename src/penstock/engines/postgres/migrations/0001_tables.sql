@@ -91,7 +91,9 @@ CREATE TABLE job (
     body          bytea,
     result        bytea
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
-        autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1);
+        autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1,
+        toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 5000,
+        toast.autovacuum_vacuum_cost_delay = 1);
 CREATE INDEX job_ready     ON job (queue, priority, suspect, lane, seq) WHERE state = 2;
 CREATE INDEX job_back      ON job (queue, priority, suspect, lane, seq) WHERE state = 2 AND back;
 CREATE INDEX job_suspect   ON job (queue, priority, lane, seq) WHERE state = 2 AND suspect;
@@ -303,13 +305,18 @@ CREATE TABLE audit (
     detail text NOT NULL DEFAULT ''
 );
 
--- Small and rewritten often: vacuumed by the number of dead rows, whatever the size.
+-- Parts of jobs go with them, in bulk. Other tables are small and rewritten often: vacuumed by the number of dead
+-- rows, whatever the size.
 DO $$
 DECLARE
     t text;
 BEGIN
+    FOREACH t IN ARRAY ARRAY['failure', 'log', 'checkpoint'] LOOP
+        EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+                        autovacuum_vacuum_cost_delay = 1)', t);
+    END LOOP;
     FOREACH t IN ARRAY ARRAY['lane', 'lane_new', 'queue_new', 'freed', 'parked', 'start', 'finished_new', 'finished',
-                             'member', 'claimant', 'watch', 'lease', 'queue', 'schedule', 'wait', 'ripple'] LOOP
+                             'member', 'claimant', 'watch', 'lease', 'queue', 'schedule', 'tally', 'wait', 'ripple'] LOOP
         EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
                         autovacuum_vacuum_cost_delay = 0)', t);
     END LOOP;

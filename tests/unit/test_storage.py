@@ -1,0 +1,85 @@
+"""What deserves a warning, and what it says."""
+
+import pytest
+
+from penstock.model.storage import (
+    LONG_HELD,
+    MANY_BEHIND,
+    MANY_DEAD,
+    MUCH_FREE,
+    MUCH_HELD,
+    Holder,
+    HolderKind,
+    Part,
+    Storage,
+    warnings_of,
+)
+from penstock.model.time import SECOND
+
+
+def held_by(holder: Holder) -> Storage:
+    return Storage(bytes=0, parts=[], holders=[holder])
+
+
+def made_of(part: Part) -> Storage:
+    return Storage(bytes=part.bytes, parts=[part])
+
+
+@pytest.mark.parametrize(
+    ("holder", "warns"),
+    [
+        (Holder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD - 1), False),
+        (Holder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD), True),
+        (Holder(kind=HolderKind.TRANSACTION, name="7", age=SECOND, behind=10 * MANY_BEHIND), False),
+        (Holder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND - 1), False),
+        (Holder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND), True),
+        (Holder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD), True),
+        (Holder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT] - 1), False),
+        (Holder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT]), True),
+        (Holder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER] - 1), False),
+        (Holder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER]), True),
+    ],
+)
+def test_who_holds_back_for_long_is_named(holder: Holder, warns: bool) -> None:
+    found = warnings_of(held_by(holder))
+    assert [warning.kind for warning in found] == ["held"] * warns
+
+
+def test_a_warning_says_who_it_is_and_what_to_do() -> None:
+    holder = Holder(
+        kind=HolderKind.TRANSACTION,
+        name="4711",
+        age=600 * SECOND,
+        state="idle in transaction",
+        application="reports",
+        user="ann",
+    )
+    (warning,) = warnings_of(held_by(holder))
+    assert warning.text == (
+        "the transaction of process 4711 (application 'reports', user ann, idle in transaction, 600 s old) "
+        "keeps what is deleted from being cleared away: let it end, or end it with pg_terminate_backend"
+    )
+    assert warning.subject == "transaction 4711"
+
+
+@pytest.mark.parametrize(
+    ("part", "kinds"),
+    [
+        (Part(name="job", bytes=0, rows=10, dead=MANY_DEAD - 1), []),
+        (Part(name="job", bytes=0, rows=10, dead=MANY_DEAD), ["dead"]),
+        (Part(name="job", bytes=0, rows=100 * MANY_DEAD, dead=MANY_DEAD), []),
+        (Part(name="database", bytes=2 * MUCH_FREE, free=MUCH_FREE), ["free"]),
+        (Part(name="database", bytes=2 * MUCH_FREE + 2, free=MUCH_FREE), []),
+        (Part(name="database", bytes=100, free=100), []),
+        (Part(name="WAL", bytes=100), []),
+    ],
+)
+def test_dead_rows_and_free_room_count_when_they_are_many(part: Part, kinds: list[str]) -> None:
+    assert [warning.kind for warning in warnings_of(made_of(part))] == kinds
+
+
+def test_a_server_that_does_not_clear_away_is_told_of_after_the_cause() -> None:
+    holder = Holder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD)
+    part = Part(name="job", bytes=0, rows=0, dead=MANY_DEAD)
+    storage = Storage(bytes=0, parts=[part], holders=[holder], cleared=False)
+    assert [warning.kind for warning in warnings_of(storage)] == ["held", "off", "dead"]
