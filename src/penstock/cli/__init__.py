@@ -14,6 +14,7 @@ COMMANDS = {
     "config": "penstock.cli.config:config",
     "dead": "penstock.cli.dead:dead",
     "demo": "penstock.cli.demo:demo",
+    "doctor": "penstock.cli.doctor:doctor",
     "enqueue": "penstock.cli.enqueue:enqueue",
     "jobs": "penstock.cli.jobs:jobs",
     "members": "penstock.cli.members:members",

@@ -163,6 +163,49 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     lease_s: Annotated[float, Meta(description="how long it may be silent")]
 
 
+class PartShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the state: a table, a file."""
+
+    name: str
+    bytes: Annotated[int, Meta(description="all of it, indexes included")]
+    rows: Annotated[int | None, Meta(description="about how many; null: not known")]
+    dead: Annotated[
+        int | None, Meta(description="about how many are deleted or replaced and not yet removed")
+    ]
+    free: Annotated[int | None, Meta(description="bytes that will be used again before it grows")]
+
+
+class HolderShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who keeps the store from clearing away what is no longer needed."""
+
+    kind: Annotated[str, Meta(description="transaction, prepared, slot or reader")]
+    name: Annotated[str, Meta(description="a session's process id, a prepared transaction's id, a slot")]
+    age_s: Annotated[Seconds, Meta(description="null: not to be seen")]
+    behind: Annotated[int | None, Meta(description="how many transactions have begun since")]
+    bytes: Annotated[int | None, Meta(description="what it keeps from being used again; null: not known")]
+    state: str
+    application: str
+    user: str
+
+
+class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to be looked after."""
+
+    kind: Annotated[str, Meta(description="held, dead, free or off")]
+    subject: Annotated[str, Meta(description="whom it is about")]
+    text: Annotated[str, Meta(description="what is wrong, and what to do")]
+
+
+class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What the doctor found."""
+
+    engine: Annotated[str, Meta(description="scheme and place, without a password")]
+    bytes: Annotated[int, Meta(description="what the state takes")]
+    parts: Annotated[list[PartShape], Meta(description="largest first")]
+    holders: Annotated[list[HolderShape], Meta(description="whoever holds most back first")]
+    warnings: Annotated[list[WarningShape], Meta(description="empty: all is well")]
+
+
 class SettingShape(msgspec.Struct, frozen=True):
     """One setting."""
 

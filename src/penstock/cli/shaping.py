@@ -5,19 +5,24 @@ from typing import Any
 import msgspec
 
 from penstock.cli.shapes import (
+    DoctorShape,
     FailureShape,
     FinishedShape,
+    HolderShape,
     JobShape,
     MemberShape,
+    PartShape,
     Payload,
     QueueShape,
     Seconds,
     StatsShape,
+    WarningShape,
 )
 from penstock.cli.text import rfc3339
 from penstock.model.ids import show_id
 from penstock.model.job import Failure, Job
 from penstock.model.member import Member
+from penstock.model.storage import Storage, StorageWarning
 from penstock.model.time import SECOND, Instant, Span
 from penstock.model.view import Finished, QueueCounts, QueueInfo
 
@@ -135,4 +140,26 @@ def member_shape(member: Member) -> MemberShape:
         beat_at=rfc3339(beat_at),
         beat_s=info.beat / SECOND,
         lease_s=info.lease / SECOND,
+    )
+
+
+def doctor_shape(engine: str, storage: Storage, warnings: list[StorageWarning]) -> DoctorShape:
+    return DoctorShape(
+        engine=engine,
+        bytes=storage.bytes,
+        parts=[msgspec.convert(part, PartShape, from_attributes=True) for part in storage.parts],
+        holders=[
+            HolderShape(
+                kind=holder.kind.value,
+                name=holder.name,
+                age_s=seconds_of(holder.age),
+                behind=holder.behind,
+                bytes=holder.bytes,
+                state=holder.state,
+                application=holder.application,
+                user=holder.user,
+            )
+            for holder in storage.holders
+        ],
+        warnings=[msgspec.convert(warning, WarningShape, from_attributes=True) for warning in warnings],
     )

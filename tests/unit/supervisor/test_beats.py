@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,9 +15,11 @@ from penstock.model.event import ANY_TOPIC, Signal, member_topic
 from penstock.model.ids import JobId, new_id
 from penstock.model.job import Fence
 from penstock.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
+from penstock.model.storage import Holder, HolderKind, Storage
+from penstock.model.time import HOUR, Span
 from penstock.worker.beats import GAP_S, Beats
 from penstock.worker.board import Board, boot_ns
-from penstock.worker.chores import BUSY_S, PRUNE_S, Chores
+from penstock.worker.chores import BUSY_S, PRUNE_S, REMIND_S, STORAGE_S, Chores
 
 INFO = MemberInfo(id=bytes(16), name="here:1")
 AWAY = EngineUnavailable("away")
@@ -33,7 +36,7 @@ class TheEngine:
         self.most_running = 0
         self.heard: asyncio.Queue[Signal | None] = asyncio.Queue()
         self.beaten = asyncio.Event()
-        self.members = self.jobs = self.signals = self
+        self.members = self.jobs = self.signals = self.inspect = self
 
     async def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> BeatReply:
         self.beats.append(claimants)
@@ -51,6 +54,10 @@ class TheEngine:
 
     async def prune(self) -> Pruned:
         answer: Pruned = self._answer(Pruned(jobs=0, more=False))
+        return answer
+
+    async def storage(self) -> Storage:
+        answer: Storage = self._answer(Storage(bytes=0, parts=[]))
         return answer
 
     async def subscribe(self, *topics: str) -> "TheEngine":
@@ -342,3 +349,24 @@ async def test_retention_is_bounded_and_spread_over_the_minute(engine: TheEngine
     assert await chores.prune() == BUSY_S
     assert 0.8 * PRUNE_S <= await chores.prune() <= 1.2 * PRUNE_S
     assert await chores.prune() == PRUNE_S
+
+
+async def test_what_makes_the_state_grow_is_told_once_in_a_while(
+    engine: TheEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(pid: str, age: Span = HOUR) -> Storage:
+        return Storage(bytes=0, parts=[], holders=[Holder(kind=HolderKind.TRANSACTION, name=pid, age=age)])
+
+    now = 1_000.0
+    monkeypatch.setattr("penstock.worker.chores.time", SimpleNamespace(monotonic=lambda: now))
+    chores = Chores(cast(Engine, engine))
+    assert 0 < await chores.look() <= STORAGE_S
+    engine.answers = [held("1"), AWAY, held("1"), held("2", age=0), held("2"), held("1"), held("1")]
+    told = []
+    for wait in (60, 60, 60, 60, 60, REMIND_S, 60):
+        assert 0.8 * STORAGE_S <= await chores.look() <= 1.2 * STORAGE_S
+        told.append([message[:28] for message in caplog.messages])
+        caplog.clear()
+        now += wait
+    first, second = "the transaction of process 1", "the transaction of process 2"
+    assert told == [[first], [], [], [], [second], [], [first]]

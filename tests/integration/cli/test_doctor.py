@@ -1,0 +1,71 @@
+"""`penstock doctor`."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from penstock.model import storage
+from penstock.model.storage import HolderKind
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+
+@contextmanager
+def a_reader(url: str) -> Iterator[None]:
+    """Somebody who keeps a snapshot of the place."""
+    if url.startswith("sqlite:"):
+        reader = sqlite3.connect(Path(urlsplit(url).path), isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        yield
+        reader.close()
+        return
+    with asyncio.Runner() as runner:
+        session: asyncpg.Connection[Any] = runner.run(asyncpg.connect(url))
+        runner.run(session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"))
+        yield
+        runner.run(session.close())
+
+
+def test_all_is_well(place: Place, run: Run) -> None:
+    place.put(3)
+    found = run("doctor", "--json").object
+    assert found["warnings"] == []
+    assert found["parts"][0]["name"] in ("job", "database", "WAL")
+    assert found["bytes"] == sum(part["bytes"] for part in found["parts"]) > 0
+    ran = run("doctor")
+    assert ran.code == 0
+    assert ran.err.splitlines()[-1].endswith("all is well")
+
+
+def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
+    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(storage.MUCH_HELD, HolderKind.READER, 1)
+    monkeypatch.setattr(storage, "LONG_HELD", 1)
+    place.put(1)
+    with a_reader(place.url):
+        place.put(50)
+        ran = run("doctor")
+        assert ran.code == 1
+        assert "warning: " in ran.err
+        assert "from being cleared away" in ran.err
+        assert "HELD BACK BY" in ran.out
+        found = run("doctor", "--json")
+        assert found.code == 1
+        assert found.object["holders"][0]["kind"] in ("reader", "transaction")
+        assert "held" in {warning["kind"] for warning in found.object["warnings"]}
+    assert run("doctor", "--json").object["warnings"] == []
+
+
+def test_a_place_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
+    ran = run("doctor", "--url", f"sqlite:///{tmp_path}/nothing.db")
+    assert ran.code == 2
+    assert not (tmp_path / "nothing.db").exists()
