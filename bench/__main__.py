@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,24 +10,31 @@ import click
 import msgspec
 from rich.console import Console
 
+from bench import engine as engines
 from bench import product
-from bench.engine import MEASURES, SERVERS, run
 from bench.plan import Plan
+from bench.products import PRODUCTS
 from bench.progress import Steps
 from bench.report import Figure, document, figures_table, table
 from bench.rounds import Comparison
+from bench.stores import STORES
 
-PAPER_WIDTH = 140
+PAPER_WIDTH = 160
 """Of the table where no terminal says how wide it is."""
-QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
+QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE, QUICK_HELD_S = 1_000, 3, 0.01, 2.0
 
 
 @click.command()
 @click.option("--engine-only", is_flag=True, help="Measure the engine's facets, without a worker.")
 @click.option(
-    "--url", default="sqlite", type=click.Choice(["sqlite", *SERVERS]), help="The engine; in a fresh place."
+    "--engine", default="sqlite", type=click.Choice(list(STORES)), show_default=True, help="In a fresh place."
 )
 @click.option("--durability", default="full", type=click.Choice(["full", "normal", "off"]), show_default=True)
+@click.option(
+    "--held",
+    type=click.FloatRange(min=0),
+    help="PostgreSQL: seconds for which a transaction is held open  [20]",
+)
 @click.option("--jobs", type=click.IntRange(min=100), help="Jobs of one timed turn at batch 100  [20000]")
 @click.option("--rounds", type=click.IntRange(min=1), help="Turns of each subject  [5]")
 @click.option("--scale", type=click.FloatRange(min=0.0001, max=1), help="Shrinks lanes and crowds  [1]")
@@ -35,15 +43,18 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE = 1_000, 3, 0.01
     "--only",
     multiple=True,
     metavar="MEASURE",
-    help=f"This measure; may be repeated: {', '.join(product.NAMES)}; of the engine: {', '.join(MEASURES)}.",
+    help="This measure; may be repeated: "
+    + "; ".join(f"{store}: {', '.join(measures)}" for store, measures in PRODUCTS.items())
+    + f"; with --engine-only: {', '.join(engines.MEASURES)}.",
 )
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this file."
 )
 def main(
     engine_only: bool,
-    url: str,
+    engine: str,
     durability: str,
+    held: float | None,
     jobs: int | None,
     rounds: int | None,
     scale: float | None,
@@ -51,24 +62,30 @@ def main(
     only: tuple[str, ...],
     json_file: Path | None,
 ) -> None:
-    """Measure Penstock against a frozen minimal loop on the same store, and beside another queue."""
-    known = list(MEASURES) if engine_only else list(product.NAMES)
+    """Measure Penstock against a frozen minimal loop on the same store, and beside other queues."""
+    known = list(engines.MEASURES if engine_only else PRODUCTS[engine])
     if wrong := [name for name in only if name not in known]:
         raise click.UsageError(f"no measure {', '.join(wrong)} here; there are {', '.join(known)}")
-    with TemporaryDirectory(prefix="penstock-bench-") as folder, Steps(Console(stderr=True)) as steps:
+    with (
+        TemporaryDirectory(prefix="penstock-bench-") as folder,
+        closing(STORES[engine](Path(folder), durability)) as store,
+        Steps(Console(stderr=True)) as steps,
+    ):
         plan = Plan(
             folder=Path(folder),
+            store=store,
             durability=durability,
             jobs=jobs or (QUICK_JOBS if quick else Plan.jobs),
             rounds=rounds or (QUICK_ROUNDS if quick else Plan.rounds),
             scale=scale or (QUICK_SCALE if quick else Plan.scale),
+            held_s=held if held is not None else (QUICK_HELD_S if quick else Plan.held_s),
         )
         found: list[Comparison | Figure] = []
         with asyncio.Runner() as runner:
             if engine_only:
-                found += runner.run(run(plan, only, steps, url))
+                found += runner.run(engines.run(plan, only, steps))
             else:
-                found += runner.run(product.run(plan, only, steps))
+                found += runner.run(product.run(plan, PRODUCTS[engine], only, steps))
     comparisons = [one for one in found if isinstance(one, Comparison)]
     figures = [one for one in found if isinstance(one, Figure)]
     console = Console(width=None if sys.stdout.isatty() else PAPER_WIDTH)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 
-from bench.measures import claim, crowd, enqueue, lanes, pair, postgres
+from bench.measures import claim, crowd, enqueue, lanes, pair
 from bench.plan import Plan
 from bench.progress import Steps
 from bench.rounds import Comparison
@@ -18,14 +18,9 @@ MEASURES: dict[str, Measure] = {
     "scheduled": crowd.scheduled,
 }
 
-SERVERS: dict[str, Measure] = {"postgres": postgres.measure}
-"""By the engine's name: what is measured on a private server."""
 
-
-async def run(plan: Plan, only: Collection[str], steps: Steps, engine: str = "sqlite") -> list[Comparison]:
-    """The measures named, or all; those of an engine with a server together."""
-    if engine in SERVERS:
-        return await SERVERS[engine](plan, steps)
+async def run(plan: Plan, only: Collection[str], steps: Steps) -> list[Comparison]:
+    """The measures named, or all."""
     comparisons = []
     for name, measure in MEASURES.items():
         if not only or name in only:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-BATCHES = (1, 10, 100)
+from bench.stores import Store
+
 BULK = 1_000
 """Jobs in one bulk call."""
 
@@ -20,10 +21,13 @@ class Plan:
     """Sizes and places of one run."""
 
     folder: Path
+    store: Store
     durability: str = "full"
     jobs: int = 20_000
     """Jobs of one timed turn at batch 100."""
     rounds: int = 5
+    held_s: float = 20.0
+    """How long a transaction is held open."""
     scale: float = 1.0
     """Shrinks what stands in the way: 0.01 means 10,000 finished jobs."""
 
@@ -46,8 +50,4 @@ class Plan:
 
     def url(self, name: str, durability: str | None = None) -> str:
         """The engine's place of that name."""
-        return f"sqlite:///{self.folder / name}.db?durability={durability or self.durability}"
-
-    def raw_path(self, name: str) -> Path:
-        """The raw loop's place of that name."""
-        return self.folder / f"{name}-raw.db"
+        return self.store.url(name, durability)

@@ -36,7 +36,7 @@ class Figure(NamedTuple):
 
 def figures_table(figures: Sequence[Figure]) -> Table:
     """Figures that have no reference."""
-    grid = Table(title="an idle worker, medians of the rounds")
+    grid = Table(title="bounds, medians of the rounds")
     for head in ("figure", "value", "unit", "spread", "wanted"):
         grid.add_column(head, justify="left" if head in ("figure", "unit") else "right", no_wrap=True)
     for found in figures:
@@ -69,6 +69,7 @@ def table(comparisons: Sequence[Comparison], plan: Plan) -> Table:
 def document(comparisons: Sequence[Comparison], plan: Plan, figures: Sequence[Figure] = ()) -> dict[str, Any]:
     """Everything measured, with what is needed to judge it."""
     return {
+        "store": type(plan.store).__name__.removesuffix("Store").lower(),
         "durability": plan.durability,
         "jobs": plan.jobs,
         "rounds": plan.rounds,
@@ -85,6 +86,7 @@ def document(comparisons: Sequence[Comparison], plan: Plan, figures: Sequence[Fi
                 "reference_rates": [turn.rate for turn in found.reference],
                 "reference_cpu_us": [turn.cpu for turn in found.reference],
                 "ratio": round(found.ratio, 4),
+                "cpu_ratio": round(found.cpu_ratio, 4),
                 "busier": found.busier,
                 "met": found.met,
             }
@@ -99,7 +101,8 @@ def _rate(turns: Sequence[Turn]) -> float:
 
 def _cpu(found: Comparison) -> str:
     ours, other = (median(turn.cpu for turn in turns) for turns in (found.ours, found.reference))
-    return f"{ours:.1f} / {other:.1f}"
+    most = found.question.cpu_wanted
+    return f"{ours:.1f} / {other:.1f}" + ("" if most is None else f" (<= {most:g}x: {found.cpu_ratio:.2f})")
 
 
 def _ratio(found: Comparison) -> str:

@@ -35,6 +35,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What the reference is."""
     wanted: float | None = None
     """The least ratio that we are content with."""
+    cpu_wanted: float | None = None
+    """The most processor time of a job, as a multiple of the reference's."""
     busier_wanted: float | None = None
     """Two processes: the largest share that one of them should get."""
 
@@ -58,11 +60,18 @@ class Comparison(msgspec.Struct, kw_only=True):
         return [ours.rate / other.rate for ours, other in zip(self.ours, self.reference, strict=True)]
 
     @property
+    def cpu_ratio(self) -> float:
+        pairs = zip(self.ours, self.reference, strict=True)
+        return median(ours.cpu / max(other.cpu, 0.001) for ours, other in pairs)
+
+    @property
     def met(self) -> bool | None:
         """Whether it is as wanted; None where nothing is wanted."""
         verdicts = []
         if self.question.wanted is not None:
             verdicts.append(self.ratio >= self.question.wanted)
+        if self.question.cpu_wanted is not None:
+            verdicts.append(self.cpu_ratio <= self.question.cpu_wanted)
         if self.question.busier_wanted is not None:
             verdicts.append(median(self.busier) <= self.question.busier_wanted)
         return all(verdicts) if verdicts else None
@@ -82,15 +91,21 @@ async def compare(
 
 
 class Watch:
-    """Times a block: `with Watch() as watch: ...`, then `watch.turn(jobs)`."""
+    """Times a block: `with Watch() as watch: ...`, then `watch.turn(jobs)`. `also` is processor time of
+    others who work for it."""
+
+    def __init__(self, also: Callable[[], float] = lambda: 0.0) -> None:
+        self._also = also
 
     def __enter__(self) -> "Watch":
         gc.collect()  # so that nobody pays for a former turn's rubbish
-        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self._cpu_began = time.process_time() + self._also()
+        self._began = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._took, self._cpu = time.perf_counter() - self._began, time.process_time() - self._cpu_began
+        self._took = time.perf_counter() - self._began
+        self._cpu = time.process_time() + self._also() - self._cpu_began
 
     def turn(self, jobs: int) -> Turn:
         return Turn(jobs / self._took, 1e6 * self._cpu / jobs)

@@ -1,12 +1,15 @@
 """The subjects of the product's comparisons: ours, and the raw loop."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from bench.load import chunks, raw_jobs
+from bench.measures.claim import raw_turn
+from bench.measures.enqueue import raw_inserts
 from bench.plan import BULK, Plan
-from bench.raw.sqlite import Loop
 from bench.rounds import Subject, Turn, Watch
+from bench.stores import Raw
 from penstock.cli.bench import measures
 from penstock.cli.bench.crew import Crew
 from penstock.engine.protocol import Engine
@@ -18,74 +21,74 @@ BATCH = 100
 class Subjects:
     """Makes subjects over one engine and one raw loop."""
 
-    def __init__(self, engine: Engine, plan: Plan) -> None:
+    def __init__(self, engine: Engine, plan: Plan, raw: Raw) -> None:
         from penstock.cli.bench import app
 
-        self._engine, self._plan, self._app = engine, plan, app
-        self._raw = Loop(plan.raw_path("product"), plan.durability)
-        self.fill_raw(plan.warm_up)
-        self._raw.drain(BATCH)
-
-    def close(self) -> None:
-        self._raw.close()
+        self._engine, self._plan, self._app, self._raw = engine, plan, app, raw
 
     def through(self, crew: Crew, task: Any, jobs: int | None = None) -> Subject:
+        """No-op jobs through a worker."""
+
         async def turn() -> Turn:
-            app = self._app
-            return Turn(
-                *await measures.throughput(
-                    self._engine, app.app, task, crew, app.PAYLOAD, jobs or self._plan.jobs
-                )
-            )
+            app, count = self._app, jobs or self._plan.jobs
+            also = self._plan.store.cpu_s
+            rate = await measures.throughput(self._engine, app.app, task, crew, app.PAYLOAD, count, also=also)
+            return Turn(*rate)
 
         return turn
 
     def singles(self, jobs: int) -> Subject:
+        app = self._app
+        return self._in_thread(jobs, measures.enqueue_one_by_one, app.in_loop, "singles", app.PAYLOAD, jobs)
+
+    def callers(self, jobs: int, callers: int) -> Subject:
+        """`aenqueue`, by so many at once, each of which goes on when its job is stored."""
+
         async def turn() -> Turn:
             app = self._app
-            return Turn(
-                *await asyncio.to_thread(
-                    measures.enqueue_one_by_one, app.in_loop, "singles", app.PAYLOAD, jobs
-                )
-            )
+            call, left = app.in_loop.using(queue="singles"), iter(range(jobs))
+
+            async def caller() -> None:
+                for _ in left:
+                    await call.aenqueue(app.PAYLOAD)
+
+            with Watch(self._plan.store.cpu_s) as watch:
+                await asyncio.gather(*(caller() for _ in range(callers)))
+            return watch.turn(jobs)
 
         return turn
 
     def bulk(self, jobs: int) -> Subject:
+        app = self._app
+        return self._in_thread(
+            jobs, measures.enqueue_in_bulk, app.app, app.in_loop, "bulk", app.PAYLOAD, jobs
+        )
+
+    def _in_thread(self, jobs: int, enqueue: Callable[..., measures.Rate], *options: object) -> Subject:
+        """A sync producer, with what it makes the store do."""
+
         async def turn() -> Turn:
-            app = self._app
-            return Turn(
-                *await asyncio.to_thread(
-                    measures.enqueue_in_bulk, app.app, app.in_loop, "bulk", app.PAYLOAD, jobs
-                )
-            )
+            cpu_s = self._plan.store.cpu_s()
+            rate = await asyncio.to_thread(enqueue, *options)
+            cpu_s = self._plan.store.cpu_s() - cpu_s
+            return Turn(rate.jobs_s, rate.cpu_us + 1e6 * cpu_s / jobs)
 
         return turn
 
     def raw_inserts(self, jobs: int, size: int) -> Subject:
-        async def turn() -> Turn:
-            made = raw_jobs(jobs)
-            with Watch() as watch:
-                for chunk in chunks(made, size):
-                    self._raw.enqueue(chunk)
-            return watch.turn(jobs)
-
-        return turn
+        return raw_inserts(self._plan, self._raw, size, jobs)
 
     def raw_drain(self, jobs: int) -> Subject:
         """Fill, then drain what this turn put in: nothing may be left from other measures."""
+        fill_and_drain = raw_turn(self._plan, self._raw, self._raw.drain, BATCH, jobs)
 
         async def turn() -> Turn:
-            self._raw.drain(BATCH)
-            self.fill_raw(jobs)
-            with Watch() as watch:
-                done = self._raw.drain(BATCH)
-            if done != jobs:
-                raise RuntimeError(f"{jobs} jobs were enqueued and {done} settled")
-            return watch.turn(jobs)
+            await self._raw.drain(BATCH)
+            return await fill_and_drain()
 
         return turn
 
-    def fill_raw(self, jobs: int) -> None:
-        for chunk in chunks(raw_jobs(jobs), BULK):
-            self._raw.enqueue(chunk)
+    async def warm_up(self) -> None:
+        for chunk in chunks(raw_jobs(self._plan.warm_up), BULK):
+            await self._raw.enqueue(chunk)
+        await self._raw.drain(BATCH)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from bench.claimer import Claimer
 from bench.load import new_jobs
 from bench.measures.claim import engine_turn
-from bench.plan import BATCHES, BULK, Plan
+from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, compare
 from penstock.engine.protocol import Engine
@@ -42,19 +42,19 @@ async def _schedule(engine: Engine, _: Claimer, count: int) -> None:
 
 async def _measure(plan: Plan, steps: Steps, name: str, crowd: Crowd) -> list[Comparison]:
     await _gather(plan, steps, name, crowd)
-    advance = steps.begin(name, 2 * plan.rounds * len(BATCHES))
+    advance = steps.begin(name, 2 * plan.rounds * len(plan.store.batches))
     crowded = await connect(plan.url(name))
     empty = await connect(plan.url(f"{name}-empty"))
     try:
         busy, idle = await Claimer.join(crowded), await Claimer.join(empty)
-        await engine_turn(crowded, busy.drain, 100, plan.warm_up)()
-        await engine_turn(empty, idle.drain, 100, plan.warm_up)()
+        await engine_turn(plan, crowded, busy.drain, 100, plan.warm_up)()
+        await engine_turn(plan, empty, idle.drain, 100, plan.warm_up)()
         comparisons = []
-        for batch in BATCHES:
+        for batch in plan.store.batches:
             case = f"{plan.crowd:,} of them, batch {batch}"
             question = Question(measure=name, case=case, against="empty", wanted=WANTED)
-            ours = engine_turn(crowded, busy.drain, batch, plan.jobs_at(batch))
-            theirs = engine_turn(empty, idle.drain, batch, plan.jobs_at(batch))
+            ours = engine_turn(plan, crowded, busy.drain, batch, plan.jobs_at(batch))
+            theirs = engine_turn(plan, empty, idle.drain, batch, plan.jobs_at(batch))
             comparisons.append(await compare(question, ours, theirs, plan.rounds, advance))
         return comparisons
     finally:

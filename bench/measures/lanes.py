@@ -10,7 +10,7 @@ from itertools import chain
 
 from bench.claimer import Claimer
 from bench.load import fill, new_jobs
-from bench.plan import BATCHES, BULK, Plan
+from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from penstock.engine.protocol import Engine
@@ -33,12 +33,12 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
         for engine in (crowded, empty):
             await engine.queues.configure(QUEUE, OPTIONS)
         await _park(crowded, plan, steps)
-        advance = steps.begin("lanes", 2 * plan.rounds * len(BATCHES))
+        advance = steps.begin("lanes", 2 * plan.rounds * len(plan.store.batches))
         busy, idle = await Claimer.join(crowded, QUEUE), await Claimer.join(empty, QUEUE)
         await _turn(crowded, busy, 100, plan.warm_up // KEYED_SHARE)()
         await _turn(empty, idle, 100, plan.warm_up // KEYED_SHARE)()
         comparisons = []
-        for batch in BATCHES:
+        for batch in plan.store.batches:
             case = f"{plan.lanes - 1:,} waiting, batch {batch}"
             question = Question(measure="lanes", case=case, against="none", wanted=WANTED)
             jobs = plan.jobs_at(batch) // (1 if batch == 1 else KEYED_SHARE)

@@ -31,6 +31,10 @@ class Crew:
         """Processor time of all its processes so far."""
         return sum(_cpu_ticks(pid) for pid in self._processes()) / _TICKS_A_SECOND
 
+    def worker_memory_mb(self) -> float:
+        """Resident memory of its largest worker process."""
+        return max(_resident(pid) for pid in _children(self._supervisor)) / 1e6
+
     def memory_mb(self) -> float:
         """Resident memory of all its processes: pages that they share count for each."""
         return sum(_resident(pid) for pid in self._processes()) / 1e6
@@ -107,6 +111,11 @@ async def _read_on(process: asyncio.subprocess.Process) -> None:
         pass
 
 
+def cpu_s_of(pid: int, *, with_ended_children: bool = False) -> float:
+    """Processor time of one process so far; 0 if it is gone."""
+    return _cpu_ticks(pid, 4 if with_ended_children else 2) / _TICKS_A_SECOND
+
+
 def _stat(pid: int) -> list[str]:
     """The fields after the name, from the state on; empty if the process is gone."""
     try:
@@ -115,9 +124,10 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _cpu_ticks(pid: int) -> int:
+def _cpu_ticks(pid: int, counters: int = 2) -> int:
+    """In user and system mode; with 4 counters also of children that have ended and been waited for."""
     fields = _stat(pid)
-    return int(fields[11]) + int(fields[12]) if fields else 0
+    return sum(map(int, fields[11 : 11 + counters])) if fields else 0
 
 
 def _resident(pid: int) -> int:

@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from penstock.cli.bench.crew import Crew
 from penstock.cli.program import refuse
 from penstock.engine.protocol import Engine
 from penstock.model.ids import JobId, parse_id
-from penstock.model.job import Job, JobState
+from penstock.model.job import LIVE, Job, JobState
 from penstock.model.time import SECOND
 
 LOOK_S = 0.05
@@ -76,18 +76,27 @@ def enqueue_in_bulk(app: Penstock, task: Task[[str], Any], queue: str, payload: 
 
 
 async def throughput(
-    engine: Engine, app: Penstock, task: Task[[str], Any], crew: Crew, payload: str, jobs: int
+    engine: Engine,
+    app: Penstock,
+    task: Task[[str], Any],
+    crew: Crew,
+    payload: str,
+    jobs: int,
+    *,
+    also: Callable[[], float] = lambda: 0.0,
 ) -> Rate:
     """No-op jobs through a worker: from the first start to the last settle, by the engine's own record.
 
-    They are enqueued while the queue is paused, so that producing and consuming are not measured together."""
+    They are enqueued while the queue is paused, so that producing and consuming are not measured together.
+    `also` is processor time of others who work for it: a server."""
     await engine.queues.pause(crew.queue)
     call = task.using(queue=crew.queue)
     ids = ids_of(await app.aenqueue_many(call.call(payload) for _ in range(jobs)))
-    cpu_s = crew.cpu_s()
+    cpu_s = crew.cpu_s() + also()
     await engine.queues.resume(crew.queue)
+    await ended(engine, ids[-1])
+    cpu_s = crew.cpu_s() + also() - cpu_s
     await drained(engine, crew.queue)
-    cpu_s = crew.cpu_s() - cpu_s
     records = await records_of(engine, ids)
     first = min(job.started_at or job.claimed_at or 0 for job in records)
     last = max(job.ended_at or 0 for job in records)
@@ -130,6 +139,19 @@ def import_ms() -> float:
         return 1e3 * (time.perf_counter() - began)
 
     return median(start("import penstock") - start("pass") for _ in range(IMPORTS))
+
+
+async def ended(engine: Engine, last: JobId) -> None:
+    """Wait for the last job of a turn. To look at one job disturbs nobody; to count them all does."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                (job,) = await engine.inspect.get([last])
+                if job is not None and job.state not in LIVE:
+                    return
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 
 
 async def drained(engine: Engine, queue: str) -> None:

@@ -1,0 +1,95 @@
+"""The product on PostgreSQL: a private server with stock settings, and two worker processes."""
+
+from bench.measures import crowd, held, quiet
+from bench.peers.environment import PeerMissing
+from bench.peers.subjects import graphile, pgqueuer
+from bench.plan import BULK
+from bench.product import WARM_UP, Case, Measure, Product
+from bench.report import Figure
+from bench.rounds import Comparison
+from bench.stores import PostgresStore
+from penstock.cli.bench.run import MANY_SLOTS
+
+PROCESSES = 2
+CALLERS = 50
+BOUNDS = quiet.Bounds(p50_ms=2.5, p99_ms=10.0, worker_memory_mb=80.0)
+
+
+async def api(bench: Product) -> list[Comparison]:
+    """Enqueue through the API, against raw inserts."""
+    few, some, many, make = bench.plan.jobs_at(1), bench.plan.jobs_at(10), bench.plan.jobs, bench.make
+    await make.bulk(WARM_UP)()
+    cases = [
+        Case("sync enqueue, one thread", make.singles(few), "raw", make.raw_inserts(few, 1)),
+        Case(
+            f"aenqueue, {CALLERS} callers",
+            make.callers(some, CALLERS),
+            f"raw, {CALLERS} merged",
+            make.raw_inserts(some, CALLERS),
+            0.4,
+        ),
+        Case("enqueue_many", make.bulk(many), "raw unnest", make.raw_inserts(many, BULK), 0.6),
+    ]
+    return await bench.compare("api", cases)
+
+
+async def work(bench: Product) -> list[Comparison]:
+    """No-op jobs through real workers. Processor time is the workers' and the server's."""
+    loop, thread, make = bench.app.in_loop, bench.app.in_thread, bench.make
+    raw = make.raw_drain(bench.plan.jobs)
+    async with bench.hired(PROCESSES, MANY_SLOTS) as two, bench.hired(1, None) as default:
+        quick = make.through(two, loop)
+        cases = [
+            Case("async, 2 processes, -c 200", quick, "raw", raw, 0.45, 2.0),
+            Case("async, 1 process, default slots", make.through(default, loop), "raw", raw),
+            Case("def, 2 processes, -c 200", make.through(two, thread), "async", quick),
+        ]
+        return await bench.compare("work", cases)
+
+
+async def peer(bench: Product) -> list[Comparison]:
+    """The same beside other queues on PostgreSQL, two processes each."""
+    plan, make = bench.plan, bench.make
+    store = plan.store
+    assert isinstance(store, PostgresStore)
+    cases = []
+    async with bench.hired(PROCESSES, MANY_SLOTS) as crew:
+        ours, bulk = make.through(crew, bench.app.in_loop), make.bulk(plan.jobs)
+        for name, make_peer, wanted in (("PgQueuer", pgqueuer, 1.5), ("Graphile", graphile, 1.0)):
+            try:
+                peer = await make_peer(store)
+            except PeerMissing as missing:
+                bench.steps.say(f"NOT MEASURED: {missing}")
+                continue
+            drain, fill = peer.drain(plan.jobs, PROCESSES), peer.fill(plan.jobs)
+            cases += [
+                Case("async, 2 processes, -c 200", ours, name, drain, wanted),
+                Case("enqueue_many", bulk, name, fill, 1.0),
+            ]
+        return await bench.compare("peer", cases)
+
+
+async def idle(bench: Product) -> list[Figure]:
+    """An idle worker: no ratios, but bounds that everybody feels."""
+    return await quiet.measure(bench.engine, bench.plan, bench.steps, BOUNDS)
+
+
+async def finished(bench: Product) -> list[Comparison]:
+    return await crowd.finished(bench.plan, bench.steps)
+
+
+async def scheduled(bench: Product) -> list[Comparison]:
+    return await crowd.scheduled(bench.plan, bench.steps)
+
+
+MEASURES: dict[str, Measure] = {
+    "api": api,
+    "work": work,
+    "peer": peer,
+    "quiet": idle,
+    "finished": finished,
+    "scheduled": scheduled,
+    "reader": held.reader,
+    "writer": held.writer,
+    "late": held.late,
+}
