@@ -65,8 +65,12 @@ def what_is_given_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
 
 @plant("claim", "concurrency")
 def cursors_run_ahead(patch: pytest.MonkeyPatch) -> None:
-    right = Cursors.exhausted
-    patch.setattr(Cursors, "exhausted", lambda self, queue, seen: right(self, queue, seen + 2))
+    right = Cursors.taken
+
+    def ahead(self: Cursors, queue: str, priority: int, suspect: bool, lane: str, seq: int) -> None:
+        right(self, queue, priority, suspect, lane, seq + 2)
+
+    patch.setattr(Cursors, "taken", ahead)
 
 
 @plant("gates")

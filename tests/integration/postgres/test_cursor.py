@@ -37,6 +37,40 @@ async def test_a_late_commit_is_found_within_two_seconds(
     assert await take_within(claimant, 2.0) == [late.id]
 
 
+async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """The claim does not see the job, the look sees it before the cursor, then the cursor goes past it."""
+    user, late, store = await plain(), a_job(), engine.store
+    await engine.looks.late()
+    async with user.transaction():
+        for statement in engine.transactions.enqueue([late]):
+            await user.execute(statement.sql, *statement.parameters)
+        await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+        request, claims = claimant.request(most=3), engine.jobs._claims
+        first, *rows = await store.rows(store.claims, "claim_v1", *claims.parameters(request), clock.now)
+    await engine.looks.late()
+    claimant.hear(engine.jobs._answer(request, first, rows))
+    assert claimant.number == request.number
+    assert await claimant.take() == []
+    await engine.looks.late()
+    assert ids_of(await claimant.take()) == [late.id]
+
+
+async def test_a_commit_on_its_way_is_found_by_the_next_claim(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """Not only by the look that comes once a second: a claim leaves room for what is just being stored."""
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    assert len(await claimant.take()) == 1
+    user, job = await plain(), a_job()
+    async with user.transaction():
+        for statement in engine.transactions.enqueue([job]):
+            await user.execute(statement.sql, *statement.parameters)
+        assert await claimant.take() == []
+    assert ids_of(await claimant.take()) == [job.id]
+
+
 async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain, clock: Clock) -> None:
     """Whoever looks first marks it, for all."""
     one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)

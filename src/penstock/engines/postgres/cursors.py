@@ -3,8 +3,14 @@
 A claim starts its scan there: with one long transaction elsewhere, which keeps dead index entries from being
 removed, every claim would otherwise walk over all of them (30,000 jobs a second become 2,000). It is memory
 only. A forgotten cursor costs one slow scan, never a wrong one; `looks` finds what stands behind a cursor.
+
+That takes up to a second, which is long for a job that was only on its way to its commit when a claim looked.
+So a claim that found all there was moves its cursors no further than to what had been drawn `ON_THE_WAY_S`
+before.
 """
 
+import time
+from collections import deque
 from collections.abc import Sequence
 
 from penstock.model.lane import PRIORITIES
@@ -15,15 +21,25 @@ LANES_KEPT = 1_000
 BUSY = 64
 """A lane with a group has a cursor once it has given so many jobs; before, its scan is short."""
 
+ON_THE_WAY_S = 0.1
+"""An enqueue that has drawn its seq has committed by then, but for users' transactions."""
+BACK_S = 1.0
+"""The furthest that cursors go back for that: after a full load the entries of a second are many."""
+LOOKS_APART_S = 0.005
+
 WIDTH = 2 * len(PRIORITIES)
 """Cursors of a queue: for each priority that of the plain lane, then that of its suspects."""
 
 
 class _Queue:
-    __slots__ = ("lanes", "plain")
+    __slots__ = ("lanes", "looks", "plain", "settled")
 
     def __init__(self) -> None:
         self.plain = [0] * WIDTH
+        self.looks: deque[tuple[float, int]] = deque()
+        """When everything was found, and the last seq drawn before that."""
+        self.settled: tuple[float, int] | None = None
+        """The newest of these that is old enough."""
         self.lanes: dict[str, tuple[int, int]] = {}
         """"priority:group" -> (cursor, jobs given)"""
 
@@ -64,12 +80,21 @@ class Cursors:
         if seq >= known.plain[place]:
             known.plain[place] = seq + 1
 
-    def exhausted(self, queue: str, seen: int) -> None:
-        """A look found all that the plain lanes had; the seq `seen` had been drawn before it."""
+    def exhausted(self, queue: str, seen: int, at: float | None = None) -> None:
+        """A look found all that the plain lanes had; the seq `seen` had been drawn before it. `at` is this
+        process's clock."""
         known = self._queue(queue)
+        at = time.monotonic() if at is None else at
+        if not known.looks or at - known.looks[-1][0] >= LOOKS_APART_S:
+            known.looks.append((at, seen))
+        while known.looks and at - known.looks[0][0] >= ON_THE_WAY_S:
+            known.settled = known.looks.popleft()
+        if known.settled is None:
+            return
+        since, settled = known.settled
         for place in range(0, WIDTH, 2):
-            if seen >= known.plain[place]:
-                known.plain[place] = seen + 1
+            if known.plain[place] <= settled or at - since <= BACK_S:
+                known.plain[place] = settled + 1
 
     def names(self) -> list[str]:
         """The queues with cursors."""

@@ -3,8 +3,9 @@
 Rows can come to stand behind a cursor without being marked as given back:
 
 - a transaction drew its seq early and committed late: once a second, rows whose transaction was not visible
-  in the snapshot of the previous look. That snapshot is taken before the look's own scan, so what appears
-  between the two is seen twice, never missed;
+  in the snapshot of the look before the previous one. (A claim may be on its way during a look: it did not
+  see the row, the look sees it before the cursor, and then the claim's answer moves the cursor past it. The
+  next look finds it);
 - a claim that was rolled back had them locked while another passed: once a lease, with jitter, everything
   from the start of each lane to the cursor.
 
@@ -35,7 +36,8 @@ class Looks:
         self._store = store
         self._cursors = cursors
         self._task: asyncio.Task[None] | None = None
-        self._snapshot: str | None = None
+        self._snapshots: list[str] = []
+        """Of the last two looks."""
         self.lease: Span = LEASE
         """The shortest lease of the members that beat here."""
 
@@ -66,15 +68,15 @@ class Looks:
     async def late(self) -> None:
         """Find what committed late."""
         store, queues = self._store, self._cursors.names()
-        if self._snapshot is None:
+        if not self._snapshots:
             rows = await store.run(store.beats.fetch("SELECT pg_current_snapshot()::text"))
-            self._snapshot = rows[0][0]
+            self._snapshots = [rows[0][0]]
             return
         lanes = _encode([self._cursors.busy(queue) for queue in queues]).decode()
         row = await store.change(
-            store.beats, "late_v1", queues, self._cursors.plain(queues), lanes, self._snapshot
+            store.beats, "late_v1", queues, self._cursors.plain(queues), lanes, self._snapshots[0]
         )
-        self._snapshot = row[0]
+        self._snapshots = [self._snapshots[-1], row[0]]
 
     async def behind(self) -> None:
         """Find what a claim that was rolled back left behind."""

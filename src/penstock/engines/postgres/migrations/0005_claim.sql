@@ -150,6 +150,8 @@ DECLARE
     v_signals text[] := '{}';
     v_names text[] := '{}';       -- the queues that take part, in the order of their turns
     v_queues queue[] := '{}';
+    v_limited boolean[] := '{}';  -- apart, because to take a row out of an array for every job costs as much as a fetch
+    v_gated boolean[] := '{}';
     v_place integer[] := '{}';    -- their places in p_queues
     v_want integer[] := '{}';
     v_active boolean[] := '{}';
@@ -243,6 +245,8 @@ BEGIN
         END IF;
         v_names := v_names || q.name;
         v_queues := v_queues || q;
+        v_limited := v_limited || (q.limited OR q.shaped);
+        v_gated := v_gated || q.limited;
         v_place := v_place || r.place::integer;
         v_want := v_want || coalesce(r.most, p_most);
         v_active := v_active || true;
@@ -352,10 +356,10 @@ BEGIN
     END IF;
     RETURN QUERY
         UPDATE job AS j SET state = 3, token = t.fence, fence = t.fence, claimant = p_claimant, claim_no = p_number,
-            member = v_name, claimed_at = v_now, started_at = NULL, back = false, gated = (v_queues[t.n]).limited
+            member = v_name, claimed_at = v_now, started_at = NULL, back = false, gated = v_gated[t.n]
         FROM unnest(v_taken, v_fences, v_of) AS t (at, fence, n)
         WHERE j.ctid = t.at AND j.state::integer = 2
         RETURNING NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
             j.codec, j.body, j.headers, nullif(j.key, ''), j.timeout, j.retry, j.created_at, j.ready_at, j.crashes,
-            j.suspect, (v_queues[t.n]).limited OR (v_queues[t.n]).shaped, j.on_dead, j.schedule, j.lane;
+            j.suspect, v_limited[t.n], j.on_dead, j.schedule, j.lane;
 END $$;
