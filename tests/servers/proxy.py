@@ -1,7 +1,31 @@
-"""A TCP proxy that stands between a client and a server and fails on demand."""
+"""A TCP proxy that stands between a client and a PostgreSQL and fails on demand.
+
+It reads along as far as needed to tell the links apart: a startup message says what a connection is for, and
+a Bind message asks for something to be done (a Parse message alone does not).
+"""
 
 import asyncio
+import re
+from collections import Counter
 from contextlib import suppress
+
+_PURPOSE = re.compile(rb"application_name\0penstock (\w+)\0")
+BIND = b"B"
+
+
+class Link:
+    """One client and its connection to the server."""
+
+    def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self.client, self.server = client, server
+        self.purpose = ""
+        self.asked = False
+        """Something is to be done, and the reply has not come yet."""
+        self.forgotten = False
+
+    def cut(self) -> None:
+        for end in (self.client, self.server):
+            end.transport.abort()
 
 
 class Proxy:
@@ -10,10 +34,10 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self._target = port
         self._server: asyncio.Server | None = None
-        self._links: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._cut_replies = False
-        self._mute = False
+        self._serving: set[asyncio.Task[None]] = set()
+        self._links: set[Link] = set()
+        self._cut_replies: Counter[str] = Counter()
+        self._mute: set[str] = set()
         self.cuts = 0
         self.requests = 0
         """How often a client has sent something to which it then waited for a reply."""
@@ -24,55 +48,91 @@ class Proxy:
         number: int = self._server.sockets[0].getsockname()[1]
         return number
 
+    @property
+    def links(self) -> int:
+        """Connections that stand now."""
+        return len(self._links)
+
     async def start(self) -> "Proxy":
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self
 
-    def cut_next_reply(self) -> None:
-        """What the server says next is thrown away and its connection reset: the call was applied."""
-        self._cut_replies = True
+    def retarget(self, port: int) -> None:
+        """Where connections go from now on."""
+        self._target = port
 
-    def mute(self, *, on: bool = True) -> None:
-        """A black hole: replies are swallowed, connections stay open."""
-        self._mute = on
+    def cut_next_reply(self, purpose: str) -> None:
+        """What the server says next to a call on a connection of this purpose is thrown away, and the
+        connection reset: the call was applied."""
+        self._cut_replies[purpose] += 1
+
+    def cut_all(self) -> None:
+        """Reset every connection."""
+        for link in list(self._links):
+            link.cut()
+
+    def forget_all(self) -> None:
+        """As a firewall does that has lost its memory: nothing passes on the connections of now, which
+        stay open; new ones are in order."""
+        for link in self._links:
+            link.forgotten = True
+
+    def mute(self, direction: str = "replies", *, on: bool = True) -> None:
+        """A black hole: replies, or requests, are swallowed; connections stay open."""
+        (self._mute.add if on else self._mute.discard)(direction)
 
     async def close(self) -> None:
         assert self._server is not None
         self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-        if self._links:  # their ends have come, so they end
-            await asyncio.wait(self._links, timeout=5)
+        self.cut_all()
+        if self._serving:  # their ends have come, so they end
+            await asyncio.wait(self._serving, timeout=5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._links.add(task)
-        with suppress(OSError):
+        self._serving.add(task)
+        link: Link | None = None
+        try:
             to_server, from_client = await asyncio.open_connection("127.0.0.1", self._target)
-            self._writers |= {writer, from_client}
+            link = Link(writer, from_client)
+            self._links.add(link)
             await asyncio.wait(
                 [
-                    asyncio.ensure_future(self._pass_on(reader, from_client, replies=False)),
-                    asyncio.ensure_future(self._pass_on(to_server, writer, replies=True)),
+                    asyncio.ensure_future(self._pass_requests(reader, link)),
+                    asyncio.ensure_future(self._pass_replies(to_server, link)),
                 ],
                 return_when=asyncio.FIRST_COMPLETED,
             )
-            for each in (writer, from_client):
-                each.transport.abort()
-        self._links.discard(task)
+            link.cut()
+        except OSError:  # no server there: the client is to see that
+            writer.transport.abort()
+        finally:
+            self._serving.discard(task)
+            if link is not None:
+                self._links.discard(link)
 
-    async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, replies: bool
-    ) -> None:
+    async def _pass_requests(self, reader: asyncio.StreamReader, link: Link) -> None:
         with suppress(OSError):
             while data := await reader.read(1 << 16):
-                if replies and self._cut_replies:
-                    self._cut_replies = False
+                if not link.purpose and (found := _PURPOSE.search(data)):
+                    link.purpose = found[1].decode()
+                if link.forgotten or "requests" in self._mute:
+                    continue
+                link.asked = link.asked or data.startswith(BIND)
+                self.requests += 1
+                link.server.write(data)
+                await link.server.drain()
+
+    async def _pass_replies(self, reader: asyncio.StreamReader, link: Link) -> None:
+        with suppress(OSError):
+            while data := await reader.read(1 << 16):
+                if link.asked and self._cut_replies[link.purpose] > 0:
+                    self._cut_replies[link.purpose] -= 1
                     self.cuts += 1
                     return
-                if replies and self._mute:
+                link.asked = False
+                if link.forgotten or "replies" in self._mute:
                     continue
-                self.requests += not replies
-                writer.write(data)
-                await writer.drain()
+                link.client.write(data)
+                await link.client.drain()

@@ -1,10 +1,10 @@
 """The engine object: its facets, and opening and closing."""
 
 from penstock.engines.postgres.claim import Claims
+from penstock.engines.postgres.dial import Dial
 from penstock.engines.postgres.errors import translate_opening
 from penstock.engines.postgres.inspect import PostgresInspect
 from penstock.engines.postgres.jobs import PostgresJobs
-from penstock.engines.postgres.line import open_connection
 from penstock.engines.postgres.locks import PostgresLocks
 from penstock.engines.postgres.looks import Looks
 from penstock.engines.postgres.members import PostgresMembers
@@ -58,8 +58,9 @@ class PostgresEngine:
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> PostgresEngine:
     """See `penstock.engine.protocol.OpenEngine`."""
     place = place_of(url, namespace)
+    dial = Dial(place)
     try:
-        connection = await open_connection(place, "commands")
+        connection = await dial.first("commands")
     except Exception as error:
         raise translate_opening(error, place) from None
     try:
@@ -67,6 +68,6 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Post
     except BaseException:
         connection.terminate()
         raise
-    store = Store(place)
+    store = Store(dial)
     store.commands.adopt(connection)
     return PostgresEngine(store)

@@ -4,6 +4,10 @@ A call on a line either is answered or raises: `EngineUnavailable` when the conn
 leaves open whether the call was applied. The next call connects again. While the server cannot be reached,
 further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between fail at once.
 
+A call that only reads is made once more by itself if the connection was found broken: a server or a firewall
+that drops idle connections is not worth an error. Others are repeated by whoever made them: only they know
+what a second answer means.
+
 A caller that is cancelled leaves its call running to its end: the connection is not torn down for it.
 """
 
@@ -14,33 +18,35 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import asyncpg
-
-from penstock.engines.postgres.errors import may_repeat, translate
-from penstock.engines.postgres.place import Place
+from penstock.engines.postgres import dial as dialling
+from penstock.engines.postgres.dial import Dial
+from penstock.engines.postgres.errors import is_broken, is_pooled, is_read_only, may_repeat, translate
 from penstock.model.errors import EngineUnavailable
 
 T = TypeVar("T")
 
-CONNECT_S = 10.0
 BACKOFF_S = (0.05, 2.0)
 REPEATS = 5
 """How often a call is made again that the server undid because of others (a deadlock)."""
 
-Connection = asyncpg.Connection
+Connection = dialling.Connection
 Row = Sequence[Any]
 
 
 class Line:
     """One connection and the calls that queue for it."""
 
-    def __init__(self, place: Place, purpose: str) -> None:
-        self._place = place
+    def __init__(self, dial: Dial, purpose: str) -> None:
+        self._dial = dial
+        self._place = dial.place
         self._purpose = purpose
+        self._era = dial.era
         self._connection: Connection[Any] | None = None
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self.patience_s = dial.place.call_timeout
+        """How long a call may take."""
         self.trips = 0
         """Calls made so far, counted for tests."""
 
@@ -49,38 +55,39 @@ class Line:
         """Whether a call would have to wait for another."""
         return self._turn.locked()
 
-    async def fetch(self, sql: str, *parameters: object) -> Sequence[Row]:
+    async def fetch(self, sql: str, *parameters: object, reads: bool = False) -> Sequence[Row]:
         """The rows of one statement, in one round trip."""
 
         async def work(connection: "Connection[Any]") -> Sequence[Row]:
             return await connection.fetch(sql, *parameters)
 
-        return await self.use(work)
+        return await self.use(work, reads=reads)
 
     async def row(self, sql: str, *parameters: object) -> Row:
         """The only row of one statement."""
         rows = await self.fetch(sql, *parameters)
         return rows[0]
 
-    async def use(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
+    async def use(self, work: "Callable[[Connection[Any]], Awaitable[T]]", *, reads: bool = False) -> T:
         """Do something with the connection, alone."""
         async with self._turn:
             for attempt in range(REPEATS + 1):
                 connection = await self._ready()
                 self.trips += 1
                 try:
-                    async with asyncio.timeout(self._place.call_timeout):
+                    async with asyncio.timeout(self.patience_s):
                         return await work(connection)
                 except asyncio.CancelledError:
                     connection.terminate()
                     raise
                 except Exception as error:
-                    if may_repeat(error) and attempt < REPEATS:
+                    again = self._makes_good(error, connection) or (
+                        reads and attempt == 0 and is_broken(error) and not isinstance(error, TimeoutError)
+                    )
+                    if not again or attempt == REPEATS:
+                        raise translate(error, self._place, self.patience_s) from error
+                    if may_repeat(error):
                         await asyncio.sleep(random.uniform(0, 0.01) * (attempt + 1))
-                        continue
-                    if not isinstance(error, asyncpg.PostgresError) or connection.is_closed():
-                        self._let_go_if_broken(error)
-                    raise translate(error, self._place) from error
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
@@ -92,6 +99,8 @@ class Line:
             self._connection = None
 
     async def _ready(self) -> "Connection[Any]":
+        if self._connection is not None and self._era != self._dial.era:
+            self._let_go()
         if self._connection is None or self._connection.is_closed():
             self._connection = await self._connect()
         return self._connection
@@ -99,41 +108,34 @@ class Line:
     async def _connect(self) -> "Connection[Any]":
         if time.monotonic() < self._not_before:
             raise EngineUnavailable(f"{self._place} cannot be reached; the next try comes in a moment")
+        self._era = self._dial.era
         try:
-            connection = await open_connection(self._place, self._purpose)
+            connection = await self._dial.open(self._purpose)
         except Exception as error:
             low, high = BACKOFF_S
-            wait = min(high, low * 2**self._failures) * random.uniform(0.5, 1.0)
+            wait = min(high, low * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.0)
             self._failures += 1
             self._not_before = time.monotonic() + wait
             raise translate(error, self._place) from error
         self._failures = 0
         return connection
 
-    def _let_go_if_broken(self, error: Exception) -> None:
-        """An error of our own making (a value that does not fit) leaves the connection as it is."""
-        connection = self._connection
-        bad_value = isinstance(error, asyncpg.exceptions.DataError | OverflowError | UnicodeError | TypeError)
-        if connection is not None and not (bad_value and not connection.is_closed()):
-            connection.terminate()
+    def _makes_good(self, error: Exception, connection: "Connection[Any]") -> bool:
+        """Draw the consequences; whether the call was not applied and can be made again at once."""
+        if is_read_only(error):
+            self._dial.abandon(self._era)
+        elif is_pooled(error):
+            self._dial.found_pooler()
+        if is_read_only(error) or is_pooled(error) or is_broken(error) or connection.is_closed():
+            self._let_go()
+        return may_repeat(error) or is_pooled(error)
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
             self._connection = None
 
     def adopt(self, connection: "Connection[Any]") -> None:
         """Take over a connection that was opened to look at the schema."""
-        if self._connection is not None:
-            self._connection.terminate()
-        self._connection = connection
-
-
-async def open_connection(place: Place, purpose: str) -> "Connection[Any]":
-    """Connect. Nothing else is set in the session: PgBouncer would lose it, or refuse the connection."""
-    settings = {"application_name": f"penstock {purpose}"}
-    if place.durability == "off":
-        settings["synchronous_commit"] = "off"
-    return await asyncpg.connect(
-        place.dsn,
-        timeout=CONNECT_S,
-        statement_cache_size=200 if place.prepared else 0,
-        max_cached_statement_lifetime=0,
-        server_settings=settings,
-    )
+        self._let_go()
+        self._connection, self._era = connection, self._dial.era

@@ -30,6 +30,7 @@ class PostgresMembers:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
         self._looks.lease = min(self._looks.lease, info.lease)
+        self._store.beat_within(info.lease)
         held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
         number, at, new, lost, ids, fences, _ = await self._store.change(
             self._store.beats, "beat_v1",

@@ -7,15 +7,14 @@ of a quiet period at once and then what has come together, at most once in 5 ms.
 """
 
 import asyncio
-import random
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
-from penstock.engines.postgres.line import BACKOFF_S, Connection, Line, open_connection
-from penstock.engines.postgres.place import Place
+from penstock.engines.postgres.dial import Dial
+from penstock.engines.postgres.ear import Ear
+from penstock.engines.postgres.line import Line
 from penstock.model.errors import EngineError
 from penstock.model.event import ANY_TOPIC, Signal
 
@@ -80,18 +79,18 @@ class Inbox:
 class Post:
     """Sends and receives the signals of one engine object."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._line = Line(place, "signals")
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
+        self._place = dial.place
+        self._line = Line(dial, "signals")
+        self._ear = Ear(dial, self._hear, lambda: self._deliver(Signal(ANY_TOPIC)))
         self._held: dict[str, None] = {}
         self._sender: asyncio.Task[None] | None = None
-        self._listener: asyncio.Task[None] | None = None
-        self._listening = asyncio.Event()
         self._inboxes: set[Inbox] = set()
 
     @property
     def listens(self) -> bool:
-        return self._place.listen
+        return self._dial.listens
 
     def send(self, signals: Iterable[str]) -> None:
         """Publish soon; never waits."""
@@ -116,42 +115,16 @@ class Post:
         """Listen; what is published after this returns is delivered, unless it is lost."""
         inbox = Inbox(topics, self)
         self._inboxes.add(inbox)
-        if self._place.listen:
-            if self._listener is None:
-                self._listener = asyncio.get_running_loop().create_task(self._listen())
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._listening.wait(), self._place.call_timeout)
+        if self.listens:
+            await self._ear.open()
         return inbox
 
     def leave(self, inbox: Inbox) -> None:
         self._inboxes.discard(inbox)
 
-    async def _listen(self) -> None:
-        """Hold a connection that listens; after each return to it everybody is told to look."""
-        failures = 0
-        while True:
-            connection: Connection[Any] | None = None
-            try:
-                connection = await open_connection(self._place, "listen")
-                ended = asyncio.Event()
-                connection.add_termination_listener(lambda _, ended=ended: ended.set())
-                await connection.add_listener(self._place.channel, self._receive)
-                if self._listening.is_set() or failures:
-                    self._deliver(Signal(ANY_TOPIC))
-                failures = 0
-                self._listening.set()
-                await ended.wait()
-            except Exception:
-                failures += 1
-            finally:
-                if connection is not None:
-                    connection.terminate()
-            low, high = BACKOFF_S
-            await asyncio.sleep(min(high, low * 2**failures) * random.uniform(0.5, 1.0))
-
-    def _receive(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+    def _hear(self, payload: str) -> None:
         try:
-            signals = _decode(str(payload))
+            signals = _decode(payload)
         except msgspec.DecodeError:  # somebody else's
             return
         for signal in signals:
@@ -168,9 +141,7 @@ class Post:
             await inbox.close()
         while self._sender is not None:
             await asyncio.wait([self._sender])
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+        await self._ear.close()
         await self._line.close()
 
 

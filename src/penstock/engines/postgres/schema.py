@@ -1,37 +1,58 @@
 """Making, checking and migrating the schema of a namespace."""
 
+import asyncio
 from typing import Any
 
 import asyncpg
 
 from penstock.engine.migrations import Migration, check_schema, load_migrations
+from penstock.engines.postgres.dial import Connection
 from penstock.engines.postgres.errors import translate_opening
-from penstock.engines.postgres.line import Connection
 from penstock.engines.postgres.place import Place
-from penstock.model.errors import BadUrl, EngineDamaged, NotOurs, PenstockError, SchemaTooOld
+from penstock.model.errors import (
+    BadUrl,
+    EngineDamaged,
+    EngineUnavailable,
+    NotOurs,
+    PenstockError,
+    SchemaTooOld,
+)
 
 MIGRATIONS: list[Migration] = load_migrations(__package__)
 OLDEST_SERVER = 130_000
+LONGEST_MIGRATION_S = 3_600.0
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _META = 'SELECT name, value FROM "{}".meta'
+_RIGHTS = """
+SELECT current_user, current_database(), pg_get_userbyid(nspowner),
+       has_database_privilege(current_database(), 'CREATE'),
+       has_schema_privilege(oid, 'USAGE'), has_schema_privilege(oid, 'CREATE')
+FROM (SELECT to_regnamespace($1)) AS ours (found) LEFT JOIN pg_namespace ON oid = found
+"""
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)"
 
 
 async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool) -> None:
     """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date."""
     try:
-        await _check_server(connection, place)
-        version = await _inspect(connection, place)
+        async with asyncio.timeout(place.call_timeout):
+            await _check_server(connection, place)
+            version = await _inspect(connection, place)
         if version < MIGRATIONS[-1].version:
             if not migrate:
                 raise SchemaTooOld(
                     f"this Penstock needs schema version {MIGRATIONS[-1].version} and {place} has {version} "
                     f"in {place.schema}: run `penstock migrate`"
                 )
-            await _migrate(connection, place)
+            async with asyncio.timeout(LONGEST_MIGRATION_S):
+                await _migrate(connection, place)
     except PenstockError:
         raise
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise await _what_to_grant(connection, place, error) from None
+    except asyncpg.LockNotAvailableError:
+        raise EngineUnavailable(f"another process is migrating {place.schema} of {place}") from None
     except Exception as error:
         raise translate_opening(error, place) from error
 
@@ -83,7 +104,9 @@ async def _inspect(connection: "Connection[Any]", place: Place) -> int:
 async def _migrate(connection: "Connection[Any]", place: Place) -> None:
     """Run what is missing, in one transaction. Starting processes race: one migrates, the others wait."""
     async with connection.transaction():
+        await connection.execute(f"SET LOCAL lock_timeout = {int(place.call_timeout * 1_000)}")
         await connection.execute(_LOCK, f"penstock migration of {place.schema}")
+        await connection.execute("SET LOCAL lock_timeout = 0")
         version = await _inspect(connection, place)  # again under the lock: another may have been first
         if await connection.fetchval("SELECT to_regnamespace($1) IS NULL", place.schema):
             await connection.execute(f'CREATE SCHEMA "{place.schema}"')
@@ -99,3 +122,34 @@ async def _migrate(connection: "Connection[Any]", place: Place) -> None:
                 "INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 list(values.items()),
             )
+
+
+async def _what_to_grant(
+    connection: "Connection[Any]", place: Place, error: asyncpg.PostgresError
+) -> PenstockError:
+    """Which right the role lacks, as a statement that somebody can run who may."""
+    async with asyncio.timeout(place.call_timeout):
+        role, database, owner, makes_schemas, may_use, may_create = await connection.fetchrow(  # type: ignore[misc]
+            _RIGHTS, place.schema
+        )
+    schema, refused = place.schema, f"{place} refused: {error.message}"
+    if owner is None and not makes_schemas:
+        return BadUrl(
+            f'{refused}; there is no schema {schema}, and "{role}" may not make it: CREATE SCHEMA "{schema}" '
+            f'AUTHORIZATION "{role}", or GRANT CREATE ON DATABASE "{database}" TO "{role}"'
+        )
+    if not may_use:
+        return BadUrl(
+            f'{refused}; use the role "{owner}", or GRANT USAGE ON SCHEMA "{schema}" TO "{role}", and what '
+            "it needs of the tables and sequences there"
+        )
+    if not may_create:
+        return BadUrl(
+            f'{refused}; GRANT CREATE ON SCHEMA "{schema}" TO "{role}", or run `penstock migrate` as '
+            f'"{owner}"'
+        )
+    return BadUrl(
+        f'{refused}; "{role}" may use the schema {schema} of "{owner}" and not all that is in it: GRANT '
+        f'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" and USAGE ON ALL SEQUENCES IN '
+        f'SCHEMA "{schema}" TO "{role}", or GRANT "{owner}" TO "{role}"'
+    )

@@ -18,29 +18,31 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from penstock.engines.postgres.line import Connection, Line, Row
-from penstock.engines.postgres.place import Place
+from penstock.engines.postgres.dial import Connection, Dial
+from penstock.engines.postgres.line import Line, Row
 from penstock.engines.postgres.post import Post
 from penstock.model.errors import EngineClosed, SingleProcess
-from penstock.model.time import Instant
+from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
 
 READERS = 2
+SHORTEST_PATIENCE_S = 1.0
+"""A busy machine may take this long for a beat, whatever the lease."""
 
 
 class Store:
     """The lines of one engine object, and the calls in flight on them."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.claims = Line(place, "claims")
-        self.settles = Line(place, "settles")
-        self.enqueues = Line(place, "enqueues")
-        self.commands = Line(place, "commands")
-        self.beats = Line(place, "beats")
-        self._readers = [Line(place, "reads") for _ in range(READERS)]
-        self.post = Post(place)
+    def __init__(self, dial: Dial) -> None:
+        self.place = dial.place
+        self.claims = Line(dial, "claims")
+        self.settles = Line(dial, "settles")
+        self.enqueues = Line(dial, "enqueues")
+        self.commands = Line(dial, "commands")
+        self.beats = Line(dial, "beats")
+        self._readers = [Line(dial, "reads") for _ in range(READERS)]
+        self.post = Post(dial)
         self._pid = os.getpid()
         self._closed = False
         self._calls: set[asyncio.Task[Any]] = set()
@@ -92,7 +94,7 @@ class Store:
 
     async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
         """Rows of one look."""
-        return await self.run(self._reader().fetch(self.sql(sql), *parameters))
+        return await self.run(self._reader().fetch(self.sql(sql), *parameters, reads=True))
 
     async def look(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
         """Several looks at one moment's state."""
@@ -101,11 +103,16 @@ class Store:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 return await work(connection)
 
-        return await self.run(self._reader().use(whole))
+        return await self.run(self._reader().use(whole, reads=True))
 
     def _reader(self) -> Line:
         """A free line if there is one, the first before the others."""
         return next((line for line in self._readers if not line.busy), self._readers[-1])
+
+    def beat_within(self, lease: Span) -> None:
+        """A beat that is not answered is given up while there is time for another on a new connection."""
+        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
+        self.beats.patience_s = min(self.beats.patience_s, patience_s)
 
     async def now(self) -> Instant:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
