@@ -1,13 +1,16 @@
 """Servers for tests: one of each kind in every test process, started when the first test asks for it."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
+from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import NoServer, PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
@@ -18,10 +21,22 @@ def postgres_places() -> Iterator[PostgresPlaces]:
     places.close()
 
 
-def server_or_skip(**options: Any) -> PostgresServer:
-    """A started server; where none is installed a skip, in CI a failure."""
+@pytest.fixture(scope="session")
+def pgbouncer(postgres_places: PostgresPlaces) -> Iterator[PgBouncer]:
+    """A private PgBouncer in transaction mode before that server."""
+    pooler = _or_skip(lambda: PgBouncer(postgres_places.server).start())
+    yield pooler
+    pooler.close()
+
+
+def server_or_skip(*, start: bool = True, **options: Any) -> PostgresServer:
+    """A server, started if need be; where none is installed a skip, in CI a failure."""
+    return _or_skip(lambda: PostgresServer(**options).start() if start else PostgresServer(**options))
+
+
+def _or_skip(start: Callable[[], T]) -> T:
     try:
-        return PostgresServer(**options).start()
+        return start()
     except NoServer as missing:
         if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
             raise

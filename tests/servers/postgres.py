@@ -46,8 +46,11 @@ def free_port() -> int:
 class PostgresServer:
     """One server. `start` it before use, `close` it at the end."""
 
-    def __init__(self, *, durable: bool = False, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *, durable: bool = False, settings: dict[str, str] | None = None, hba: str | None = None
+    ) -> None:
         self._postgres, self._initdb = program("postgres"), program("initdb")
+        self._hba = hba
         self._settings = {"fsync": "on" if durable else "off", **(settings or {})}
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
         self.port = free_port()
@@ -55,9 +58,9 @@ class PostgresServer:
         self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
         self._account: dict[str, Any] = {}
         if os.geteuid() == 0:
-            account = _account()
-            self._account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-            os.chown(self.folder, account.pw_uid, account.pw_gid)
+            who = account()
+            self._account = {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
+            os.chown(self.folder, who.pw_uid, who.pw_gid)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://penstock@127.0.0.1:{self.port}/{database}"
@@ -70,6 +73,8 @@ class PostgresServer:
                 self._initdb, "-D", str(data), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--locale=C",
                 "--no-sync",
             )  # fmt: skip
+            if self._hba is not None:
+                (data / "pg_hba.conf").write_text(self._hba)
         end = time.monotonic() + timeout
         self._process = None
         while self._process is None or not self._answers():
@@ -79,6 +84,19 @@ class PostgresServer:
                 self._process = self._launch()
             time.sleep(0.02)
         return self
+
+    def standby(self) -> "PostgresServer":
+        """A second server that follows this one, started: a primary once it is promoted."""
+        other = PostgresServer(settings=self._settings)
+        self._run(
+            program("pg_basebackup"), "-D", str(other.folder / "data"), "-h", "127.0.0.1",
+            "-p", str(self.port), "-U", "penstock", "-R", "-X", "stream", "-c", "fast", "--no-sync",
+        )  # fmt: skip
+        return other.start()
+
+    def promote(self) -> None:
+        """Let a standby take over; returns when it can be written to."""
+        self._run(program("pg_ctl"), "-D", str(self.folder / "data"), "-w", "promote")
 
     def kill(self) -> None:
         """kill -9 of all of it at once, as a power cut would; stopped first, so that none can tidy up."""
@@ -92,6 +110,12 @@ class PostgresServer:
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
+
+    def own(self, *paths: Path) -> None:
+        """Give files to the account that the server runs as."""
+        if self._account:
+            for path in paths:
+                os.chown(path, self._account["user"], self._account["group"])
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -148,7 +172,7 @@ class PostgresServer:
         return False
 
 
-def _account() -> pwd.struct_passwd:
+def account() -> pwd.struct_passwd:
     for name in ACCOUNTS:
         with suppress(KeyError):
             return pwd.getpwnam(name)

@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.servers import postgres
+from tests.servers import pgbouncer, postgres
 from tests.servers.fixtures import server_or_skip
 
 
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "PLACES", ())
+    monkeypatch.setattr(pgbouncer, "PLACES", ())
     monkeypatch.setenv("PATH", "")
 
 
@@ -22,3 +23,8 @@ def test_in_ci_it_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_REQUIRE_ALL", "1")
     with pytest.raises(postgres.NoServer, match="apt-get install"):
         server_or_skip()
+
+
+def test_a_pooler_that_is_missing_says_what_to_install() -> None:
+    with pytest.raises(postgres.NoServer, match="apt-get install --no-install-recommends pgbouncer"):
+        pgbouncer.program()

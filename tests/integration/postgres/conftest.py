@@ -1,6 +1,8 @@
 """Engines on the private PostgreSQL, and a clock."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -9,6 +11,7 @@ import pytest
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.testing.contract.fixtures import Claimant, Clock, clock
+from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
@@ -91,6 +94,17 @@ def own_server(engine_mode: str) -> Iterator[PostgresServer]:
     server = server_or_skip()
     yield server
     server.close()
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Iterator[Callable[[str], StartGroup]]:
+    """Starts worker groups at a place."""
+    with ExitStack() as ending:
+
+        def at(url: str) -> StartGroup:
+            return ending.enter_context(contextmanager(start_groups)(url, tmp_path))
+
+        yield at
 
 
 def behind(url: str, proxy: Proxy) -> str:
