@@ -1,5 +1,6 @@
 """URLs of PostgreSQL, taken apart."""
 
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,7 @@ def test_a_password_that_was_not_encoded_is_not_repeated(character: str) -> None
             try:
                 found = place(url)
             except BadUrl as error:
-                assert error.__suppress_context__ or error.__context__ is None
-                shown = repr(error)
+                shown = "".join(traceback.format_exception(error))
             else:
                 assert found.password == password
                 shown = f"{found} {found!r}"

@@ -134,18 +134,17 @@ class Producer:
                     call.answer.set_result(part)
 
     async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
-        engine = await self._engine()
         began = self._loop.time()
         for wait_s in REPEAT_AFTER_S:
             try:
-                return await engine.jobs.enqueue(jobs)
+                return await (await self._engine()).jobs.enqueue(jobs)
             except EngineFull:
                 raise
             except EngineUnavailable:
                 if self._loop.time() - began > PATIENCE_S:
                     raise
                 await asyncio.sleep(wait_s)
-        return await engine.jobs.enqueue(jobs)
+        return await (await self._engine()).jobs.enqueue(jobs)
 
 
 def _fail(calls: list[Enqueue], error: Exception) -> None:

@@ -40,6 +40,9 @@ class Where(NamedTuple):
     loaded: "Penstock | None" = None
     """That application, if its code was asked for the place."""
 
+    def __repr__(self) -> str:
+        return f"Where({self.shown!r}, {self.namespace!r}, {self.app!r})"
+
     @property
     def shown(self) -> str:
         """The URL without a password."""

@@ -84,10 +84,15 @@ def worker(app: str | None, app_option: str | None, lifeline: int | None, **give
 
 @click.command(hidden=True)
 @worker_options
-def worker_config(app: str | None, app_option: str | None, lifeline: None, **given: Any) -> None:
+@click.option("--url-on-stdin", is_flag=True)
+def worker_config(
+    app: str | None, app_option: str | None, lifeline: None, url_on_stdin: bool, **given: Any
+) -> None:
     """Print, as JSON, the configuration of the worker that these options ask for."""
     import msgspec
 
+    if url_on_stdin:
+        given["url"] = sys.stdin.read()
     click.echo(msgspec.json.encode(work_out(app or app_option, given)).decode())
 
 
@@ -97,8 +102,11 @@ def configured(app: str | None, given: dict[str, Any]) -> "WorkerConfig":
 
     from penstock.worker.config import WorkerConfig
 
-    command = [sys.executable, "-m", "penstock", "_worker_config", *_written(given), *([app] if app else [])]
-    child = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    # A URL may hold a password, and everybody can read the arguments of a process: it goes by a pipe.
+    url = given.get("url")
+    options = [*_written({**given, "url": None}), *(["--url-on-stdin"] if url else [])]
+    command = [sys.executable, "-m", "penstock", "_worker_config", *options, *([app] if app else [])]
+    child = subprocess.run(command, input=(url or "").encode(), stdout=subprocess.PIPE, check=False)
     if child.returncode:
         raise click.exceptions.Exit(child.returncode)
     # The application may print while it is imported: the configuration is the last line.

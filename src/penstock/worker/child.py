@@ -195,12 +195,17 @@ async def _end_with(channel: Channel) -> None:
 
 async def _connect(config: WorkerConfig) -> Engine:
     """Open the engine, however long it takes: the supervisor decides when to give up."""
-    backoff = Backoff()
+    backoff, told = Backoff(), False
     while True:
         try:
             return await connect(config.url, namespace=config.namespace)
         except EngineUnavailable as error:
-            log.debug("trying again: %s", error)
+            log.log(
+                logging.DEBUG if told else logging.WARNING,
+                "the engine cannot be reached, trying again: %s",
+                error,
+            )
+            told = True
             await asyncio.sleep(backoff.next_s())
 
 

@@ -5,6 +5,7 @@ import msgspec
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.names import check_queue
+from penstock.task.settings.setting import without_password
 
 SLOTS_LIMIT = BATCH_LIMIT
 """The most slots of one process: one claim fills them."""
@@ -56,6 +57,12 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
             check_queue(queue)
         if len(set(self.queues)) != len(self.queues):
             raise BadInput("a worker's queues are named once each")
+
+    def __repr__(self) -> str:
+        return f"WorkerConfig({without_password(self.url)!r}, namespace={self.namespace!r}, app={self.app!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("url", without_password(self.url)), ("namespace", self.namespace), ("app", self.app)]
 
     @property
     def board_capacity(self) -> int:

@@ -20,6 +20,7 @@ from tests.servers.proxy import Proxy
 __all__ = ["clock"]
 
 Connect = Callable[..., Awaitable[PostgresEngine]]
+Servers = Callable[..., PostgresServer]
 Plain = Callable[..., Awaitable["asyncpg.Connection[Any]"]]
 
 
@@ -89,11 +90,23 @@ async def proxy(postgres_places: PostgresPlaces) -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
-def own_server(engine_mode: str) -> Iterator[PostgresServer]:
+def servers(engine_mode: str) -> Iterator[Servers]:
+    """Starts servers with settings of their own, for this test alone."""
+    started: list[PostgresServer] = []
+
+    def start(**options: Any) -> PostgresServer:
+        started.append(server_or_skip(**options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
+@pytest.fixture
+def own_server(servers: Servers) -> PostgresServer:
     """A server that this test may kill."""
-    server = server_or_skip()
-    yield server
-    server.close()
+    return servers()
 
 
 @pytest.fixture

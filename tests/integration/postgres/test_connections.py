@@ -1,7 +1,9 @@
 """Connections break, servers die, answers are lost: calls say so, and go on by themselves."""
 
 import asyncio
+import socket
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,12 +12,16 @@ from msgspec.structs import replace
 
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
+from penstock.engines.postgres.line import Line
 from penstock.model.errors import BadUrl, EngineClosed, EngineError, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.ids import new_id
 from penstock.model.job import JobState
+from penstock.model.member import MemberInfo
 from penstock.model.run import Answer
+from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
-from tests.integration.postgres.conftest import Connect, Plain, behind
+from tests.integration.postgres.conftest import Connect, Plain, Servers, behind
 from tests.servers.postgres import PostgresServer
 from tests.servers.proxy import Proxy
 
@@ -202,16 +208,98 @@ async def test_a_reply_cut_after_the_commit(connect: Connect, url: str, proxy: P
     assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)
 
 
-async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:
-    engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
+@pytest.mark.parametrize("direction", ["requests", "replies"])
+async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy, direction: str) -> None:
+    engine = await connect(behind(url, proxy) + "?call_timeout=0.3&connect_timeout=0.5")
     await engine.jobs.enqueue([a_job()])
-    proxy.mute()
+    proxy.mute(direction)
     begin = time.monotonic()
-    with pytest.raises(EngineUnavailable, match="did not answer"):
+    with pytest.raises(EngineUnavailable, match=r"did not answer in 0.3 s"):
+        await engine.jobs.enqueue([a_job()])
+    with pytest.raises(EngineUnavailable, match="no answer in time"):
         await engine.jobs.enqueue([a_job()])
     assert time.monotonic() - begin < 5
-    proxy.mute(on=False)
+    proxy.mute(direction, on=False)
     assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
+
+
+async def test_an_opening_into_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:
+    proxy.mute()
+    with pytest.raises(EngineUnavailable, match="no answer in time"):
+        await connect(behind(url, proxy) + "?connect_timeout=0.3")
+
+
+@pytest.mark.row("B15")
+async def test_connections_that_a_firewall_has_forgotten(
+    connect: Connect, url: str, proxy: Proxy, clock: Clock
+) -> None:
+    """Nothing passes on the old ones, and nobody says so. New ones are in order."""
+    engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await engine.inspect.counts(now=clock.now)
+    proxy.forget_all()
+    for call in (lambda: engine.jobs.enqueue([a_job()], now=clock.now), lambda: engine.inspect.counts()):
+        with pytest.raises(EngineUnavailable, match="did not answer"):
+            await call()
+        await until_it_works(call)
+
+
+async def test_a_beat_is_given_up_in_time_for_another(connect: Connect, url: str, proxy: Proxy) -> None:
+    """Whatever a call may take: with half of the lease left the beat goes by another connection."""
+    engine = await connect(behind(url, proxy))
+    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND // 2, lease=4 * SECOND)
+    await engine.members.beat(info)
+    proxy.forget_all()
+    begin = time.monotonic()
+    with pytest.raises(EngineUnavailable, match=r"did not answer in 2 s"):
+        await engine.members.beat(info)
+    assert not (await engine.members.beat(info)).new
+    assert time.monotonic() - begin < 4, "its lease"
+
+
+@pytest.mark.row("B15")
+async def test_a_server_that_drops_idle_connections(servers: Servers, connect: Connect, clock: Clock) -> None:
+    """Calls after a rest are as good as others: no error, whatever kind they are."""
+    server = servers(settings={"idle_session_timeout": "300ms"})
+    engine = await connect(server.url())
+    claimant = Claimant(engine, clock)
+
+    async def a_round() -> None:
+        await claimant.beat()
+        await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+        first, second = await claimant.take(most=2)
+        await claimant.complete(first)
+        await claimant.release(second)
+        await engine.inspect.counts(now=clock.now)
+        await engine.queues.pause("q", now=clock.now)
+        await engine.queues.resume("q", now=clock.now)
+
+    lines = [*engine.store.__dict__.values()]
+    await a_round()
+    for _ in range(2):
+        async with asyncio.timeout(PATIENCE_S):
+            while not all(each.is_closed() for each in open_connections(lines)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await a_round()
+    assert "idle-session timeout" in server.log()
+
+
+def open_connections(values: Iterable[object]) -> list[Any]:
+    """Those of the lines among these, but for the one that looks about once a second."""
+    lines = [each for each in values if isinstance(each, Line) and each._purpose != "beats"]
+    return [each._connection for each in lines if each._connection is not None]
+
+
+async def test_a_connection_that_is_gone_without_a_word_is_noticed_by_the_kernel(
+    engine: PostgresEngine,
+) -> None:
+    sock = engine.store.commands._connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    idle, every, times = (
+        sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+        for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+    )
+    assert idle + every * times <= 30
 
 
 async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: PostgresEngine) -> None:

@@ -1,6 +1,7 @@
 """Opening a place: made by one of many, refused if it is not ours or too new."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
@@ -8,10 +9,12 @@ import pytest
 
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.schema import MIGRATIONS
-from penstock.model.errors import BadUrl, NotOurs, SchemaTooNew, SchemaTooOld
+from penstock.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
 from penstock.testing.contract.fixtures import a_job
 from tests.integration.postgres.conftest import Plain
 from tests.integration.sqlite.children import child
+
+Tenant = tuple["asyncpg.Connection[Any]", str]
 
 OPENS = """
 import asyncio, sys
@@ -122,14 +125,80 @@ async def test_options_for_poolers_and_speed(url: str, options: str) -> None:
     await engine.close()
 
 
-async def test_a_role_that_owns_only_its_schema(url: str, plain: Plain) -> None:
-    """No superuser is needed, and no right on the database beside its own schema."""
-    connection = await plain()
-    await connection.execute("CREATE ROLE tenant LOGIN; CREATE SCHEMA tenant AUTHORIZATION tenant")
-    engine = await open_engine(url.replace("penstock@", "tenant@"), namespace="tenant")
+@pytest.fixture
+async def tenant(url: str, plain: Plain) -> AsyncIterator[Tenant]:
+    """A role that may do nothing, and somebody who may change that."""
+    admin = await plain()
+    await admin.execute("CREATE ROLE tenant LOGIN")
+    yield admin, url.replace("penstock@", "tenant@")
+    await admin.execute("DROP SCHEMA IF EXISTS tenant CASCADE; DROP OWNED BY tenant; DROP ROLE tenant")
+
+
+async def opens(tenant: Tenant) -> None:
+    engine = await open_engine(tenant[1], namespace="tenant")
     assert await engine.jobs.enqueue([a_job()]) == [True]
     await engine.close()
-    await connection.execute("DROP SCHEMA tenant CASCADE; DROP ROLE tenant")
+
+
+async def test_a_role_that_owns_only_its_schema(tenant: Tenant) -> None:
+    """No superuser is needed, and no right on the database beside its own schema."""
+    await tenant[0].execute("CREATE SCHEMA tenant AUTHORIZATION tenant")
+    await opens(tenant)
+
+
+async def granted(tenant: Tenant, said: str, statement: str) -> None:
+    """Run a statement of an error's advice; `said` is how it stands there."""
+    admin, url = tenant
+    with pytest.raises(BadUrl) as raised:
+        await open_engine(url, namespace="tenant")
+    assert said in str(raised.value)
+    await admin.execute(statement)
+
+
+async def test_without_a_schema_it_is_told_how_to_get_one(tenant: Tenant) -> None:
+    database = await tenant[0].fetchval("SELECT current_database()")
+    statement = f'GRANT CREATE ON DATABASE "{database}" TO "tenant"'
+    await granted(tenant, statement, statement)
+    await opens(tenant)
+    await tenant[0].execute(f"DROP SCHEMA tenant CASCADE; REVOKE CREATE ON DATABASE {database} FROM tenant")
+    statement = 'CREATE SCHEMA "tenant" AUTHORIZATION "tenant"'
+    await granted(tenant, statement, statement)
+    await opens(tenant)
+
+
+async def test_in_the_schema_of_another_role_it_is_told_what_is_missing(tenant: Tenant, url: str) -> None:
+    admin = tenant[0]
+    await admin.execute("CREATE SCHEMA tenant; GRANT USAGE ON SCHEMA tenant TO tenant")
+    statement = 'GRANT CREATE ON SCHEMA "tenant" TO "tenant"'
+    await granted(tenant, statement, "SELECT 1")
+    await (await open_engine(url, namespace="tenant")).close()
+    await admin.execute("REVOKE USAGE ON SCHEMA tenant FROM tenant")
+    statement = 'GRANT USAGE ON SCHEMA "tenant" TO "tenant"'
+    await granted(tenant, statement, f"{statement}; GRANT CREATE ON SCHEMA tenant TO tenant")
+    tables = 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "tenant"'
+    await granted(
+        tenant, tables, f'{tables} TO tenant; GRANT USAGE ON ALL SEQUENCES IN SCHEMA "tenant" TO tenant'
+    )
+    await opens(tenant)
+
+
+async def test_a_database_that_may_not_be_entered(tenant: Tenant) -> None:
+    admin, url = tenant
+    database = await admin.fetchval("SELECT current_database()")
+    await admin.execute(f"REVOKE CONNECT ON DATABASE {database} FROM PUBLIC")
+    with pytest.raises(BadUrl, match="GRANT CONNECT ON DATABASE"):
+        await open_engine(url, namespace="tenant")
+    await admin.execute(f"GRANT CONNECT ON DATABASE {database} TO PUBLIC")
+
+
+async def test_who_waits_for_a_migration_says_so(url: str, plain: Plain) -> None:
+    other = await plain()
+    async with other.transaction():
+        await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('penstock migration of slow', 0))")
+        with pytest.raises(EngineUnavailable, match="another process is migrating slow"):
+            await open_engine(url + "?call_timeout=0.2", namespace="slow")
+    await (await open_engine(url, namespace="slow")).close()
+    await other.execute("DROP SCHEMA slow CASCADE")
 
 
 async def test_a_database_with_another_isolation_is_refused(url: str, plain: Plain) -> None:

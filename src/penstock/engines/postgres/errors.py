@@ -31,6 +31,7 @@ _NO_STATEMENT = ("26000", "42P05")
 """A prepared statement is not there, or already: a pooler gave us another process. Nothing was applied."""
 _HANGS_UP = ("08", "57P")
 """The server has broken the connection off, or is about to."""
+_IDLE = "57P05"
 _NO_ROOM = "53300"
 _STARTUP = "startup parameter"
 _NO_TLS = "rejected SSL upgrade"
@@ -52,8 +53,16 @@ def passed_over(error: Exception) -> bool:
 
 
 def may_repeat(error: BaseException) -> bool:
-    """Whether the server undid the call because of others, so that it can be made again at once."""
-    return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _AGAIN
+    """Whether the call was certainly not applied, and is as good at once as later: the server undid it
+    because of others, or did not find a statement that it had prepared."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate in (*_AGAIN, *_NO_STATEMENT)
+
+
+def was_idle(error: BaseException) -> bool:
+    """Whether the connection had ended while nothing was asked of it: the call was not applied."""
+    if isinstance(error, asyncpg.PostgresError):
+        return error.sqlstate == _IDLE
+    return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError)  # refused by the driver
 
 
 def is_read_only(error: BaseException) -> bool:

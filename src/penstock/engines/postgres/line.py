@@ -4,8 +4,9 @@ A call on a line either is answered or raises: `EngineUnavailable` when the conn
 leaves open whether the call was applied. The next call connects again. While the server cannot be reached,
 further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between fail at once.
 
-A call that only reads is made once more by itself if the connection was found broken: a server or a firewall
-that drops idle connections is not worth an error. Others are repeated by whoever made them: only they know
+A server that drops idle connections is not worth an error: a call that finds its connection ended, and so was
+not even sent, is made once more by itself. So is one that the server refused because it is read-only now, and
+one that only reads, however its connection broke. Others are repeated by whoever made them: only they know
 what a second answer means.
 
 A caller that is cancelled leaves its call running to its end: the connection is not torn down for it.
@@ -20,7 +21,14 @@ from typing import Any, TypeVar
 
 from penstock.engines.postgres import dial as dialling
 from penstock.engines.postgres.dial import Dial
-from penstock.engines.postgres.errors import is_broken, is_pooled, is_read_only, may_repeat, translate
+from penstock.engines.postgres.errors import (
+    is_broken,
+    is_pooled,
+    is_read_only,
+    may_repeat,
+    translate,
+    was_idle,
+)
 from penstock.model.errors import EngineUnavailable
 
 T = TypeVar("T")
@@ -45,6 +53,7 @@ class Line:
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self._why = ""
         self.patience_s = dial.place.call_timeout
         """How long a call may take."""
         self.trips = 0
@@ -81,13 +90,11 @@ class Line:
                     connection.terminate()
                     raise
                 except Exception as error:
-                    again = self._makes_good(error, connection) or (
-                        reads and attempt == 0 and is_broken(error) and not isinstance(error, TimeoutError)
-                    )
-                    if not again or attempt == REPEATS:
+                    self._draw_consequences(error, connection)
+                    again = may_repeat(error) or (attempt == 0 and _is_worth_a_second_try(error, reads))
+                    if not again or attempt == REPEATS or isinstance(error, TimeoutError):
                         raise translate(error, self._place, self.patience_s) from error
-                    if may_repeat(error):
-                        await asyncio.sleep(random.uniform(0, 0.01) * (attempt + 1))
+                    await asyncio.sleep(random.uniform(0, 0.01) * attempt)
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
@@ -107,7 +114,7 @@ class Line:
 
     async def _connect(self) -> "Connection[Any]":
         if time.monotonic() < self._not_before:
-            raise EngineUnavailable(f"{self._place} cannot be reached; the next try comes in a moment")
+            raise EngineUnavailable(f"{self._why}; the next try comes in a moment")
         self._era = self._dial.era
         try:
             connection = await self._dial.open(self._purpose)
@@ -116,19 +123,19 @@ class Line:
             wait = min(high, low * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.0)
             self._failures += 1
             self._not_before = time.monotonic() + wait
-            raise translate(error, self._place) from error
+            ours = translate(error, self._place)
+            self._why = str(ours)
+            raise ours from error
         self._failures = 0
         return connection
 
-    def _makes_good(self, error: Exception, connection: "Connection[Any]") -> bool:
-        """Draw the consequences; whether the call was not applied and can be made again at once."""
+    def _draw_consequences(self, error: Exception, connection: "Connection[Any]") -> None:
         if is_read_only(error):
             self._dial.abandon(self._era)
         elif is_pooled(error):
             self._dial.found_pooler()
         if is_read_only(error) or is_pooled(error) or is_broken(error) or connection.is_closed():
             self._let_go()
-        return may_repeat(error) or is_pooled(error)
 
     def _let_go(self) -> None:
         if self._connection is not None:
@@ -139,3 +146,8 @@ class Line:
         """Take over a connection that was opened to look at the schema."""
         self._let_go()
         self._connection, self._era = connection, self._dial.era
+
+
+def _is_worth_a_second_try(error: Exception, reads: bool) -> bool:
+    """Whether the call was not applied, or does not care, and a new connection may do better."""
+    return was_idle(error) or is_read_only(error) or (reads and is_broken(error))

@@ -99,6 +99,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Place({self.shown!r}, {self.schema!r})"
 
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("shown", self.shown), ("schema", self.schema)]
+
 
 def place_of(url: str, namespace: str) -> Place:
     """The place that a URL names, or `BadUrl`."""

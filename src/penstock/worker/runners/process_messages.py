@@ -7,6 +7,7 @@ import msgspec
 from penstock.model.job import Failure
 from penstock.model.run import ClaimedJob
 from penstock.task.current import Abort
+from penstock.task.settings.setting import without_password
 
 
 class Open(msgspec.Struct, frozen=True, tag="open"):
@@ -17,6 +18,12 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
     url: str = ""
     """Where the worker works: what tasks enqueue goes there too. Empty: wherever the app says."""
     namespace: str = ""
+
+    def __repr__(self) -> str:
+        return f"Open({self.app!r}, url={without_password(self.url)!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("app", self.app), ("url", without_password(self.url))]
 
 
 class Perform(msgspec.Struct, frozen=True, tag="perform"):

@@ -1,0 +1,186 @@
+"""Workers and a producer, each a program of its own, while the way to their server fails.
+
+Nobody of them is killed, so each job is to run once: what was claimed is kept through an outage, and a call
+whose answer was lost is repeated under its number. Whatever was acknowledged ends, once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.model.ids import show_id
+from tests.integration.postgres.conftest import Connect, Plain, Servers, behind
+from tests.integration.postgres.producer import Producer
+from tests.integration.postgres.test_connections import OURS, until_it_works
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import Group, a_job, enqueue, finished, noted, states
+from tests.integration.supervisor.processes import until
+from tests.servers.postgres import PostgresServer
+from tests.servers.proxy import Proxy
+
+pytestmark = pytest.mark.row("A4", "D7", "B15")
+
+Groups = Callable[[str], StartGroup]
+
+
+class Business:
+    """Two worker processes and a producer at one place."""
+
+    def __init__(self, engine: Engine, group: Group, producer: Producer, folder: Path) -> None:
+        self._engine = engine
+        self.group = group
+        self.producer = producer
+        self._folder = folder
+
+    async def goes_on(self) -> None:
+        """Wait until more was enqueued and more has run."""
+        await self.producer.goes_on()
+        ran = len(noted(self._folder, "quick"))
+        await until(lambda: len(noted(self._folder, "quick")) >= ran + 20)
+
+    async def ends_well(self) -> None:
+        """Everything acknowledged has ended once; nothing ran or was counted twice; nobody lost a job."""
+        ids = await self.producer.end()
+        jobs = await until_it_works(lambda: finished(self._engine, ids))
+        assert states(jobs) == {"completed": len(ids)}
+        await until_it_works(self._is_quiet)
+        ran = noted(self._folder, "quick")
+        assert len(ran) == len(set(ran))
+        assert set(ran) >= {show_id(job_id) for job_id in ids}
+        (queue,) = await until_it_works(self._engine.inspect.counts)
+        assert (queue.completed, queue.window.completed) == (len(ran), len(ran))
+        assert {(job.attempts, job.losses, job.failure_count) for job in jobs} == {(1, 0, 0)}
+        assert "is gone" not in self.group.log
+        assert "came too late" not in self.group.log
+        assert await self.group.stop() == 0
+
+    async def _is_quiet(self) -> None:
+        """Also what was stored and not acknowledged has ended."""
+        async with asyncio.timeout(30):
+            while any(each.ready + each.running for each in await self._engine.inspect.counts()):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def business(groups: Groups, tmp_path: Path) -> Iterator[Open]:
+    """Opens one, with an engine for the test to look by."""
+    producers: list[Producer] = []
+
+    async def at(url: str, engine: Engine) -> Business:
+        group = await groups(url)(processes=2, slots=4).ready(2)
+        producers.append(Producer(url, tmp_path))
+        opened = Business(engine, group, producers[-1], tmp_path)
+        await opened.goes_on()
+        return opened
+
+    yield at
+    for producer in producers:
+        producer.close()
+
+
+async def test_a_server_killed_and_started_again_under_load(
+    own_server: PostgresServer, connect: Connect, business: Open
+) -> None:
+    engine = await connect(own_server.url())
+    shop = await business(own_server.url(), engine)
+    for _ in range(2):
+        await asyncio.to_thread(own_server.kill)
+        await asyncio.to_thread(own_server.start)
+        await shop.goes_on()
+    await shop.ends_well()
+
+
+async def test_a_storm_of_terminated_backends(
+    url: str, connect: Connect, plain: Plain, business: Open
+) -> None:
+    engine, other = await connect(), await plain()
+    shop = await business(url, engine)
+    terminated, end = 0, time.monotonic() + 2
+    while time.monotonic() < end:
+        rows = await other.fetch(f"SELECT pg_terminate_backend(pid) {OURS} AND random() < 0.3")
+        terminated += len(rows)
+        await asyncio.sleep(0.05)  # as often as that: it is the storm
+    assert terminated > 20
+    await shop.goes_on()
+    await shop.ends_well()
+
+
+@pytest.mark.parametrize("direction", ["requests", "replies"])
+async def test_a_black_hole(url: str, connect: Connect, proxy: Proxy, business: Open, direction: str) -> None:
+    """Nothing passes and nobody says so, for longer than a lease."""
+    shop = await business(behind(url, proxy) + "?call_timeout=0.5&connect_timeout=0.5", await connect())
+    proxy.mute(direction)
+    await until(lambda: "beat failed" in shop.group.log and "cannot be reached" in shop.group.log)
+    failed = time.monotonic()
+    await until(lambda: time.monotonic() > failed + 1.0)
+    proxy.mute(direction, on=False)
+    await shop.goes_on()
+    await shop.ends_well()
+
+
+async def test_replies_cut_after_the_commit(url: str, connect: Connect, proxy: Proxy, business: Open) -> None:
+    """Of enqueues, of claims, of settles, of beats: again and again."""
+    shop = await business(behind(url, proxy), await connect())
+    for _ in range(8):
+        for purpose in ("enqueues", "claims", "settles", "beats"):
+            proxy.cut_next_reply(purpose)
+        await shop.producer.goes_on(5)
+    await shop.goes_on()
+    await shop.ends_well()
+    assert proxy.cuts >= 16
+
+
+async def test_a_server_that_drops_idle_connections(
+    servers: Servers, connect: Connect, groups: Groups, tmp_path: Path
+) -> None:
+    """Those of a worker that has nothing to do, all of them, every half second."""
+    server = servers(settings={"idle_session_timeout": "500ms"})
+    engine = await connect(server.url())
+    group = await groups(server.url())(processes=2).ready(2)
+    for round_ in range(1, 4):
+        await until(partial(_has_dropped, server, 5 * round_))
+        ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(5)])
+        jobs = await finished(engine, ids)
+        assert {(job.state.value, job.attempts, job.losses) for job in jobs} == {("completed", 1, 0)}
+    assert await group.stop() == 0
+
+
+def _has_dropped(server: PostgresServer, connections: int) -> bool:
+    return server.log().count("idle-session timeout") >= connections
+
+
+async def test_a_server_without_a_free_connection(
+    servers: Servers, connect: Connect, groups: Groups, tmp_path: Path
+) -> None:
+    """It is said, and tried again until there is one."""
+    server = servers(settings={"max_connections": "16", "superuser_reserved_connections": "0"})
+    engine = await connect(server.url())
+    ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(5)])
+    taken: list[asyncpg.Connection[Any]] = []
+    with pytest.raises(asyncpg.TooManyConnectionsError):
+        await take_all(server, taken)
+    group = groups(server.url())(processes=1)
+    await until(lambda: "too many clients" in group.log)
+    assert "up to nine connections" in group.log
+    await taken.pop().close()
+    await taken.pop().close()
+    await until(lambda: group.log.count("too many clients") >= 2)
+    for connection in taken:
+        await connection.close()
+    assert states(await until_it_works(lambda: finished(engine, ids))) == {"completed": 5}
+    assert await group.stop() == 0
+
+
+async def take_all(server: PostgresServer, taken: "list[asyncpg.Connection[Any]]") -> None:
+    while True:
+        taken.append(await asyncpg.connect(server.url()))

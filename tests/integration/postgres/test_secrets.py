@@ -1,0 +1,143 @@
+"""A password is in the URL and nowhere else: not in a log, an error, a listing, or what `ps` shows."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from rich.console import Console
+
+from penstock import Penstock
+from penstock.cli.where import find
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.postgres.engine import PostgresEngine
+from penstock.model.errors import BadUrl, EngineUnavailable, PenstockError
+from penstock.worker.channel import Hello
+from penstock.worker.config import WorkerConfig
+from penstock.worker.runners.process_messages import Open
+from tests.integration.postgres.conftest import Servers
+from tests.integration.supervisor.groups import APP, ROOT
+from tests.integration.supervisor.processes import children_of, until
+from tests.servers.postgres import PostgresServer
+
+SECRET = "hu5h-hu5h"
+HBA = """
+host all penstock all trust
+host all shop     all scram-sha-256
+"""
+
+
+@pytest.fixture
+async def guarded(servers: Servers) -> tuple[PostgresServer, str]:
+    """A server that wants a password, and the URL that has it."""
+    server = servers(hba=HBA)
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url())
+    await connection.execute(
+        f"CREATE ROLE shop LOGIN PASSWORD '{SECRET}'; CREATE SCHEMA penstock AUTHORIZATION shop"
+    )
+    await connection.close()
+    return server, server.url().replace("penstock@", f"shop:{SECRET}@")
+
+
+async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]) -> None:
+    server, url = guarded
+    errors: list[PenstockError] = []
+
+    async def fails(wrong: str) -> None:
+        with pytest.raises(PenstockError) as raised:
+            await open_engine(wrong)
+        errors.append(raised.value)
+
+    engine = await open_engine(url)
+    assert isinstance(engine, PostgresEngine)
+    config = WorkerConfig(url=url)
+    shown: list[object] = [
+        engine.name, engine, vars(engine), vars(engine.store), engine.store.place, vars(engine.store.post),
+        config, Hello(member="", claimant="", config=config, capacity=1, takes_suspects=False), Open("app", "text", url),
+        Penstock(url), vars(Penstock(url)), find(url=url), find(url=url).settings,
+    ]  # fmt: skip
+    await fails(url.replace(SECRET, f"not-{SECRET}"))
+    await fails(url.replace("/postgres", "/nothing"))
+    await fails(url + "?sslmode=require")
+    await fails(url + "?colour=blue")
+    server.kill()
+    with pytest.raises(EngineUnavailable) as raised:
+        await engine.inspect.counts()
+    errors.append(raised.value)
+    await fails(url)
+    await engine.close()
+    assert isinstance(errors[0], BadUrl)
+    assert "password authentication failed" in str(errors[0])
+    console = Console(width=10_000)
+    with console.capture() as printed:
+        for each in shown:
+            console.print(each)
+    said = [*map(repr, shown), printed.get(), *("".join(traceback.format_exception(each)) for each in errors)]
+    assert not [text for text in said if SECRET in text]
+
+
+@pytest.fixture
+def worker(guarded: tuple[PostgresServer, str], tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """`penstock worker`, told its URL on the command line."""
+    command = (sys.executable, "-m", "penstock", "worker", APP, "-p", "2", "--url", guarded[1])
+    with open(tmp_path / "log", "wb") as log, subprocess.Popen(command, cwd=ROOT, stderr=log) as process:
+        yield process
+        process.kill()
+
+
+async def test_it_is_in_no_log_listing_or_process(
+    guarded: tuple[PostgresServer, str], worker: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    """Of a worker with its children, through an outage, and of those who look at it."""
+    server, url = guarded
+    log = tmp_path / "log"
+    seen: set[str] = set()
+
+    def at_work() -> bool:
+        for pid in descendants(worker.pid):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                seen.add(Path(f"/proc/{pid}/cmdline").read_text())
+        return log.read_text().count("is ready") >= 2
+
+    await until(at_work)
+    seen.discard(Path(f"/proc/{worker.pid}/cmdline").read_text())  # a child that is just being made
+    assert len(seen) >= 2, "the one that worked out the configuration, and those that work"
+    await asyncio.to_thread(server.kill)
+    await until(lambda: "beat failed" in log.read_text())
+    await asyncio.to_thread(server.start)
+    await until(lambda: "answers again" in log.read_text())
+    commands = (("config", "show"), ("config", "show", "--json"), ("members", "--json"), ("stats",))
+    listings = [await asyncio.to_thread(penstock, url, *command) for command in commands]
+    worker.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(worker.wait, 30) == 0
+    assert [listing.returncode for listing in listings] == [0] * 4
+    assert "shop:***@127.0.0.1" in listings[0].stdout
+    said = [*seen, log.read_text(), *(listing.stdout + listing.stderr for listing in listings)]
+    assert not [text for text in said if SECRET in text]
+
+
+def penstock(url: str, *command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        (sys.executable, "-m", "penstock", *command),
+        env={**os.environ, "PENSTOCK_URL": url},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def descendants(pid: int) -> list[int]:
+    found = children_of(pid)
+    for child in found:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += children_of(child)
+    return found
