@@ -39,8 +39,8 @@ class Proxy:
         self._cut_replies: Counter[str] = Counter()
         self._mute: set[str] = set()
         self.cuts = 0
-        self.requests = 0
-        """How often a client has sent something to which it then waited for a reply."""
+        self.requests: Counter[str] = Counter()
+        """How often clients have sent something to which they then waited for a reply, by purpose."""
 
     @property
     def port(self) -> int:
@@ -120,7 +120,7 @@ class Proxy:
                 if link.forgotten or "requests" in self._mute:
                     continue
                 link.asked = link.asked or data.startswith(BIND)
-                self.requests += 1
+                self.requests[link.purpose] += 1
                 link.server.write(data)
                 await link.server.drain()
 

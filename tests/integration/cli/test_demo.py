@@ -2,10 +2,10 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
 from io import StringIO
 from tempfile import mkdtemp
 
@@ -84,21 +84,11 @@ def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
         for line in process.stdout:
             if " runs on " in line:
                 break
+        ended = os.pidfd_open(worker)  # readable when it has
         process.kill()
         process.wait()
-    deadline = time.monotonic() + 30
-    while _lives(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{process}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] != "Z"
+    assert select.select([ended], [], [], 30)[0]
+    os.close(ended)
 
 
 def test_a_lost_job_would_be_told(place: Place) -> None:

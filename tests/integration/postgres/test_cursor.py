@@ -9,6 +9,7 @@ from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.queue import QueueOptions
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Connect, Plain
+from tests.integration.postgres.test_lines import sent
 
 
 async def take_within(claimant: Claimant, seconds: float) -> list[bytes]:
@@ -32,7 +33,8 @@ async def test_a_late_commit_is_found_within_two_seconds(
         early = some_jobs(5)
         await engine.jobs.enqueue(early, now=clock.now)
         assert ids_of(await claimant.take()) == ids_of(early)
-        await asyncio.sleep(1.2)  # a look comes by and does not see it either
+        for _ in range(2):  # looks come by and do not see it either
+            await engine.looks.late()
         assert await claimant.take() == []
     assert await take_within(claimant, 2.0) == [late.id]
 
@@ -179,7 +181,7 @@ async def test_an_idle_claim_writes_nothing(
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await claimant.complete(*await claimant.take())
     assert await claimant.take() == []
-    await asyncio.sleep(0.1)
+    await sent(engine)
     before = await other.fetchval("SELECT pg_current_wal_insert_lsn()::text")
     for _ in range(20):
         assert await claimant.take() == []

@@ -19,7 +19,7 @@ from penstock import Penstock
 from penstock.cli.where import find
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import BadUrl, EngineUnavailable, PenstockError
+from penstock.model.errors import BadUrl, EngineError, EngineUnavailable, PenstockError
 from penstock.worker.channel import Hello
 from penstock.worker.config import WorkerConfig
 from penstock.worker.runners.process_messages import Open
@@ -61,8 +61,8 @@ async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]
     config = WorkerConfig(url=url)
     shown: list[object] = [
         engine.name, engine, vars(engine), vars(engine.store), engine.store.place, vars(engine.store.post),
-        config, Hello(member="", claimant="", config=config, capacity=1, takes_suspects=False), Open("app", "text", url),
-        Penstock(url), vars(Penstock(url)), find(url=url), find(url=url).settings,
+        config, Hello(member="", claimant="", config=config, capacity=1, takes_suspects=False),
+        Open("app", "text", url), Penstock(url), vars(Penstock(url)), find(url=url), find(url=url).settings,
     ]  # fmt: skip
     await fails(url.replace(SECRET, f"not-{SECRET}"))
     await fails(url.replace("/postgres", "/nothing"))
@@ -104,11 +104,11 @@ async def test_it_is_in_no_log_listing_or_process(
     def at_work() -> bool:
         for pid in descendants(worker.pid):
             with suppress(FileNotFoundError, ProcessLookupError):
-                seen.add(Path(f"/proc/{pid}/cmdline").read_text())
+                seen.add(arguments_of(pid))
         return log.read_text().count("is ready") >= 2
 
     await until(at_work)
-    seen.discard(Path(f"/proc/{worker.pid}/cmdline").read_text())  # a child that is just being made
+    seen.discard(arguments_of(worker.pid))  # of a child that was just being made
     assert len(seen) >= 2, "the one that worked out the configuration, and those that work"
     await asyncio.to_thread(server.kill)
     await until(lambda: "beat failed" in log.read_text())
@@ -135,9 +135,51 @@ def penstock(url: str, *command: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def arguments_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
 def descendants(pid: int) -> list[int]:
     found = children_of(pid)
     for child in found:
         with suppress(FileNotFoundError, ProcessLookupError):
             found += children_of(child)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("penstock@127.0.0.1", "nobody:s3cret@127.0.0.1"), BadUrl),
+        (("/postgres", "/nothing"), BadUrl),
+        (("127.0.0.1:", "127.0.0.2:"), EngineError),
+    ],
+    ids=["user", "database", "host"],
+)
+async def test_a_wrong_url_is_refused_without_the_password(
+    own_server: PostgresServer, change: tuple[str, str], error: type[Exception]
+) -> None:
+    url = own_server.url().replace("penstock@", "penstock:s3cret@").replace("penstock:s3cret", "penstock")
+    with pytest.raises(error) as raised:
+        await open_engine(url.replace(*change))
+    assert "s3cret" not in "".join(map(str, _chain(raised.value)))
+
+
+async def test_a_password_is_never_shown(own_server: PostgresServer) -> None:
+    url = own_server.url().replace("penstock@", "penstock:s3cret@")
+    engine = await open_engine(url)
+    assert isinstance(engine, PostgresEngine)
+    shown = [engine.name, repr(engine), repr(vars(engine)), repr(engine.store.place), str(engine.store.place)]
+    own_server.kill()
+    with pytest.raises(EngineUnavailable) as raised:
+        await engine.inspect.counts()
+    await engine.close()
+    assert "s3cret" not in "".join([*shown, *map(str, _chain(raised.value))])
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found = []
+    while error is not None:
+        found.append(error)
+        error = error.__cause__ or error.__context__
     return found

@@ -32,6 +32,21 @@ async def test_every_statement_can_be_prepared(engine: PostgresEngine, plain: Pl
     await (await plain()).prepare(engine.store.sql(STATEMENTS[name]))
 
 
+async def test_every_function_that_is_called_can_be_prepared(engine: PostgresEngine, plain: Plain) -> None:
+    connection = await plain()
+    sources = [file.read_text() for file in files(postgres).iterdir() if file.name.endswith(".py")]
+    called = {name for source in sources for name in re.findall(r'"(\w+_v\d+)"', source)}
+    assert len(called) > 20
+    for name in sorted(called):
+        rows = await connection.fetch(
+            "SELECT pronargs FROM pg_proc WHERE pronamespace = 'penstock'::regnamespace AND proname = $1",
+            name,
+        )
+        assert rows, f"the database has no {name}"
+        marks = ", ".join(f"${number}" for number in range(1, rows[0][0] + 1))
+        await connection.prepare(f"SELECT * FROM penstock.{name}({marks})")
+
+
 async def test_every_function_has_its_version_in_its_name_and_is_valid(plain: Plain, url: str) -> None:
     connection = await plain()
     rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 'penstock'::regnamespace")

@@ -1,0 +1,185 @@
+"""How calls use their connections: how many of each, and how often something is sent."""
+
+import asyncio
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.postgres.engine import PostgresEngine
+from penstock.model.errors import EngineClosed
+from penstock.model.job import JobState
+from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
+from tests.integration.postgres.conftest import Connect, Plain, behind
+from tests.integration.postgres.test_connections import OURS, PATIENCE_S
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import a_job as a_job_of_the_app
+from tests.integration.supervisor.groups import enqueue, noted
+from tests.servers.proxy import Proxy
+
+
+async def sent(engine: PostgresEngine) -> None:
+    """Wait until every signal has left."""
+    while (sender := engine.store.post._sender) is not None:
+        await asyncio.wait([sender])
+
+
+async def test_a_call_is_one_round_trip(
+    connect: Connect, url: str, proxy: Proxy, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals are sent beside it, on a connection of their own."""
+    engine = await connect(behind(url, proxy))
+    monkeypatch.setattr(engine.looks, "begin", lambda: None)  # nothing is sent but for the calls
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+
+    async def calls() -> dict[str, int]:
+        """Each method, and how often something was sent for it."""
+        counted: dict[str, int] = {}
+
+        async def count(name: str, call: Any) -> Any:
+            before = Counter(proxy.requests)
+            answer = await call
+            counted[name] = sum(
+                times for purpose, times in (proxy.requests - before).items() if purpose != "signals"
+            )
+            return answer
+
+        jobs = some_jobs(4)
+        await count("enqueue", engine.jobs.enqueue(jobs, now=clock.now))
+        taken = await count("claim", claimant.take(most=3))
+        await count("settle", claimant.complete(taken[0]))
+        request = claimant.request(most=1)
+        settled = await count("settle with a claim", claimant.settle(completed(taken[1]), claim=request))
+        await count("release", claimant.release(*settled.claim.jobs))
+        await count("beat", claimant.beat())
+        await count("cancel", engine.jobs.cancel([jobs[3].id], now=clock.now))
+        await count("promote", engine.jobs.promote(now=clock.now))
+        await count("get", engine.inspect.get(ids_of(jobs)))
+        await claimant.complete(taken[2])
+        return counted
+
+    names = set(await calls())  # statements are prepared, connections opened
+    assert await calls() == dict.fromkeys(names, 1)
+
+
+async def test_a_connection_that_is_gone_without_a_word_is_noticed_by_the_kernel(
+    engine: PostgresEngine,
+) -> None:
+    sock = engine.store.commands._connection._transport.get_extra_info("socket")  # type: ignore[union-attr]
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    idle, every, times = (
+        sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+        for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
+    )
+    assert idle + every * times <= 30
+
+
+async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: PostgresEngine) -> None:
+    calls = [asyncio.ensure_future(engine.jobs.promote()) for _ in range(20)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert (await engine.jobs.promote()).jobs == 0
+
+
+async def test_close_finishes_the_calls_already_made(connect: Connect, clock: Clock) -> None:
+    engine, other = await connect(), await connect()
+    jobs = some_jobs(50)
+    calls = [asyncio.ensure_future(engine.jobs.enqueue([job], now=clock.now)) for job in jobs]
+    await asyncio.sleep(0)
+    await engine.close()
+    assert await asyncio.gather(*calls) == [[True]] * 50
+    with pytest.raises(EngineClosed):
+        await engine.jobs.enqueue([a_job()], now=clock.now)
+    assert (await other.inspect.counts(now=clock.now))[0].ready == 50
+
+
+async def test_no_connection_is_left(connect: Connect, plain: Plain, clock: Clock) -> None:
+    other = await plain()
+    engine = await connect()
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    await claimant.complete(*await claimant.take())
+    await engine.signals.subscribe("news")
+    await asyncio.gather(*(engine.inspect.counts(now=clock.now) for _ in range(10)))
+    count = f"SELECT count(*) {OURS}"
+    assert await other.fetchval(count) <= 9
+    await engine.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while await other.fetchval(count):  # noqa: ASYNC110  (the server tells nobody)
+            await asyncio.sleep(0.01)
+
+
+PURPOSES = {
+    "claims": 1,
+    "settles": 1,
+    "enqueues": 1,
+    "commands": 1,
+    "beats": 1,
+    "reads": 2,
+    "signals": 1,
+    "listen": 1,
+}
+"""The most connections of one process, as docs/guide.md has them."""
+
+
+async def test_a_worker_group_has_few_connections(
+    url: str, plain: Plain, groups: Callable[[str], StartGroup], tmp_path: Path
+) -> None:
+    """A supervisor and two worker processes under load: each purpose once in each."""
+    other = await plain()
+    group = await groups(url)(processes=2, slots=20).ready(2)
+    most: Counter[str] = Counter()
+    jobs = [a_job_of_the_app("quick", str(tmp_path)) for _ in range(500)]
+    look = await open_engine(url)
+    ids = await enqueue(look, *jobs)
+    await look.close()
+
+    async def count() -> None:
+        rows = await other.fetch(f"SELECT split_part(application_name, ' ', 2), count(*) {OURS} GROUP BY 1")
+        for purpose, times in rows:
+            most[purpose] = max(most[purpose], times)
+
+    while len(noted(tmp_path, "quick")) < len(ids):
+        await count()
+    assert set(most) <= set(PURPOSES)
+    assert {purpose: times for purpose, times in most.items() if times > 3 * PURPOSES[purpose]} == {}
+    print("connections of a supervisor and two processes:", dict(most))
+    assert sum(most.values()) <= 3 * 9
+    assert await group.stop() == 0
+
+
+async def test_merged_enqueues_are_few_statements(engine: PostgresEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    before = engine.store.enqueues.trips
+    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
+    assert answers == [[True]] * 500
+    assert engine.store.enqueues.trips - before <= 5
+
+
+async def test_one_bad_call_among_merged_ones(engine: PostgresEngine, clock: Clock) -> None:
+    """A value that only the server refuses: the others are stored all the same."""
+    good, bad = some_jobs(5), a_job(on_dead="zero \0 byte")
+    calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
+    assert await states_of(engine, [*good, bad]) == [JobState.READY] * 5 + [None]
+
+
+async def test_signals_are_merged(engine: PostgresEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await sent(engine)
+    begin, before = time.monotonic(), engine.store.post._line.trips
+    for _ in range(60):
+        await engine.jobs.enqueue([a_job()], now=clock.now)
+    elapsed = time.monotonic() - begin
+    assert engine.store.post._line.trips - before <= elapsed / 0.005 + 2
