@@ -1,6 +1,7 @@
 """From a URL to an open engine. Engines are imported only when their scheme is asked for."""
 
 from importlib import import_module
+from types import ModuleType
 from urllib.parse import urlsplit
 
 from penstock.engine.protocol import Engine, OpenEngine
@@ -24,6 +25,15 @@ async def connect(url: str, *, namespace: str = DEFAULT_NAMESPACE, migrate: bool
     return await _opener(url)(url, namespace=namespace, migrate=migrate)
 
 
+async def erase(url: str, *, namespace: str) -> None:
+    """Delete a namespace on a server with everything in it, for good. Nobody may be using it."""
+    check_namespace(namespace)
+    erasing = getattr(_module(url), "erase", None)
+    if erasing is None:
+        raise BadUrl(f"{urlsplit(url).scheme}:// has no namespaces to erase; delete what it names yourself")
+    await erasing(url, namespace=namespace)
+
+
 def schemes() -> list[str]:
     """Every scheme that can be opened here."""
     from importlib.metadata import entry_points  # 30 of the 120 ms that importing Penstock may take
@@ -32,6 +42,11 @@ def schemes() -> list[str]:
 
 
 def _opener(url: str) -> OpenEngine:
+    opening: OpenEngine = _module(url).open_engine
+    return opening
+
+
+def _module(url: str) -> ModuleType:
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
     module = _BUILT_IN.get(scheme)
     if module is None:
@@ -41,6 +56,7 @@ def _opener(url: str) -> OpenEngine:
             module = point.module
     if module is None:
         known = ", ".join(f"{name}://" for name in schemes())
-        raise BadUrl(f"{scheme or url!r} is not an engine's URL scheme; known here: {known}")
-    opener: OpenEngine = import_module(module).open_engine
-    return opener
+        # Without a scheme nothing of it is shown: it may hold a password.
+        wrong = f"{scheme!r} is not an engine's URL scheme" if scheme else "that is not an engine's URL"
+        raise BadUrl(f"{wrong}; known here: {known}")
+    return import_module(module)

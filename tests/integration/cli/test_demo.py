@@ -1,14 +1,18 @@
 """`penstock demo`, as a newcomer runs it."""
 
+import asyncio
 import os
 import re
 import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 from tempfile import mkdtemp
+from typing import Any
 
+import asyncpg
 import pytest
 from rich.console import Console
 
@@ -26,11 +30,28 @@ from tests.integration.cli.place import Place
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
+@pytest.fixture
+def named(engine_mode: str, url: str) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has said where, or nothing at all; nothing is to stay there."""
+    if engine_mode != "postgres-server":
+        yield dict(os.environ)
+        return
+    yield {**os.environ, "PENSTOCK_URL": url}
+    assert asyncio.run(namespaces(url)) == []
+
+
+async def namespaces(url: str) -> list[str]:
+    connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
+    rows = await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock_demo_%'")
+    await connection.close()
+    return [row[0] for row in rows]
+
+
 @pytest.mark.row("A10")
-def test_the_story() -> None:
+def test_the_story(engine_mode: str, named: dict[str, str]) -> None:
     command = (sys.executable, "-m", "penstock", "demo")
     folder = mkdtemp(prefix="c")  # short, as the paths of sockets have to be
-    environment = {**os.environ, "TMPDIR": folder}
+    environment = {**named, "TMPDIR": folder}
     run = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stderr == ""
@@ -41,6 +62,9 @@ def test_the_story() -> None:
     def told(task: str, what: str) -> bool:
         return any(re.search(rf" s  {UUID}  {task} +\d/\d  {what}", line) for line in lines)
 
+    assert any("in the namespace penstock_demo_" in line for line in lines) is engine_mode.startswith(
+        "postgres"
+    )
     assert told("welcome", "completed")
     assert told("remind", "waits 5 s")
     assert told("newsletter", r"failed: MailboxFull: .*; again in [\d.]+ s")
@@ -59,10 +83,10 @@ def test_the_story() -> None:
 
 
 @pytest.mark.row("A10")
-def test_a_steady_stream_until_it_is_stopped() -> None:
+def test_a_steady_stream_until_it_is_stopped(named: dict[str, str]) -> None:
     options = ("--load", "--rate", "50", "--fail", "50%", "--work", "1..5ms")
     command = (sys.executable, "-m", "penstock", "demo", *options)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=named) as process:
         assert process.stdout is not None
         for line in process.stdout:
             found = re.search(r"(\d+) completed, (\d+) failed attempts?", line)
@@ -72,6 +96,29 @@ def test_a_steady_stream_until_it_is_stopped() -> None:
         rest = process.stdout.read()
         assert process.wait(30) == 0
     assert "jobs enqueued" in rest
+
+
+def test_an_interrupted_story_leaves_nothing_behind(named: dict[str, str]) -> None:
+    command = (sys.executable, "-m", "penstock", "demo")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=named) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if " runs on " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(30) == 1
+    assert "had not ended when the demo did" in rest
+    assert rest.endswith("0 jobs lost\n")
+
+
+def test_a_server_that_is_not_there_is_told_before_anything_starts(
+    execute: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", "postgresql://u:hush@127.0.0.1:1/shop")
+    ran = execute("demo")
+    assert (ran.code, ran.out) == (69, "")
+    assert ran.err == "penstock: postgresql://u@127.0.0.1:1/shop cannot be reached: connection refused\n"
 
 
 def test_a_demo_that_is_killed_takes_its_workers_along() -> None:

@@ -35,6 +35,8 @@ class Load:
     async def run(self, stage: Stage) -> int:
         """Enqueue and show until somebody stops it."""
         console = new_console()
+        if stage.where:
+            console.print(Text(f"On {stage.where}, which is dropped at the end."))
         console.print(
             Text(
                 f"{self._rate:g} jobs a second that work {self._work[0]:g} to {self._work[1]:g} s; "

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import click
 
+from penstock.cli.demo.venue import Venue, venue
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 
@@ -34,6 +35,8 @@ class Stage(NamedTuple):
     worker: subprocess.Popen[bytes]
     stopped: asyncio.Event
     """Somebody has pressed Ctrl-C."""
+    where: str = ""
+    """For people."""
 
     def check_worker(self) -> None:
         """Raise if the worker has ended: nothing would happen any more."""
@@ -46,17 +49,19 @@ Play = Callable[[Stage], Awaitable[int]]
 
 def play(work: Play, *, processes: int, slots: int) -> int:
     """Set up the stage, play, clear up; answers the exit code."""
-    with TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True) as folder:
-        url = f"sqlite:///{folder}/demo.db"
+    with (
+        TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True) as folder,
+        venue(folder) as at,
+    ):
         # The application reads its settings as every other does; nothing else of the environment counts here.
         for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
             del os.environ[name]
-        os.environ["PENSTOCK_URL"] = url
+        os.environ.update(PENSTOCK_URL=at.url, PENSTOCK_NAMESPACE=at.namespace)
         keep_litter_in(folder)
         log = Path(folder, "worker.log")
         with _worker(log, processes, slots) as worker:
             try:
-                return asyncio.run(_play(work, url, worker))
+                return asyncio.run(_play(work, at, worker))
             except click.ClickException:
                 click.echo(log.read_text(errors="replace"), err=True)
                 raise
@@ -106,21 +111,21 @@ def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[
         os.close(ours)
 
 
-async def _play(work: Play, url: str, worker: subprocess.Popen[bytes]) -> int:
+async def _play(work: Play, at: Venue, worker: subprocess.Popen[bytes]) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    async with _engine(url) as engine:
-        return await work(Stage(engine, worker, stopped))
+    async with _engine(at) as engine:
+        return await work(Stage(engine, worker, stopped, at.shown))
 
 
 @asynccontextmanager
-async def _engine(url: str) -> AsyncIterator[Engine]:
+async def _engine(at: Venue) -> AsyncIterator[Engine]:
     """The demo's engine, which its application uses too."""
     from penstock.cli.demo.app import app
 
-    engine = await connect(url)
+    engine = await connect(at.url, namespace=at.namespace)
     let_go = app.adopt(engine)
     try:
         yield engine

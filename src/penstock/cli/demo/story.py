@@ -48,6 +48,8 @@ async def tell(stage: Stage) -> int:
     from penstock.cli.demo.app import app
 
     with Screen() as screen:
+        if stage.where:
+            screen.say(f"on {stage.where}, which is dropped at the end")
         screen.say(f"a worker starts: `penstock worker` with process id {stage.worker.pid}")
         handles = await app.aenqueue_many(cast())
         screen.say(f"{count(len(handles), 'job')} enqueued")

@@ -2,8 +2,9 @@
 
 | module | what it does |
 |---|---|
-| `place`, `errors`, `schema` | the URL, PostgreSQL's errors as ours, migrations |
-| `line`, `store` | single connections that come back by themselves, and who uses which |
+| `place`, `options`, `errors`, `schema` | the URL, PostgreSQL's errors as ours, migrations |
+| `dial`, `line`, `store` | the way there, connections that come back by themselves, and who uses which |
+| `post`, `ear` | signals: sent, and heard |
 | `arrays`, `enqueue`, `claim`, `settle` | the hot paths: from records to the arrays of one call and back |
 | `cursors`, `turns`, `looks` | what this process remembers of the lanes, and looks behind its cursors |
 | `rows`, `listing` | what is known of jobs |
@@ -14,6 +15,6 @@ A call is one call of one function in PL/pgSQL, which are in `migrations/` with 
 the version of their meaning, so that old and new workers run side by side. Reads are in `sql/`.
 """
 
-from penstock.engines.postgres.engine import open_engine
+from penstock.engines.postgres.engine import erase, open_engine
 
-__all__ = ["open_engine"]
+__all__ = ["erase", "open_engine"]

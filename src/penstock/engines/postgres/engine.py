@@ -71,3 +71,14 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Post
     store = Store(dial)
     store.commands.adopt(connection)
     return PostgresEngine(store)
+
+
+async def erase(url: str, *, namespace: str) -> None:
+    """See `penstock.engine.registry.erase`. Only a schema that is ours is dropped."""
+    engine = await open_engine(url, namespace=namespace, migrate=False)
+    try:
+        await engine.store.commands.use(
+            lambda connection: connection.execute(f'DROP SCHEMA "{namespace}" CASCADE')
+        )
+    finally:
+        await engine.close()
