@@ -31,7 +31,8 @@ file. Secrets are never shown, and of a URL the password is not.
 A relative SQLite file named in a `.env` or a `pyproject.toml` is beside that file; elsewhere it is in the
 working folder. Options of an engine stand in its URL. SQLite's are `durability` (`full`, the default: on
 disk when a call returns; `normal`: a power cut may take the last moments; `off`) and `lock_timeout` (`30`:
-how many seconds a call waits while another program holds the file's lock).
+how many seconds a call waits while another program holds the file's lock). Those of PostgreSQL are in the
+[guide](guide.md#postgresql).
 
 Lengths of time are seconds, or a number with a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes are bytes, or
 `64KiB`, `1MiB`. A retention is an age, a number of jobs, both (`24h 1000000`), or `forever`.

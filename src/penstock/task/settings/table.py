@@ -23,7 +23,8 @@ class Settings:
     url = Setting(
         "sqlite:///penstock.db",
         rules.url,
-        "Where state lives. `sqlite:///relative.db`, `sqlite:////absolute/path.db`.",
+        "Where state lives. `sqlite:///relative.db`, `sqlite:////absolute/path.db`, "
+        "`postgresql://user:password@host:5432/database`.",
         secret="password",
     )
     namespace = Setting(

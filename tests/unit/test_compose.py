@@ -1,0 +1,64 @@
+"""compose.yaml says what it should, as far as that can be seen without Docker."""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from penstock.engines.postgres.place import place_of
+
+ROOT = Path(__file__).parents[2]
+VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+@pytest.fixture
+def text() -> str:
+    return (ROOT / "compose.yaml").read_text()
+
+
+@pytest.fixture
+def services(text: str) -> Any:
+    """As they are when no variable is set."""
+    found = yaml.safe_load(VARIABLE.sub(lambda variable: variable[2], text))
+    assert set(found["volumes"]) == {"postgres"}
+    return found["services"]
+
+
+def test_every_variable_has_a_default(text: str) -> None:
+    assert VARIABLE.findall(text)
+    assert [name for name, default in VARIABLE.findall(text) if not default] == []
+
+
+def test_the_server_is_healthy_persistent_and_for_this_machine_alone(services: Any) -> None:
+    server = services["postgres"]
+    assert server["healthcheck"]["test"][1] == "pg_isready"
+    assert server["volumes"] == ["postgres:/var/lib/postgresql/data"]
+    assert all(port.startswith("127.0.0.1:") for port in server["ports"])
+
+
+def test_the_worker_waits_for_the_server_and_finds_it(services: Any) -> None:
+    worker, server = services["worker"], services["postgres"]["environment"]
+    assert worker["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    place = place_of(worker["environment"]["PENSTOCK_URL"], "penstock")
+    assert [address.host for address in place.addresses] == ["postgres"]
+    assert (place.user, place.password, place.database) == (
+        server["POSTGRES_USER"],
+        server["POSTGRES_PASSWORD"],
+        server["POSTGRES_DB"],
+    )
+    assert urlsplit(worker["environment"]["PENSTOCK_URL"]).port == 5432
+
+
+def test_the_image_is_made_of_what_is_there(services: Any) -> None:
+    build = services["worker"]["build"]
+    image = (ROOT / build["context"] / build["dockerfile"]).read_text()
+    sent = (ROOT / ".dockerignore").read_text()
+    copied = [name for line in re.findall(r"(?m)^COPY (.+) \S+$", image) for name in line.split()]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists(), name
+        assert f"!{name}\n" in sent, f"{name} is not sent to the builder"
+    assert 'CMD ["penstock", "worker", "shop:app"]' in image
