@@ -84,5 +84,5 @@ class Product:
         queue = f"crew-{processes}-{slots or 'default'}"
         async with hire(self.engine, queue, processes=processes, slots=slots) as crew:
             for task in (self.app.in_loop, self.app.in_thread):
-                await self.make.through(crew, task, WARM_UP)()
+                await self.make.through(crew, task, min(WARM_UP, 2 * self.plan.jobs))()
             yield crew

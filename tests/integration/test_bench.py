@@ -1,11 +1,14 @@
 """The benchmark runs and reports. How fast is not asserted: that is for people to read."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.servers.postgres import NoServer, program
 
 ROOT = Path(__file__).parents[2]
 TINY = ("--quick", "--jobs", "100", "--rounds", "1", "--scale", "0.0005", "--durability", "off")
@@ -44,6 +47,54 @@ def test_an_idle_worker_is_measured(tmp_path: Path) -> None:
     figures = {figure["name"]: figure["value"] for figure in json.loads(file.read_text())["figures"]}
     assert figures["pick-up p99, from the call"] >= figures["pick-up p50, from the call"] > 0
     assert 5 < figures["memory, supervisor and 1 worker"] < 500
+
+
+@pytest.fixture
+def on_postgres() -> tuple[str, ...]:
+    """The options, where a server is installed."""
+    try:
+        program("postgres")
+    except NoServer as missing:
+        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+            raise
+        pytest.skip(str(missing))
+    return ("--engine", "postgres", *TINY, "--held", "0")
+
+
+@pytest.mark.parametrize(
+    ("measures", "ratios", "figures"),
+    [
+        (("api",), 3, 0),
+        (("work",), 3, 0),
+        (("finished", "scheduled"), 4, 0),
+        (("reader", "late"), 2, 3),
+        (("writer",), 2, 2),
+        (("quiet",), 0, 9),
+    ],
+)
+def test_the_product_is_measured_on_postgres(
+    on_postgres: tuple[str, ...], measures: tuple[str, ...], ratios: int, figures: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "report.json"
+    only = [part for measure in measures for part in ("--only", measure)]
+    run = bench(*on_postgres, *only, "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    report = json.loads(file.read_text())
+    assert report["store"] == "postgres"
+    assert (len(report["comparisons"]), len(report["figures"])) == (ratios, figures)
+    assert all(found["ratio"] > 0 for found in report["comparisons"])
+    assert all(figure["value"] is not None for figure in report["figures"])
+
+
+def test_the_engine_is_measured_on_postgres(on_postgres: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    only = ("--only", "enqueue", "--only", "claim", "--only", "pair", "--only", "lanes")
+    run = bench("--engine-only", *on_postgres, *only, "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    found = json.loads(file.read_text())["comparisons"]
+    assert {comparison["measure"] for comparison in found} == {"enqueue", "claim", "pair", "lanes"}
+    servers = [min(comparison["cpu_us"]) for comparison in found]
+    assert all(cost > 0 for cost in servers), "the server's processor time is in it"
 
 
 def test_an_unknown_measure_is_refused() -> None:
