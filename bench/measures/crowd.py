@@ -52,7 +52,8 @@ async def _measure(plan: Plan, steps: Steps, name: str, crowd: Crowd) -> list[Co
         comparisons = []
         for batch in plan.store.batches:
             case = f"{plan.crowd:,} of them, batch {batch}"
-            question = Question(measure=name, case=case, against="empty", wanted=WANTED)
+            wanted = plan.store.wanted.get(name, WANTED)
+            question = Question(measure=name, case=case, against="empty", wanted=wanted)
             ours = engine_turn(plan, crowded, busy.drain, batch, plan.jobs_at(batch))
             theirs = engine_turn(plan, empty, idle.drain, batch, plan.jobs_at(batch))
             comparisons.append(await compare(question, ours, theirs, plan.rounds, advance))
