@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from penstock import JobState, Penstock, Rate, Retry, SyncInLoop
-from penstock.model.errors import BadInput, PayloadTooLarge, UnknownJob, UnknownTask
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect as open_engine
+from penstock.model.errors import BadInput, EngineUnavailable, PayloadTooLarge, UnknownJob, UnknownTask
 from penstock.model.time import SECOND
 from penstock.task.catalogue import publish
 from tests.integration.app.claimer import Hand, bodies, taken, with_hand
@@ -244,3 +246,25 @@ def test_a_closed_app_opens_anew(app: Penstock, engine_mode: str) -> None:
     task.enqueue(2)
     if engine_mode == "sqlite-file":
         assert first.refresh().state is JobState.READY
+
+
+def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
+    app: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that starts while its server does: not worth an error."""
+    tries: list[str] = []
+
+    async def connect(url: str, **options: Any) -> Engine:
+        tries.append(url)
+        if len(tries) < 3:
+            raise EngineUnavailable("it is starting")
+        return await open_engine(url, **options)
+
+    monkeypatch.setattr("penstock.app.link.connect", connect)
+
+    @app.task(name="works")
+    def works() -> None: ...
+
+    job = works.enqueue()
+    job.refresh()
+    assert (job.state, len(tries)) == (JobState.READY, 3)

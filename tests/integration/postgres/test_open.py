@@ -13,6 +13,7 @@ from penstock.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooN
 from penstock.testing.contract.fixtures import a_job
 from tests.integration.postgres.conftest import Plain
 from tests.integration.sqlite.children import child
+from tests.servers.postgres import PostgresServer
 
 Tenant = tuple["asyncpg.Connection[Any]", str]
 
@@ -112,6 +113,13 @@ async def test_nothing_is_migrated_where_that_is_not_allowed(url: str, plain: Pl
 async def test_a_url_that_cannot_be_meant(url: str, wrong: str) -> None:
     with pytest.raises(BadUrl):
         await open_engine(url + wrong)
+
+
+async def test_a_socket_file(own_server: PostgresServer) -> None:
+    url = f"postgresql://penstock@/postgres?host={own_server.folder}&port={own_server.port}"
+    engine = await open_engine(url)
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    await engine.close()
 
 
 @pytest.mark.parametrize("options", ["?prepared=no&listen=no", "?durability=off"])

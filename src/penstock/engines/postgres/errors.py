@@ -62,7 +62,8 @@ def was_idle(error: BaseException) -> bool:
     """Whether the connection had ended while nothing was asked of it: the call was not applied."""
     if isinstance(error, asyncpg.PostgresError):
         return error.sqlstate == _IDLE
-    return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError)  # refused by the driver
+    # Refused by the driver before it sent anything. (Of the other internal ones it may have.)
+    return isinstance(error, asyncpg.InterfaceError) or type(error) is asyncpg.InternalClientError
 
 
 def is_read_only(error: BaseException) -> bool:
@@ -106,9 +107,9 @@ def translate(error: BaseException, place: Place, waited_s: float | None = None)
 
 def translate_opening(error: BaseException, place: Place) -> PenstockError:
     """The same while connecting for the first time: what stands in the URL may be wrong."""
-    failures = error.failures if isinstance(error, NoServer) else [(None, error)]
-    if failures and all(_is_our_fault(each) for _, each in failures):
-        why = "; ".join(dict.fromkeys(_why(each, place) for _, each in failures))
+    errors = [each for _, each in error.failures] if isinstance(error, NoServer) else [error]
+    if all(map(_is_our_fault, errors)):
+        why = "; ".join(dict.fromkeys(_why(each, place) for each in errors))
         return BadUrl(f"{place} cannot be used: {why}")
     return translate(error, place)
 
@@ -121,9 +122,7 @@ def _is_our_fault(error: BaseException) -> bool:
         return not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError | ssl.SSLSyscallError)
     if isinstance(error, ConnectionError):
         return _NO_TLS in str(error)
-    return isinstance(error, asyncpg.InterfaceError | ValueError | OverflowError) and not isinstance(
-        error, asyncpg.TargetServerAttributeNotMatched
-    )
+    return isinstance(error, ValueError | OverflowError)  # the driver cannot make sense of the options
 
 
 def _why(error: BaseException, place: Place) -> str:
@@ -157,7 +156,7 @@ def _why(error: BaseException, place: Place) -> str:
         return error.strerror or "the host's name is not known"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
-    if isinstance(error, asyncpg.InterfaceError | ValueError):
+    if isinstance(error, ValueError):
         return "check its options"
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 

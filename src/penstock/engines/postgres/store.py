@@ -10,7 +10,7 @@
 | reads | looks at jobs and queues, on two lines |
 | signals, listen | NOTIFY and LISTEN |
 
-So a process never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
+So an engine object never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
 """
 
 import asyncio
