@@ -176,15 +176,15 @@ async def test_a_reply_cut_after_the_commit(connect: Connect, url: str, proxy: P
 
 @pytest.mark.parametrize("direction", ["requests", "replies"])
 async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy, direction: str) -> None:
-    engine = await connect(behind(url, proxy) + "?call_timeout=0.3&connect_timeout=0.5")
-    await engine.jobs.enqueue([a_job()])
+    engine = await connect(behind(url, proxy) + "?call_timeout=1&connect_timeout=1")
+    await until_it_works(lambda: engine.jobs.enqueue([a_job()]))
     proxy.mute(direction)
     begin = time.monotonic()
-    with pytest.raises(EngineUnavailable, match=r"did not answer in 0.3 s"):
+    with pytest.raises(EngineUnavailable, match="did not answer in 1 s"):
         await engine.jobs.enqueue([a_job()])
     with pytest.raises(EngineUnavailable, match="no answer in time"):
         await engine.jobs.enqueue([a_job()])
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 10
     proxy.mute(direction, on=False)
     assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
 
@@ -200,9 +200,9 @@ async def test_connections_that_a_firewall_has_forgotten(
     connect: Connect, url: str, proxy: Proxy, clock: Clock
 ) -> None:
     """Nothing passes on the old ones, and nobody says so. New ones are in order."""
-    engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
-    await engine.jobs.enqueue([a_job()], now=clock.now)
-    await engine.inspect.counts(now=clock.now)
+    engine = await connect(behind(url, proxy) + "?call_timeout=1")
+    await until_it_works(lambda: engine.jobs.enqueue([a_job()], now=clock.now))
+    await until_it_works(lambda: engine.inspect.counts(now=clock.now))
     proxy.forget_all()
     for call in (lambda: engine.jobs.enqueue([a_job()], now=clock.now), lambda: engine.inspect.counts()):
         with pytest.raises(EngineUnavailable, match="did not answer"):
@@ -213,20 +213,20 @@ async def test_connections_that_a_firewall_has_forgotten(
 async def test_a_beat_is_given_up_in_time_for_another(connect: Connect, url: str, proxy: Proxy) -> None:
     """Whatever a call may take: with half of the lease left the beat goes by another connection."""
     engine = await connect(behind(url, proxy))
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND // 2, lease=4 * SECOND)
+    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND, lease=6 * SECOND)
     await engine.members.beat(info)
     proxy.forget_all()
     begin = time.monotonic()
-    with pytest.raises(EngineUnavailable, match=r"did not answer in 2 s"):
+    with pytest.raises(EngineUnavailable, match="did not answer in 3 s"):
         await engine.members.beat(info)
     assert not (await engine.members.beat(info)).new
-    assert time.monotonic() - begin < 4, "its lease"
+    assert time.monotonic() - begin < 6, "its lease"
 
 
 @pytest.mark.row("B15")
 async def test_a_server_that_drops_idle_connections(servers: Servers, connect: Connect, clock: Clock) -> None:
     """Calls after a rest are as good as others: no error, whatever kind they are."""
-    server = servers(settings={"idle_session_timeout": "300ms"})
+    server = servers(settings={"idle_session_timeout": "700ms"})
     engine = await connect(server.url())
     claimant = Claimant(engine, clock)
 

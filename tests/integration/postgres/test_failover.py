@@ -33,7 +33,7 @@ class Two(NamedTuple):
     @property
     def url(self) -> str:
         hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
-        return f"postgresql://penstock@{hosts}/postgres?connect_timeout=2"
+        return f"postgresql://penstock@{hosts}/postgres?connect_timeout=5"
 
     async def demote(self) -> None:
         """The first stays up and can only be read; the second takes over."""

@@ -204,7 +204,7 @@ async def test_who_waits_for_a_migration_says_so(url: str, plain: Plain) -> None
     async with other.transaction():
         await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('penstock migration of slow', 0))")
         with pytest.raises(EngineUnavailable, match="another process is migrating slow"):
-            await open_engine(url + "?call_timeout=0.2", namespace="slow")
+            await open_engine(url + "?call_timeout=1", namespace="slow")
     await (await open_engine(url, namespace="slow")).close()
     await other.execute("DROP SCHEMA slow CASCADE")
 

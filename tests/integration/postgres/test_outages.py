@@ -149,8 +149,9 @@ async def test_a_server_that_drops_idle_connections(
     group = await groups(server.url())(processes=2).ready(2)
     for round_ in range(1, 4):
         await until(partial(_has_dropped, server, 5 * round_))
-        ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(5)])
-        jobs = await finished(engine, ids)
+        new = [a_job("quick", str(tmp_path)) for _ in range(5)]
+        ids = await until_it_works(partial(enqueue, engine, *new))
+        jobs = await until_it_works(partial(finished, engine, ids))
         assert {(job.state.value, job.attempts, job.losses) for job in jobs} == {("completed", 1, 0)}
     assert await group.stop() == 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 PATIENCE_S = 40.0
 LOOK_S = 0.01
+SERVERS = ("postgres", "pgbouncer")
 
 
 async def until(fact: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
@@ -31,11 +32,11 @@ def is_there(pid: int) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    """Direct children, alive or not yet reaped; without the server that a test process may have started."""
+    """Direct children, alive or not yet reaped; without the servers that a test process may have started."""
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
         found += [int(child) for child in (thread / "children").read_text().split()]
-    return [child for child in found if _name(child) != "postgres"]
+    return [child for child in found if _name(child) not in SERVERS]
 
 
 def _name(pid: int) -> str:
