@@ -5,11 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.servers.postgres import NoServer
+
 HINT = "install it with: apt-get install --no-install-recommends openssl"
-
-
-class NoOpenssl(Exception):
-    """openssl is not installed here."""
 
 
 class Pair(NamedTuple):
@@ -45,7 +43,7 @@ class Authority:
 
     def _openssl(self, *options: object) -> None:
         if shutil.which("openssl") is None:
-            raise NoOpenssl(f"openssl is not installed; {HINT}")
+            raise NoServer(f"openssl is not installed; {HINT}")
         subprocess.run(("openssl", *map(str, options)), check=True, capture_output=True)
 
 

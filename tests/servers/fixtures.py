@@ -24,17 +24,18 @@ def postgres_places() -> Iterator[PostgresPlaces]:
 @pytest.fixture(scope="session")
 def pgbouncer(postgres_places: PostgresPlaces) -> Iterator[PgBouncer]:
     """A private PgBouncer in transaction mode before that server."""
-    pooler = _or_skip(lambda: PgBouncer(postgres_places.server).start())
+    pooler = or_skip(lambda: PgBouncer(postgres_places.server).start())
     yield pooler
     pooler.close()
 
 
 def server_or_skip(*, start: bool = True, **options: Any) -> PostgresServer:
     """A server, started if need be; where none is installed a skip, in CI a failure."""
-    return _or_skip(lambda: PostgresServer(**options).start() if start else PostgresServer(**options))
+    return or_skip(lambda: PostgresServer(**options).start() if start else PostgresServer(**options))
 
 
-def _or_skip(start: Callable[[], T]) -> T:
+def or_skip(start: Callable[[], T]) -> T:
+    """What needs a program that may not be installed."""
     try:
         return start()
     except NoServer as missing:

@@ -13,7 +13,7 @@ from penstock.model.errors import BadUrl, EngineUnavailable
 from penstock.testing.contract.fixtures import a_job
 from tests.integration.postgres.test_connections import until_it_works
 from tests.servers.certificates import Authority
-from tests.servers.fixtures import server_or_skip
+from tests.servers.fixtures import or_skip, server_or_skip
 from tests.servers.postgres import PostgresServer
 
 HBA = """
@@ -48,7 +48,7 @@ class Secured(NamedTuple):
 def secured() -> Iterator[Secured]:
     """Its certificate is for 127.0.0.1 and for no name."""
     server = server_or_skip(hba=HBA, settings=SETTINGS, start=False)
-    authority = Authority(server.folder)
+    authority = or_skip(lambda: Authority(server.folder))
     pair = authority.sign("server", "IP:127.0.0.1")
     server.own(*pair, authority.pair.cert)
     server.start()
@@ -134,7 +134,7 @@ async def test_a_client_with_a_certificate_needs_no_password(secured: Secured) -
 async def test_a_server_whose_certificate_changes_is_an_outage_not_a_wrong_url(tmp_path: Path) -> None:
     """Somebody renews it badly while we run: calls fail and go on when it is mended."""
     server = server_or_skip(hba=HBA, settings=SETTINGS, start=False)
-    authority = Authority(server.folder)
+    authority = or_skip(lambda: Authority(server.folder))
     pair = authority.sign("server", "IP:127.0.0.1")
     server.own(*pair, authority.pair.cert)
     server.start()

@@ -17,7 +17,7 @@ kernel's keep-alive within half a minute, so that an idle line is found broken b
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import asyncpg
@@ -48,6 +48,8 @@ class Dial:
         self.place = place
         self.era = 0
         """Grows when the server that we knew is no longer the right one."""
+        self.told: set[Callable[[], None]] = set()
+        """Those who are called then."""
         self._pooled = place.prepared is False
         self._first = 0
 
@@ -91,18 +93,23 @@ class Dial:
     def abandon(self, era: int) -> None:
         """The server of that era cannot be written to: all lines look for another, once."""
         if era == self.era:
-            self.era += 1
+            self._begin_era()
 
     def found_pooler(self) -> None:
         """From now on nothing is asked of a connection that a pooler might lose."""
         if not self._pooled:
             self._pooled = True
-            self.era += 1  # connections with prepared statements end
+            self._begin_era()  # connections with prepared statements end
             log.info(
                 "a pooler stands before %s: statements are not prepared, and signals are %s", self.place,
                 "heard from the server itself" if self.listens else
                 "asked for once a second (listen=host:port in the URL names the server itself)",
             )  # fmt: skip
+
+    def _begin_era(self) -> None:
+        self.era += 1
+        for tell in list(self.told):
+            tell()
 
     def _in_order(self) -> "Iterator[tuple[int, Address | None]]":
         addresses: tuple[Address | None, ...] = self.place.addresses or (None,)

@@ -48,8 +48,8 @@ class Ear:
         failures = 0
         while True:
             connection: Connection[Any] | None = None
+            era = self._dial.era
             try:
-                era = self._dial.era
                 connection = await self._dial.open_listening()
                 async with asyncio.timeout(self._place.call_timeout):
                     await connection.add_listener(self._place.channel, self._receive)
@@ -70,14 +70,19 @@ class Ear:
             await asyncio.sleep(min(high, low * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0))
 
     async def _until_ended(self, connection: "Connection[Any]", era: int) -> None:
+        """Until it breaks, or the server is no longer the right one."""
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        while not ended.is_set() and self._dial.era == era:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), ASK_S)
-                return
-            async with asyncio.timeout(min(ASK_S, self._place.call_timeout)):
-                await connection.execute("SELECT 1")
+        self._dial.told.add(ended.set)
+        try:
+            while self._dial.era == era and not connection.is_closed():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), ASK_S)
+                    return
+                async with asyncio.timeout(min(ASK_S, self._place.call_timeout)):
+                    await connection.execute("SELECT 1")
+        finally:
+            self._dial.told.discard(ended.set)
 
     def _receive(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         self._heard(str(payload))
