@@ -11,6 +11,7 @@ from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.errors import BadUrl, EngineUnavailable
 from penstock.testing.contract.fixtures import a_job
+from tests.integration.postgres.conftest import Connect, Servers
 from tests.integration.postgres.test_connections import until_it_works
 from tests.servers.certificates import Authority
 from tests.servers.fixtures import or_skip, server_or_skip
@@ -131,14 +132,16 @@ async def test_a_client_with_a_certificate_needs_no_password(secured: Secured) -
         await open_engine(url, namespace="certified")
 
 
-async def test_a_server_whose_certificate_changes_is_an_outage_not_a_wrong_url(tmp_path: Path) -> None:
+async def test_a_server_whose_certificate_changes_is_an_outage_not_a_wrong_url(
+    servers: Servers, connect: Connect, tmp_path: Path
+) -> None:
     """Somebody renews it badly while we run: calls fail and go on when it is mended."""
-    server = server_or_skip(hba=HBA, settings=SETTINGS, start=False)
+    server = servers(hba=HBA, settings=SETTINGS, start=False)
     authority = or_skip(lambda: Authority(server.folder))
     pair = authority.sign("server", "IP:127.0.0.1")
     server.own(*pair, authority.pair.cert)
     server.start()
-    engine = await open_engine(f"{server.url()}?sslmode=verify-ca&sslrootcert={authority.pair.cert}")
+    engine = await connect(f"{server.url()}?sslmode=verify-ca&sslrootcert={authority.pair.cert}")
     good = [path.read_bytes() for path in pair]
     bad = Authority(tmp_path, "stranger").sign("server", "IP:127.0.0.1")
 
@@ -153,5 +156,3 @@ async def test_a_server_whose_certificate_changes_is_an_outage_not_a_wrong_url(t
         await engine.inspect.counts()
     await restart(good)
     assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
-    await engine.close()
-    server.close()
