@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.task import Bound, Call, Task
     from penstock.model.errors import (
+        AlreadyCompleted,
         BadArguments,
         BadInput,
         EngineError,
@@ -20,15 +21,19 @@ if TYPE_CHECKING:
         JobFailed,
         NoCurrentJob,
         NoResult,
+        NotCommitted,
+        NoTransaction,
         PayloadTooLarge,
         PenstockError,
         Refused,
         ResultGone,
         ResultTimeout,
+        StaleRun,
         SyncInLoop,
         Unencodable,
         UnknownJob,
         UnknownTask,
+        WrongPlace,
     )
     from penstock.model.job import JobState
     from penstock.model.queue import Keep, Limit, Rate
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Abort",
     "Aborted",
+    "AlreadyCompleted",
     "BadArguments",
     "BadInput",
     "Bound",
@@ -52,6 +58,8 @@ __all__ = [
     "Limit",
     "NoCurrentJob",
     "NoResult",
+    "NoTransaction",
+    "NotCommitted",
     "PayloadTooLarge",
     "Penstock",
     "PenstockError",
@@ -61,11 +69,13 @@ __all__ = [
     "ResultTimeout",
     "Retry",
     "RunningJob",
+    "StaleRun",
     "SyncInLoop",
     "Task",
     "Unencodable",
     "UnknownJob",
     "UnknownTask",
+    "WrongPlace",
     "current_job",
 ]
 
@@ -74,6 +84,7 @@ _HOME = {
     "penstock.app.penstock": ("Penstock",),
     "penstock.app.task": ("Bound", "Call", "Task"),
     "penstock.model.errors": (
+        "AlreadyCompleted",
         "BadArguments",
         "BadInput",
         "EngineError",
@@ -82,15 +93,19 @@ _HOME = {
         "JobFailed",
         "NoCurrentJob",
         "NoResult",
+        "NoTransaction",
+        "NotCommitted",
         "PayloadTooLarge",
         "PenstockError",
         "Refused",
         "ResultGone",
         "ResultTimeout",
+        "StaleRun",
         "SyncInLoop",
         "Unencodable",
         "UnknownJob",
         "UnknownTask",
+        "WrongPlace",
     ),
     "penstock.model.job": ("JobState",),
     "penstock.model.queue": ("Keep", "Limit", "Rate"),

@@ -15,11 +15,13 @@ from penstock.testing.contract.fixtures import (
     claimant,
     clock,
     connect,
+    connection,
     engine,
+    transactions,
 )
 from tests.servers.postgres_places import PostgresPlaces, PostgresUser
 
-__all__ = ["claimant", "clock", "connect", "engine"]
+__all__ = ["claimant", "clock", "connect", "connection", "engine", "transactions"]
 
 MODES = ("sqlite-file", "sqlite-memory", "postgres-server")
 

@@ -16,9 +16,16 @@ from weakref import WeakSet
 
 from penstock.app.portal import Portal
 from penstock.app.session import Session
-from penstock.engine.protocol import Engine
+from penstock.engine.protocol import Engine, Transactions
 from penstock.engine.registry import connect
-from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable, Refused, SyncInLoop
+from penstock.model.errors import (
+    EngineClosed,
+    EngineFull,
+    EngineUnavailable,
+    NoTransaction,
+    Refused,
+    SyncInLoop,
+)
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 
@@ -64,9 +71,10 @@ class Link:
 
     def enqueue_here(self, jobs: Sequence[NewJob]) -> list[bool]:
         """Enqueue and wait, in this thread if the engine can."""
-        if (blocking := self._shared().blocking) is not None:
+        engine = self._shared().open_engine_or_none
+        if engine is not None and engine.blocking is not None:
             try:
-                return blocking.enqueue(jobs)
+                return engine.blocking.enqueue(jobs)
             except EngineFull:
                 raise
             except EngineUnavailable:
@@ -78,6 +86,22 @@ class Link:
         if (here := self._here()) is not None:
             return await here.producer.enqueue(jobs)
         return await asyncio.wrap_future(self.enqueue(jobs))
+
+    def transactions(self, name: str) -> Transactions:
+        """The facet whose scripts run on a connection of the caller's; from any thread without a loop. An
+        engine that is open already is not asked: a script does no I/O."""
+        refuse_in_loop(name)
+        session = self._session
+        engine = session.open_engine_or_none if session is not None else None
+        return _facet_of(engine or self._submit(_engine_of).result())
+
+    async def atransactions(self) -> Transactions:
+        """The same from a running loop."""
+        session = self._here() or self._session
+        engine = session.open_engine_or_none if session is not None else None
+        if engine is None:
+            engine = await self.run(_engine_of)
+        return _facet_of(engine)
 
     def move(self, url: str, namespace: str) -> None:
         """Another place; only before the first call."""
@@ -145,6 +169,19 @@ class Link:
 
     def _after_fork(self) -> None:
         self._start_over()
+
+
+async def _engine_of(session: Session) -> Engine:
+    return session.engine
+
+
+def _facet_of(engine: Engine) -> Transactions:
+    if engine.transactions is None:
+        raise NoTransaction(
+            f"{engine.name} has no transactions that a connection of yours could be in: transaction= needs "
+            "PostgreSQL, or SQLite in a file"
+        )
+    return engine.transactions
 
 
 def refuse_in_loop(name: str) -> None:

@@ -41,6 +41,7 @@ class Using(TypedDict, total=False):
     after: "Iterable[Job[Any] | str | UUID]"
     parent_died: ParentDied
     tags: Iterable[str]
+    transaction: object
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[JobId, ...] = ()
     parent_died: ParentDied = "cancel"
     headers: bytes | None = None
+    transaction: object = None
 
 
 NOTHING = Options()
@@ -132,6 +134,7 @@ _READ: dict[str, Any] = {
     "after": _parents,
     "parent_died": lambda value: {"parent_died": value},
     "tags": _tags,
+    "transaction": lambda value: {"transaction": value},
 }
 
 

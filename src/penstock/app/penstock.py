@@ -20,6 +20,7 @@ from penstock.app.options import (
 )
 from penstock.app.session import Session
 from penstock.app.task import Call, Task
+from penstock.engine import connections
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.ids import parse_id
@@ -170,7 +171,7 @@ class Penstock:
         refuse_in_loop("enqueue")
         _check_arguments(args, kwargs)
         new = self._link.wait("enqueue", self._by_name(task, args, kwargs or {}, read))
-        return self._put("enqueue", new, self.registry.find(task))
+        return self._put("enqueue", new, self.registry.find(task), read.transaction)
 
     async def aenqueue(
         self,
@@ -183,7 +184,7 @@ class Penstock:
         read = read_options(self.registry, options)
         _check_arguments(args, kwargs)
         new = await self._link.run(self._by_name(task, args, kwargs or {}, read))
-        return await self._aput(new, self.registry.find(task))
+        return await self._aput(new, self.registry.find(task), read.transaction)
 
     def _by_name(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> Any:
         async def make(session: Session) -> NewJob:
@@ -191,11 +192,19 @@ class Penstock:
 
         return make
 
-    def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
+    def enqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
         """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, the
-        chunks before stay enqueued."""
+        chunks before stay enqueued. With `transaction`, a connection of the caller's own, all of them exist
+        if and only if its transaction commits."""
         refuse_in_loop("enqueue_many")
         jobs: list[Job[R]] = []
+        if transaction is not None:
+            transactions = self._link.transactions("enqueue_many")
+            for chunk in _chunks(calls):
+                script = transactions.enqueue([call.job for call in chunk])
+                connections.play(transaction, script, twin="app.aenqueue_many")
+                jobs += [self._handle(call) for call in chunk]
+            return jobs
         under_way: list[Future[list[bool]]] = []
         try:
             for chunk in _chunks(calls):
@@ -211,11 +220,15 @@ class Penstock:
             future.result()
         return jobs
 
-    async def aenqueue_many(self, calls: Iterable[Call[R]]) -> list[Job[R]]:
+    async def aenqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
         """`enqueue_many` for async code."""
         jobs: list[Job[R]] = []
         for chunk in _chunks(calls):
-            await self._link.aenqueue([call.job for call in chunk])
+            new = [call.job for call in chunk]
+            if transaction is None:
+                await self._link.aenqueue(new)
+            else:
+                await connections.aplay(transaction, (await self._link.atransactions()).enqueue(new))
             jobs += [self._handle(call) for call in chunk]
         return jobs
 
@@ -259,15 +272,24 @@ class Penstock:
         self._link.adopt(session)
         return lambda: self._link.disown(session)
 
-    def _put(self, name: str, new: NewJob, definition: Definition | None) -> Job[Any]:
+    def _put(
+        self, name: str, new: NewJob, definition: Definition | None, transaction: object = None
+    ) -> Job[Any]:
         """Store one job and hand out its handle."""
         refuse_in_loop(name)
-        self._link.enqueue_here((new,))
+        if transaction is None:
+            self._link.enqueue_here((new,))
+        else:
+            script = self._link.transactions(name).enqueue((new,))
+            connections.play(transaction, script, twin=f"a{name}")
         return Job(self._link, new.id, new.task, definition)
 
-    async def _aput(self, new: NewJob, definition: Definition | None) -> Job[Any]:
+    async def _aput(self, new: NewJob, definition: Definition | None, transaction: object = None) -> Job[Any]:
         """`_put` for async code."""
-        await self._link.aenqueue((new,))
+        if transaction is None:
+            await self._link.aenqueue((new,))
+        else:
+            await connections.aplay(transaction, (await self._link.atransactions()).enqueue((new,)))
         return Job(self._link, new.id, new.task, definition)
 
     def _handle(self, call: Call[R]) -> Job[R]:

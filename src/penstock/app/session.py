@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.app.producer import Producer
 from penstock.app.waiter import Waiter
-from penstock.engine.protocol import Blocking, Engine
+from penstock.engine.protocol import Engine
 from penstock.model.view import TaskEntry
 
 CATALOGUE_AGE_S = 1.0
@@ -55,9 +55,9 @@ class Session:
         return self._engine
 
     @property
-    def blocking(self) -> Blocking | None:
-        """The way for threads, if the engine has one and is open."""
-        return None if self._engine is None else self._engine.blocking
+    def open_engine_or_none(self) -> Engine | None:
+        """The engine if it is open; from any thread."""
+        return self._engine
 
     @property
     def waiter(self) -> Waiter:

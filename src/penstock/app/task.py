@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from penstock.app.job import Job
 from penstock.app.options import Defaults, Options, Using, read_options, resolve, too_large
+from penstock.model.errors import BadInput
 from penstock.model.ids import new_id
 from penstock.model.job import NewJob
 from penstock.task.definition import Definition
@@ -65,7 +66,8 @@ class Bound(Generic[P, T_co]):
         first, to 10. `queue`. `timeout` (None: none) and `retry`: of its attempts. `id`: a UUID of the
         caller's, which makes enqueue idempotent. `key`: for limits and fairness by key. `expires`: dead if
         not started in time. `after`: jobs that must end first, and `parent_died`: "cancel", "run" or "wait"
-        if one does not complete. `tags`: words to find it by."""
+        if one does not complete. `tags`: words to find it by. `transaction`: a connection of the caller's
+        own; the job exists if and only if its transaction commits."""
         read = read_options(self._app.registry, options, self._options)
         return Bound(self._app, self._definition, read)
 
@@ -75,7 +77,8 @@ class Bound(Generic[P, T_co]):
     def enqueue(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
     def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a call; returns once it is durable. In async code use `aenqueue`."""
-        return self._app._put("enqueue", self._new(args, kwargs), self._definition)
+        new = self._new(args, kwargs)
+        return self._app._put("enqueue", new, self._definition, self._options.transaction)
 
     @overload
     async def aenqueue(
@@ -85,7 +88,7 @@ class Bound(Generic[P, T_co]):
     async def aenqueue(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
     async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a call; returns once it is durable."""
-        return await self._app._aput(self._new(args, kwargs), self._definition)
+        return await self._app._aput(self._new(args, kwargs), self._definition, self._options.transaction)
 
     @overload
     def call(self: "Bound[P, Coroutine[Any, Any, R]]", *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
@@ -93,6 +96,8 @@ class Bound(Generic[P, T_co]):
     def call(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
     def call(self, *args: Any, **kwargs: Any) -> Call[Any]:
         """A call that is not yet enqueued, for `app.enqueue_many`."""
+        if self._options.transaction is not None:
+            raise BadInput("a call is not enqueued yet: give transaction= to enqueue_many")
         return Call(self._definition, self._new(args, kwargs))
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:

@@ -49,15 +49,15 @@ cancel, watch and `after` know it; get, list, counts, replay, drop, log and chec
 step, when `by` is not empty. Entries are kept for ever: operators act rarely.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Generator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from penstock.model.errors import Refused
 from penstock.model.event import Signal
 from penstock.model.ids import JobId
-from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.job import CancelAnswer, DropAnswer, Fence, Job, NewJob, ReplayAnswer
 from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
 from penstock.model.queue import QueueOptions
 from penstock.model.run import (
@@ -65,6 +65,7 @@ from penstock.model.run import (
     Checkpoint,
     Claim,
     ClaimRequest,
+    Fate,
     Loss,
     Note,
     Release,
@@ -86,6 +87,12 @@ from penstock.model.view import (
     Statement,
     TaskEntry,
 )
+
+T = TypeVar("T")
+
+Script: TypeAlias = Generator[Statement, Sequence[Sequence[Any]], T]
+"""Statements for a connection of the caller's own, one after the other: each is yielded, its rows are sent
+back (none: an empty list), the answer is returned. A script does no I/O itself."""
 
 BATCH_LIMIT = 1_000
 """The most items in one call."""
@@ -527,13 +534,33 @@ class Signals(Protocol):
 
 
 class Transactions(Protocol):
-    """For producers on engines that speak SQL: enqueue inside the caller's own transaction."""
+    """For engines that speak SQL: enqueue and complete inside the caller's own transaction.
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[Statement]:
-        """Statements that store these jobs when run in order on a connection of the caller's, in the
-        caller's transaction: they exist if and only if that commits. No I/O here. The jobs are checked
-        as in `Jobs.enqueue`; an existing id is passed over; `after` is refused. The placeholders are
-        those of the engine's usual drivers; a keyed job may get its lane only with the next claim."""
+    The scripts run on a connection of the caller's, in the caller's transaction, which may stay open for
+    long and is never waited for by claims, settles of other jobs, beats or sweeps. (SQLite has one writer
+    at a time: there everybody waits.) Placeholders are those of the engine's usual drivers: `$1` with a
+    sequence, `:name` with a mapping. A connection that leads to another place than this engine's is
+    refused (`Refused`), as far as that can be told from there."""
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        """Store these jobs: they exist if and only if that transaction commits. Checked at the call as in
+        `Jobs.enqueue`; an existing id is passed over; `after` is refused. A keyed job may get its lane
+        only with the next claim. The signal is sent with the commit, or left to the safety look."""
+        ...
+
+    def complete(self, settlement: Settlement) -> Script[Answer]:
+        """Record one outcome, which must be `Completed`: it stands if and only if that transaction commits.
+
+        The answers of `Jobs.settle`, judged inside the transaction; after `ALREADY` and `STALE` nothing was
+        written, and the caller should roll back. After `APPLIED` and the commit everything is as with a
+        settle, `then` included; until then nothing is to be seen, and the run holds its job. Children
+        follow with the next claim or promote; waiters are told with the commit, or by their own look."""
+        ...
+
+    async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
+        """What became of runs that were completed this way. Waits for no transaction. An engine that cannot
+        tell `OPEN` from `FREE` answers `FREE`: there a settle waits for the transaction, or finds that it
+        is `ALREADY` settled."""
         ...
 
 

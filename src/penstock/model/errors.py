@@ -19,6 +19,11 @@
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
     |   +-- NoCurrentJob              `current_job()` outside of a running job
+    |   +-- NoTransaction             `transaction=` was given something that no transaction is open on
+    |   +-- WrongPlace                `transaction=` leads to another database than the app's jobs are in
+    |   +-- StaleRun                  `complete()` by a run that no longer holds its job
+    |   +-- AlreadyCompleted          `complete()` by a run whose first one has committed
+    |   +-- NotCommitted              a task called `complete()` and its transaction did not commit
     +-- NoResult                      a job ended, or has not ended, without a result to give
     |   +-- JobFailed                 it is dead; carries its last failure and the remote traceback
     |   +-- JobCancelled              it was cancelled
@@ -118,6 +123,29 @@ class SyncInLoop(Refused):
 
 class NoCurrentJob(Refused):
     """`current_job()` was called where no job runs."""
+
+
+class NoTransaction(Refused):
+    """`transaction=` needs a connection with a transaction that can be joined. The message says how to begin
+    one."""
+
+
+class WrongPlace(Refused):
+    """A connection given as `transaction=` leads to another place than the app's."""
+
+
+class StaleRun(Refused):
+    """This run no longer holds its job: somebody else has it, or it has ended. Nothing was written; let the
+    error end the transaction."""
+
+
+class AlreadyCompleted(Refused):
+    """An earlier `complete()` of this run has committed, together with its rows. Nothing was written; let the
+    error end the transaction."""
+
+
+class NotCommitted(Refused):
+    """A task called `complete()`, but that transaction was rolled back or never committed."""
 
 
 class NoResult(PenstockError):

@@ -201,6 +201,19 @@ class Answer(StrEnum):
     """Another run has the job, or nobody: changes nothing."""
 
 
+class Fate(StrEnum):
+    """What became of a run whose code completed it in a transaction of its own."""
+
+    SETTLED = "settled"
+    """That transaction committed: this very run was settled."""
+    OPEN = "open"
+    """Not decided: some transaction holds the job. Ask again."""
+    FREE = "free"
+    """The run still holds its job and no transaction does: it was rolled back."""
+    GONE = "gone"
+    """Another run has the job, or nobody, or there is no such job any more."""
+
+
 def check_result(result: bytes | None) -> bytes | None:
     """The same bytes, or `PayloadTooLarge`."""
     if result is not None and len(result) > PAYLOAD_LIMIT:

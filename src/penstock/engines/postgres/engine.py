@@ -21,7 +21,7 @@ from penstock.model.time import Instant
 class PostgresEngine:
     """See `penstock.engine.protocol.Engine`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, identity: str) -> None:
         claims = Claims()
         self.store = store
         self.looks = Looks(store, claims.cursors)
@@ -35,7 +35,7 @@ class PostgresEngine:
         self.locks = PostgresLocks(store)
         self.members = PostgresMembers(store, self.looks)
         self.signals = PostgresSignals(store)
-        self.transactions = PostgresTransactions(store)
+        self.transactions = PostgresTransactions(store, identity)
 
     @property
     def name(self) -> str:
@@ -64,13 +64,13 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Post
     except Exception as error:
         raise translate_opening(error, place) from None
     try:
-        await prepare(connection, place, migrate=migrate)
+        identity = await prepare(connection, place, migrate=migrate)
     except BaseException:
         connection.terminate()
         raise
     store = Store(dial)
     store.commands.adopt(connection)
-    return PostgresEngine(store)
+    return PostgresEngine(store, identity)
 
 
 async def erase(url: str, *, namespace: str) -> None:

@@ -30,11 +30,13 @@ SELECT current_user, current_database(), pg_get_userbyid(nspowner),
        has_schema_privilege(oid, 'USAGE'), has_schema_privilege(oid, 'CREATE')
 FROM (SELECT to_regnamespace($1)) AS ours (found) LEFT JOIN pg_namespace ON oid = found
 """
+_IDENTITY = 'SELECT "{}".place_v1()'
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)"
 
 
-async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool) -> None:
-    """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date."""
+async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool) -> str:
+    """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date.
+    Returns what tells it from every other place."""
     try:
         async with asyncio.timeout(place.call_timeout):
             await _check_server(connection, place)
@@ -47,6 +49,7 @@ async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool)
                 )
             async with asyncio.timeout(LONGEST_MIGRATION_S):
                 await _migrate(connection, place)
+        return str(await connection.fetchval(_IDENTITY.format(place.schema)))
     except PenstockError:
         raise
     except asyncpg.InsufficientPrivilegeError as error:

@@ -34,7 +34,7 @@ class SqliteEngine:
         self.locks = SqliteLocks(session)
         self.members = SqliteMembers(session)
         self.signals = SqliteSignals(session, post)
-        self.transactions = None if self.single_process else SqliteTransactions()
+        self.transactions = None if self.single_process else SqliteTransactions(session)
 
     @property
     def name(self) -> str:

@@ -1,42 +1,134 @@
-"""The `transactions` facet: enqueue on a connection of the caller's own.
+"""The `transactions` facet: enqueue and complete on a connection of the caller's own.
 
-The statements look everything up themselves (queue, order, lane), because nothing may be read here.
-A keyed queue's lane is not worked out in SQL: such jobs are stored in the plain lane, which is marked,
-so that the next claim of that queue puts them where they belong before it takes any.
-"""
+Enqueue reads nothing here: its statements look everything up themselves (queue, order, lane). A keyed queue's
+lane is not worked out in SQL: such jobs are stored in the plain lane, which is marked, so that the next
+claim of that queue puts them where they belong before it takes any. Completing reads the run first, under
+the file's lock, and then writes what `moves.to_final` would."""
 
+import os
+import sqlite3
+import time
 from collections.abc import Sequence
 
+import msgspec
+
+from penstock.engine.protocol import BATCH_LIMIT, Script
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import enqueue
+from penstock.engines.sqlite import enqueue, settle
 from penstock.engines.sqlite.catalogue import DEFAULT_OPTIONS
-from penstock.model.errors import BadInput
-from penstock.model.job import NewJob
+from penstock.engines.sqlite.step import RUNNING, check_batch
+from penstock.engines.sqlite.store import Session
+from penstock.model.errors import BadInput, WrongPlace
+from penstock.model.ids import JobId, check_id
+from penstock.model.job import Fence, NewJob
+from penstock.model.queue import QueueOptions
+from penstock.model.run import Answer, Completed, Fate, Settlement
+from penstock.model.time import MINUTE
 from penstock.model.view import Statement
 
 SQL = load_statements(__package__, "transactions")
+
+WHOLE, SMALL, TOMBSTONE = range(3)
+"""Forms of an ended job, as stored."""
 
 _STEPS = (
     SQL.draw_seq, SQL.insert_job, SQL.put_ready, SQL.put_due, SQL.put_expiring, SQL.announce_lane,
     SQL.mark_lane, SQL.count_job,
 )  # fmt: skip
+_ENDING = (
+    SQL.split_run, SQL.shorten_run, SQL.remove_run, SQL.add_outcome, SQL.let_go, SQL.unpark, SQL.open_lanes,
+    SQL.one_less_runs, SQL.count_finished,
+)  # fmt: skip
+_KEPT = SQL.add_ended, SQL.one_more_completed
+_BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
+
+_options = msgspec.json.Decoder(QueueOptions).decode
 
 
 class SqliteTransactions:
     """See `penstock.engine.protocol.Transactions`."""
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[Statement]:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         enqueue.check(jobs)
         if any(job.after for job in jobs):
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
-        statements = []
+        return self._enqueue(jobs)
+
+    def complete(self, settlement: Settlement) -> Script[Answer]:
+        if not isinstance(settlement.outcome, Completed):
+            raise BadInput("only a completion can be recorded in a transaction of the caller's")
+        settle.check([settlement])
+        check_id(settlement.id)
+        return self._complete(settlement, settlement.outcome)
+
+    async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
+        check_batch(len(runs), BATCH_LIMIT)
+        return await self._session.read(lambda db: [_fate(db, *run) for run in runs])
+
+    def _here(self) -> Script[None]:
+        """The statements that follow name no file: the connection's main one has to be ours."""
+        rows = yield Statement(SQL.where_am_i, {})
+        place, file = self._session.place, os.fsdecode(rows[0][0] or "") if rows else ""
+        if not file or not os.path.exists(file) or not os.path.samefile(file, place.path or os.devnull):
+            raise WrongPlace(
+                f"this connection is to {file or 'a database in memory'}, and the app's jobs are in {place}: "
+                "pass a connection to that file"
+            )
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        yield from self._here()
         for queue in dict.fromkeys(job.queue for job in jobs):
-            statements.append(Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS}))
-            statements.append(Statement(SQL.note_queue, {"name": queue}))
+            yield Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS})
+            yield Statement(SQL.note_queue, {"name": queue})
         for job in jobs:
             values = _values(job)
-            statements += [Statement(text, values) for text in _STEPS]
-        return statements
+            for text in _STEPS:
+                yield Statement(text, values)
+
+    def _complete(self, settlement: Settlement, outcome: Completed) -> Script[Answer]:
+        yield from self._here()
+        yield Statement(SQL.lock_file, {})
+        rows = yield Statement(SQL.find_run, {"id": settlement.id})
+        if not rows:
+            return Answer.STALE
+        (pk, queue, task, key, state, fence, settled_fence, claimed_at, started_at, member, has_children,
+         options) = rows[0]  # fmt: skip
+        if state != RUNNING or fence != settlement.fence:
+            return Answer.ALREADY if settled_fence == settlement.fence else Answer.STALE
+        kept = _options(options)
+        form = TOMBSTONE if kept.keep_completed.nothing else WHOLE if kept.keep_body else SMALL
+        now = time.time_ns() // 1_000
+        values: dict[str, object] = {
+            "pk": pk, "queue": queue, "task": task, "key": key, "fence": fence, "form": form, "now": now,
+            "minute": now - now % MINUTE, "claimed_at": claimed_at, "member": member,
+            "started_at": now - settlement.ran if started_at is None else started_at,
+            "result": outcome.result if form == WHOLE else None,
+        }  # fmt: skip
+        for text in (*_ENDING, *(_BURIED if form == TOMBSTONE else _KEPT)):
+            yield Statement(text, values)
+        if form != WHOLE:
+            yield Statement(SQL.drop_payload, values)
+        if has_children:
+            yield Statement(SQL.tell_children, values)
+        if settlement.then is not None:
+            yield from self._enqueue(settlement.then.jobs)
+            if settlement.then.schedule is not None:
+                next_at = now + settlement.then.schedule_in
+                yield Statement(SQL.set_schedule, {"next_at": next_at, "name": settlement.then.schedule})
+        return Answer.APPLIED
+
+
+def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:
+    """A transaction that is still open cannot be told from none; whoever settles waits for it."""
+    row = db.execute("SELECT state, fence, settled_fence FROM job_now WHERE id = ?", (job_id,)).fetchone()
+    if row is None:
+        return Fate.GONE
+    if row[2] == fence:
+        return Fate.SETTLED
+    return Fate.FREE if row[0] == RUNNING and row[1] == fence else Fate.GONE
 
 
 def _values(job: NewJob) -> dict[str, object]:

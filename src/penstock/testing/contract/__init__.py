@@ -63,6 +63,7 @@ MODULES = (
     "storage",
     "tasks",
     "transactions",
+    "transactions_complete",
     "watch",
     "write",
 )

@@ -1,19 +1,20 @@
 """Lost replies of every facet but `jobs`."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from unittest.mock import ANY
 
 import msgspec
 import pytest
 
-from penstock.engine.protocol import Engine
+from penstock.engine.protocol import Engine, Script, Transactions
 from penstock.model.queue import QueueOptions
 from penstock.model.run import Checkpoint, LogLine
 from penstock.model.schedule import Every, Schedule, tick_id
 from penstock.model.time import MINUTE, SECOND
 from penstock.model.view import JobFilter, TaskEntry
 from penstock.testing.contract.cut import Cut, Stage, scenario
-from penstock.testing.contract.fixtures import START, a_job, some_jobs
+from penstock.testing.contract.fixtures import START, a_job, completed, some_jobs
 
 TTL = 15 * SECOND
 
@@ -266,15 +267,41 @@ async def blocking_enqueue(stage: Stage) -> Cut:
 
 @scenario
 async def transactions_enqueue(stage: Stage) -> Cut:
-    if stage.engine.transactions is None:
-        pytest.skip("this engine has no transactions")
+    """A script does nothing by itself, however often it is asked for."""
     jobs = some_jobs(2)
+    return Cut(_begins(stage, lambda transactions: transactions.enqueue(jobs)), changes=False)
 
-    async def statements(engine: Engine) -> object:
-        assert engine.transactions is not None
-        return [statement.sql for statement in engine.transactions.enqueue(jobs)]
 
-    return Cut(statements, changes=False)
+@scenario
+async def transactions_complete(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job()], now=stage.now)
+    run = await stage.claimant.take_one()
+    return Cut(_begins(stage, lambda transactions: transactions.complete(completed(run))), changes=False)
+
+
+@scenario
+async def transactions_fates(stage: Stage) -> Cut:
+    _transactions(stage.engine)
+    await stage.engine.jobs.enqueue([a_job()], now=stage.now)
+    run = await stage.claimant.take_one()
+    return Cut(lambda engine: _transactions(engine).fates([(run.id, run.fence)]), changes=False)
+
+
+def _transactions(engine: Engine) -> Transactions:
+    if engine.transactions is None:
+        pytest.skip("this engine has no transactions")
+    return engine.transactions
+
+
+def _begins(
+    stage: Stage, script: Callable[[Transactions], Script[object]]
+) -> Callable[[Engine], Awaitable[str]]:
+    _transactions(stage.engine)
+
+    async def first_statement(engine: Engine) -> str:
+        return next(script(_transactions(engine))).sql
+
+    return first_statement
 
 
 @scenario

@@ -3,12 +3,12 @@
 Whoever runs the suite defines `engine_url`; everything else is here.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine, Settled
+from penstock.engine.protocol import BATCH_LIMIT, Engine, Script, Settled, Transactions
 from penstock.engine.registry import connect as open_engine
 from penstock.model.ids import JobId, new_id
 from penstock.model.job import Failure, Fence, Job, JobState, NewJob
@@ -32,6 +32,8 @@ from penstock.model.run import (
 from penstock.model.time import SECOND, Instant, Span
 from penstock.model.view import JobFilter
 
+T = TypeVar("T")
+
 START: Instant = 1_800_000_000 * SECOND
 """Where every test's clock begins: a whole minute in January 2027."""
 
@@ -54,11 +56,25 @@ class Clock:
 class UserConnection(Protocol):
     """A connection of the caller's own, for statements inside the caller's transaction."""
 
-    def execute(self, sql: str, parameters: Any, /) -> Any: ...
+    def execute(self, sql: str, parameters: Any, /) -> Iterable[Sequence[Any]]: ...
 
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
+
+
+def play(connection: UserConnection, script: Script[T]) -> T:
+    """What an adapter does: every statement, in order, in the transaction that is open."""
+    rows: list[Sequence[Any]] = []
+    begun = False
+    while True:
+        try:
+            statement = script.send(rows) if begun else next(script)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+        begun = True
+        rows = list(connection.execute(statement.sql, statement.parameters))
 
 
 @pytest.fixture
@@ -98,6 +114,22 @@ async def claimant(engine: Engine, clock: Clock) -> "Claimant":
 def user_connection() -> UserConnection | None:
     """Overridden by those whose engine offers transactions."""
     return None
+
+
+@pytest.fixture
+def transactions(engine: Engine) -> Transactions:
+    """The facet, where the engine has it."""
+    if engine.transactions is None:
+        pytest.skip("this engine has no transactions")
+    return engine.transactions
+
+
+@pytest.fixture
+def connection(transactions: Transactions, user_connection: UserConnection | None) -> UserConnection:
+    """The user's connection, where the place can be reached by one."""
+    if user_connection is None:
+        pytest.skip("no user connection to this place")
+    return user_connection
 
 
 def a_job(task: str = "t", queue: str = "q", **options: Any) -> NewJob:

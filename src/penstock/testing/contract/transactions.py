@@ -17,31 +17,15 @@ from penstock.testing.contract.fixtures import (
     a_job,
     ids_of,
     job_of,
+    play,
     some_jobs,
     states_of,
 )
 
 
-@pytest.fixture
-def transactions(engine: Engine) -> Transactions:
-    """The facet, where the engine has it."""
-    if engine.transactions is None:
-        pytest.skip("this engine has no transactions")
-    return engine.transactions
-
-
-@pytest.fixture
-def connection(transactions: Transactions, user_connection: UserConnection | None) -> UserConnection:
-    """The user's connection, where the place can be reached by one."""
-    if user_connection is None:
-        pytest.skip("no user connection to this place")
-    return user_connection
-
-
 def run(connection: UserConnection, transactions: Transactions, jobs: list[NewJob]) -> None:
-    """What an adapter does: every statement, in order, in the transaction that is open."""
-    for statement in transactions.enqueue(jobs):
-        connection.execute(statement.sql, statement.parameters)
+    """Enqueue in the transaction that is open."""
+    play(connection, transactions.enqueue(jobs))
 
 
 async def take(engine: Engine, most: int = 100, queue: str = "q") -> list[bytes]:

@@ -1,4 +1,4 @@
--- Enqueue inside a transaction of the caller's own, with named parameters. SQLite's julianday has
+-- Enqueue and complete inside a transaction of the caller's own, with named parameters. SQLite's julianday has
 -- milliseconds at best; so has this now, by strftime. "This job was stored by this very call" is: its pk is the last seq drawn.
 
 -- name: add_queue
@@ -66,3 +66,85 @@ WHERE suspect = 0 AND lane = '' AND priority = :priority
 INSERT INTO tally (queue, state, count)
 SELECT queue, state, 1 FROM job WHERE id = :id AND pk = (SELECT seq FROM counter)
 ON CONFLICT (queue, state) DO UPDATE SET count = count + 1;
+
+-- name: where_am_i
+SELECT file FROM pragma_database_list WHERE name = 'main';
+
+-- name: lock_file
+-- Nothing is changed, but from here on nobody else writes: what is read next stays true.
+UPDATE counter SET config = config WHERE one = 0;
+
+-- name: find_run
+SELECT job_now.pk, job_now.queue, job_now.task, ifnull(job_now.key, ''), job_now.state, job_now.fence,
+    job_now.settled_fence, job_now.claimed_at, job_now.started_at, job_now.member, job_now.has_children,
+    queue.options
+FROM job_now JOIN queue ON queue.pk = job_now.queue WHERE job_now.id = :id;
+
+-- name: split_run
+-- The runs before this one stay together ...
+INSERT INTO run (last, first, ahead, queue, claimant, claim_no, claimed_at, member)
+SELECT :pk - 1, first, ahead, queue, claimant, claim_no, claimed_at, member FROM run
+WHERE last = (SELECT min(last) FROM run WHERE last >= :pk) AND first < :pk;
+
+-- name: shorten_run
+-- ... and so do those behind it.
+UPDATE run SET first = :pk + 1
+WHERE last = (SELECT min(last) FROM run WHERE last >= :pk) AND last > :pk;
+
+-- name: remove_run
+DELETE FROM run WHERE last = :pk;
+
+-- name: add_outcome
+INSERT INTO outcome (pk, state, form, ended_at, fence, claimed_at, started_at, member, result)
+VALUES (:pk, 4, :form, :now, :fence, :claimed_at, :started_at, :member, :result);
+
+-- name: drop_payload
+UPDATE job SET body = NULL, headers = iif(:form = 2, NULL, headers) WHERE pk = :pk;
+
+-- name: add_ended
+INSERT INTO ended (queue, state, ended_at, last, first) VALUES (:queue, 4, :now, :pk, :pk);
+
+-- name: add_grave
+INSERT INTO grave (ended_at, pk) VALUES (:now, :pk);
+
+-- name: forget_history
+UPDATE more SET progress = NULL, failures = 0 WHERE pk = :pk;
+
+-- name: forget_failures
+DELETE FROM failure WHERE job = :pk;
+
+-- name: forget_log
+DELETE FROM log WHERE job = :pk;
+
+-- name: forget_checkpoints
+DELETE FROM checkpoint WHERE job = :pk;
+
+-- name: let_go
+DELETE FROM held WHERE pk = :pk;
+
+-- name: unpark
+-- Gates that wait for a holder to go.
+DELETE FROM parked WHERE queue = :queue AND wake_at IS NULL
+  AND (kind, name) IN (VALUES ('queue', ''), ('task', :task), ('key', :key));
+
+-- name: open_lanes
+UPDATE lane SET parked = 0 WHERE queue = :queue AND key = :key AND parked = 1
+  AND NOT EXISTS (SELECT 1 FROM parked WHERE queue = :queue AND kind = 'key' AND name = :key);
+
+-- name: tell_children
+INSERT INTO ripple (parent, state, told) VALUES (:pk, 4, 0);
+
+-- name: one_less_runs
+INSERT INTO tally (queue, state, count) VALUES (:queue, 3, -1)
+ON CONFLICT (queue, state) DO UPDATE SET count = count - 1;
+
+-- name: one_more_completed
+INSERT INTO tally (queue, state, count) VALUES (:queue, 4, 1)
+ON CONFLICT (queue, state) DO UPDATE SET count = count + 1;
+
+-- name: count_finished
+INSERT INTO finished (queue, minute, completed, failed, dead, cancelled) VALUES (:queue, :minute, 1, 0, 0, 0)
+ON CONFLICT (queue, minute) DO UPDATE SET completed = completed + 1;
+
+-- name: set_schedule
+UPDATE schedule SET next_at = :next_at WHERE name = :name;

@@ -1,0 +1,1 @@
+from penstock.testing.contract.transactions_complete import *

@@ -1,0 +1,22 @@
+"""An app on a file or a server, and the user's own table in the same place."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Penstock
+from tests.engines import fresh_place
+
+
+@pytest.fixture
+def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The app's place. `engine_mode` is a parameter of the tests: it goes with the kind of connection."""
+    yield from fresh_place(engine_mode, tmp_path, request)
+
+
+@pytest.fixture
+def app(url: str) -> Iterator[Penstock]:
+    made = Penstock(url)
+    yield made
+    made.close()

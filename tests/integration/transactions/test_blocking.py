@@ -1,0 +1,213 @@
+"""`enqueue` in a transaction of the caller's own, on every kind of connection that blocks."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Bound, Job, JobState, NoTransaction, Penstock, Task, UnknownJob, WrongPlace
+from tests.integration.app.claimer import taken
+from tests.integration.transactions.blocking import NAMES, WAYS, Sqlite3, Way
+from tests.servers.postgres_places import PostgresPlaces
+
+every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
+
+
+@pytest.fixture
+def add(app: Penstock) -> Task[[int, int], int]:
+    @app.task(queue="sums", priority=3, key="a")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    return add
+
+
+@pytest.fixture
+def way(app: Penstock, url: str, kind: type[Way]) -> Iterator[Way]:
+    app.enqueue_many([])
+    with pytest.raises(UnknownJob):
+        app.job(
+            b"x".hex() * 16
+        ).refresh()  # opens the engine: the place is ours before the user's table is there
+    made = kind(url)
+    made.begin()
+    made.run("CREATE TABLE IF NOT EXISTS orders (number integer)")
+    made.run("DELETE FROM orders")
+    made.commit()
+    made.begin()
+    yield made
+    made.close()
+
+
+def exists(job: Job[object]) -> bool:
+    try:
+        job.refresh()
+    except UnknownJob:
+        return False
+    return True
+
+
+async def work(app: Penstock, *jobs: Job[int]) -> list[int]:
+    async with app.worker():
+        return [await job.aresult(timeout=30) for job in jobs]
+
+
+@pytest.mark.row("F7")
+@every_way
+def test_it_exists_and_runs_after_the_commit(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    way.run("INSERT INTO orders VALUES (1)")
+    job = add.using(transaction=way.connection).enqueue(20, 22)
+    assert not exists(job)
+    way.commit()
+    record = job.refresh()
+    assert (record.state, record.queue, record.priority, record.key) == (JobState.READY, "sums", 3, "20")
+    assert asyncio.run(work(app, job)) == [42]
+    way.begin()
+    assert way.run("SELECT number FROM orders") == [(1,)]
+    way.rollback()
+
+
+@pytest.mark.row("F7")
+@every_way
+def test_it_never_existed_after_a_rollback(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    way.run("INSERT INTO orders VALUES (1)")
+    job = add.using(transaction=way.connection).enqueue(1, 2)
+    way.rollback()
+    assert not exists(job)
+    assert asyncio.run(taken(app, "sums")) == []
+    way.begin()
+    assert way.run("SELECT number FROM orders") == []
+    way.rollback()
+
+
+@pytest.mark.row("F7")
+@every_way
+def test_a_savepoint_takes_its_jobs_with_it(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    bound: Bound[[int, int], int] = add.using(transaction=way.connection)
+    before = bound.enqueue(1, 1)
+    way.run("SAVEPOINT here")
+    inside = bound.enqueue(2, 2)
+    way.run("ROLLBACK TO SAVEPOINT here")
+    after = bound.enqueue(3, 3)
+    way.commit()
+    assert [exists(job) for job in (before, inside, after)] == [True, False, True]
+
+
+@pytest.mark.row("A1", "F7")
+@every_way
+def test_several_keep_their_order(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    bound = add.using(transaction=way.connection)
+    first = [bound.enqueue(n, 0) for n in range(3)]
+    many = app.enqueue_many((add.call(n, 1) for n in range(1_500)), transaction=way.connection)
+    named = app.enqueue(add.name, [9], {"b": 9}, transaction=way.connection)
+    way.commit()
+    jobs = asyncio.run(taken(app, "sums")) + asyncio.run(taken(app, "sums"))
+    assert [job.id for job in jobs] == [job.uuid.bytes for job in [*first, *many, named]]
+
+
+@every_way
+def test_an_id_of_ones_own_makes_it_idempotent(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    job = add.enqueue(1, 2)
+    again = add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
+    way.commit()
+    assert again == job
+    assert [item.body for item in asyncio.run(taken(app, "sums"))] == [b"[[1,2],{}]"]
+
+
+@every_way
+def test_bad_arguments_are_refused_as_ever(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+    with pytest.raises(ValueError, match="add"):
+        add.using(transaction=way.connection).enqueue("x")  # type: ignore[call-arg, arg-type]
+    with pytest.raises(ValueError, match="after="):
+        add.using(transaction=way.connection, after=[add.enqueue(1, 1)]).enqueue(1, 2)
+    with pytest.raises(ValueError, match="give transaction= to enqueue_many"):
+        add.using(transaction=way.connection).call(1, 2)
+    job = add.using(transaction=way.connection).enqueue(1, 2)  # and the transaction is still good
+    way.commit()
+    assert exists(job)
+
+
+@every_way
+def test_another_place_is_refused(
+    add: Task[[int, int], int],
+    way: Way,
+    kind: type[Way],
+    engine_mode: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    if engine_mode == "sqlite-file":
+        elsewhere = f"sqlite:///{tmp_path}/other.db"
+        sqlite3.connect(tmp_path / "other.db").close()
+    else:
+        places: PostgresPlaces = request.getfixturevalue("postgres_places")
+        elsewhere = places.fresh()
+    way.rollback()
+    way.close()
+    other = kind(elsewhere)
+    other.begin()
+    with pytest.raises(WrongPlace, match="this connection"):
+        add.using(transaction=other.connection).enqueue(1, 2)
+    other.rollback()
+    other.close()
+    way.__init__(way.url)  # type: ignore[misc]
+    way.begin()
+    way.rollback()
+
+
+@every_way
+def test_a_place_that_never_was_penstocks_is_refused(
+    add: Task[[int, int], int], way: Way, kind: type[Way], engine_mode: str, request: pytest.FixtureRequest
+) -> None:
+    if engine_mode == "sqlite-file":
+        pytest.skip("any other file is refused by its path")
+    places: PostgresPlaces = request.getfixturevalue("postgres_places")
+    way.rollback()
+    way.close()
+    other = kind(places.server.url("postgres"))
+    other.begin()
+    with pytest.raises(WrongPlace, match="pass a connection to the database of the app's URL"):
+        add.using(transaction=other.connection).enqueue(1, 2)
+    other.rollback()
+    other.close()
+    way.__init__(way.url)  # type: ignore[misc]
+    way.begin()
+    way.rollback()
+
+
+@pytest.mark.parametrize("engine_mode", ["postgres-server"])
+def test_another_kind_of_database_is_refused(
+    app: Penstock, add: Task[[int, int], int], tmp_path: Path
+) -> None:
+    other = Sqlite3(f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(
+        WrongPlace, match="this connection is to SQLite, and the app's jobs are in PostgreSQL"
+    ):
+        add.using(transaction=other.connection).enqueue(1, 2)
+    other.close()
+
+
+@pytest.mark.parametrize("engine_mode", ["sqlite-memory"])
+def test_an_engine_without_transactions_says_so(app: Penstock, add: Task[[int, int], int]) -> None:
+    with pytest.raises(NoTransaction, match="transaction= needs PostgreSQL, or SQLite in a file"):
+        add.using(transaction=sqlite3.connect(":memory:")).enqueue(1, 2)
+
+
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"])
+def test_the_first_call_of_an_app_may_be_in_a_transaction(
+    url: str, app: Penstock, add: Task[[int, int], int]
+) -> None:
+    """Its engine is opened while the user's own transaction holds the file's lock."""
+    with pytest.raises(UnknownJob):
+        app.job(b"x".hex() * 16).refresh()
+    app.close()
+    way = Sqlite3(url)
+    way.run("CREATE TABLE orders (number integer)")
+    way.run("INSERT INTO orders VALUES (1)")
+    assert way.connection.in_transaction
+    job = add.using(transaction=way.connection).enqueue(1, 2)
+    way.commit()
+    assert exists(job)
+    way.close()
