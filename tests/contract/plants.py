@@ -24,6 +24,7 @@ from penstock.engines.sqlite import (
     promote,
     ripple,
     settle,
+    transactions,
     writer,
 )
 from penstock.engines.sqlite.step import Step
@@ -171,6 +172,25 @@ def refusals_are_not_undone(patch: pytest.MonkeyPatch) -> None:
         return step.finish()
 
     patch.setattr(writer.Writer, "_apply", wrong)
+
+
+@plant("transactions_complete")
+def completing_in_a_transaction_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(transactions, "judge", lambda state, *_: Answer.APPLIED if state == 3 else Answer.ALREADY)
+
+
+@plant("transactions_complete")
+def completing_in_a_transaction_frees_no_permit(patch: pytest.MonkeyPatch) -> None:
+    ending = tuple(text for text in transactions._ENDING if text != transactions.SQL.unpark)
+    assert len(ending) == len(transactions._ENDING) - 1
+    patch.setattr(transactions, "_ENDING", ending)
+
+
+@plant("transactions_complete")
+def completing_in_a_transaction_leaves_the_run(patch: pytest.MonkeyPatch) -> None:
+    ending = tuple(text for text in transactions._ENDING if text != transactions.SQL.shorten_run)
+    assert len(ending) == len(transactions._ENDING) - 1
+    patch.setattr(transactions, "_ENDING", ending)
 
 
 def pytest_configure(config: pytest.Config) -> None:

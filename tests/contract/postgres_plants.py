@@ -159,6 +159,28 @@ def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "moves", "EXIT WHEN moved >= p_limit;", "EXIT;")
 
 
+@plant("transactions_complete")
+def completing_in_a_transaction_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        "transactions",
+        "WHERE id = p_id AND token IS NOT DISTINCT FROM p_fence FOR NO KEY UPDATE;",
+        "WHERE id = p_id AND token IS NOT NULL FOR NO KEY UPDATE;",
+    )
+
+
+@plant("transactions_complete")
+def completing_in_a_transaction_is_not_remembered(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "transactions", "settled_fence = p_fence, gated = false,", "gated = false,")
+
+
+@plant("transactions_complete")
+def a_retirement_forgets_what_it_had_to_leave(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch, "transactions", "WHERE c.retired_at IS NOT NULL LIMIT p_limit", "WHERE false LIMIT p_limit"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     name = os.environ.get("PENSTOCK_PLANT")
     if name:

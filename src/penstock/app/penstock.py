@@ -33,7 +33,7 @@ from penstock.task.registry import Registry
 from penstock.task.settings import Settings
 
 if TYPE_CHECKING:
-    from penstock.engine.protocol import Engine
+    from penstock.engine.protocol import Engine, Transactions
     from penstock.worker.embedded import EmbeddedWorker
 
 P = ParamSpec("P")
@@ -265,6 +265,14 @@ class Penstock:
     def work_on(self, url: str, namespace: str) -> None:
         """Forget what the settings say: in a worker process, state lives where the worker was told."""
         self._link.move(url, namespace)
+
+    def transactions(self) -> "Transactions":
+        """The facet whose scripts run on a connection of the caller's."""
+        return self._link.transactions("transactions")
+
+    async def atransactions(self) -> "Transactions":
+        """`transactions` for async code."""
+        return await self._link.atransactions()
 
     def adopt(self, engine: "Engine") -> Callable[[], None]:
         """Use a worker's engine for calls on the loop that opened it. Returns the undoing."""

@@ -548,8 +548,9 @@ class Transactions(Protocol):
         only with the next claim. The signal is sent with the commit, or left to the safety look."""
         ...
 
-    def complete(self, settlement: Settlement) -> Script[Answer]:
-        """Record one outcome, which must be `Completed`: it stands if and only if that transaction commits.
+    def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
+        """Record one outcome, which must be `Completed`, and before it what the same run still had to note:
+        it stands if and only if that transaction commits.
 
         The answers of `Jobs.settle`, judged inside the transaction; after `ALREADY` and `STALE` nothing was
         written, and the caller should roll back. After `APPLIED` and the commit everything is as with a

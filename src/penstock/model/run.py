@@ -3,12 +3,13 @@
 Every record about a run carries `(id, fence)`; `job` has the job itself.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from penstock.model.errors import PayloadTooLarge
+from penstock.model.errors import BadInput, PayloadTooLarge
 from penstock.model.ids import JobId
 from penstock.model.job import PAYLOAD_LIMIT, Failure, Fence, NewJob
 from penstock.model.retry import Retry
@@ -179,6 +180,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     id: JobId
     fence: Fence
     entry: Entry
+
+
+def check_own(settlement: Settlement, notes: Sequence[Note]) -> None:
+    """Refuse notes that are not about the run that is settled."""
+    if any((note.id, note.fence) != (settlement.id, settlement.fence) for note in notes):
+        raise BadInput("the notes that go with an outcome are those of the same run")
 
 
 class StoredLine(msgspec.Struct, frozen=True):

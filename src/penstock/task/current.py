@@ -3,8 +3,11 @@
 `current_job()` works in async tasks, in threads and in processes alike: whoever runs a job sets one
 context variable. `progress` and `log` only buffer; the worker writes them under the run's fence, at least
 once a second and before the outcome.
-"""
 
+`complete` ends the run from inside, in a transaction of the running code's own: that transaction alone
+decides, and whoever runs the job asks the engine afterwards what became of it (`worker.resolver`)."""
+
+import asyncio
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import datetime
@@ -13,10 +16,20 @@ from typing import Any, Protocol
 
 import msgspec
 
-from penstock.model.errors import BadInput, NoCurrentJob
+from penstock.engine import connections
+from penstock.engine.protocol import Script, Transactions
+from penstock.model.errors import (
+    AlreadyCompleted,
+    BadInput,
+    NoCurrentJob,
+    NoTransaction,
+    PenstockError,
+    StaleRun,
+    SyncInLoop,
+)
 from penstock.model.ids import JobId, show_id
-from penstock.model.run import ClaimedJob
-from penstock.model.time import moment_of
+from penstock.model.run import Answer, ClaimedJob, Completed, Note, Settlement
+from penstock.model.time import Span, moment_of
 from penstock.task import codec
 
 
@@ -47,6 +60,27 @@ class Notes(Protocol):
     def progress(self, value: bytes) -> None: ...
 
     def log(self, level: str, message: str) -> None: ...
+
+
+class Means(Protocol):
+    """What `complete` needs of whoever runs the job. From the thread or the loop of the running code."""
+
+    def encode_result(self, value: object) -> bytes | None:
+        """As it is stored."""
+        ...
+
+    def ran_so_far(self) -> Span: ...
+
+    def hold(self) -> tuple[Transactions | None, list[Note]]:
+        """The facet, and what the run noted and is not known to be written. From now on its notes wait: a
+        write about a job that a transaction holds would wait for that transaction."""
+        ...
+
+    async def ahold(self) -> tuple[Transactions | None, list[Note]]: ...
+
+    def hold_notes(self) -> list[Note]:
+        """`hold`, on the worker's own loop, for a job that runs in another process."""
+        ...
 
 
 class JobLog:
@@ -94,11 +128,14 @@ def _shown(value: object) -> str:
 class RunningJob:
     """A job, seen from inside."""
 
-    __slots__ = ("_aborted", "_job", "_log", "_notes")
+    __slots__ = ("_aborted", "_job", "_log", "_means", "_notes", "completing")
 
-    def __init__(self, job: ClaimedJob, notes: Notes) -> None:
+    def __init__(self, job: ClaimedJob, notes: Notes, means: Means | None = None) -> None:
         self._job = job
         self._notes = notes
+        self._means = means
+        self.completing = False
+        """`complete` was called: a transaction decides about this run."""
         self._log: JobLog | None = None
         self._aborted: Abort | None = None
 
@@ -187,6 +224,73 @@ class RunningJob:
             if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
                 raise BadInput(f"progress is given in numbers, not {type(number).__name__}")
         self._notes.progress(codec.encode({"done": done, "total": total, "message": message}))
+
+    def complete(self, result: object = None, *, transaction: object) -> None:
+        """Complete this job in a transaction of your own: it is completed, with this result, if and only if
+        that commits. Call it last, commit, and return; what the function returns then is not used.
+
+        `transaction` is what `using(transaction=)` takes. `StaleRun`: this run no longer holds its job.
+        Nothing was written; let the error end the transaction. A function that called this and whose
+        transaction did not commit has failed."""
+        if asyncio._get_running_loop() is not None:
+            raise SyncInLoop(
+                "complete() blocks, and an event loop runs in this thread: use `await acomplete(...)`"
+            )
+        means, encoded = self._encoded(result)
+        was_completing, self.completing = self.completing, True
+        try:
+            script = self._script(*means.hold(), encoded)
+            self._judge(connections.play(transaction, script, twin="acomplete"))
+        except PenstockError as error:  # nothing was written
+            self.completing = was_completing or isinstance(error, AlreadyCompleted)
+            raise
+
+    async def acomplete(self, result: object = None, *, transaction: object) -> None:
+        """`complete` for async code."""
+        means, encoded = self._encoded(result)
+        was_completing, self.completing = self.completing, True
+        try:
+            script = self._script(*await means.ahold(), encoded)
+            self._judge(await connections.aplay(transaction, script))
+        except PenstockError as error:
+            self.completing = was_completing or isinstance(error, AlreadyCompleted)
+            raise
+
+    def leave_to_transaction(self) -> list[Note]:
+        """Its code runs in another process and is about to complete it there. What it still had to note."""
+        self.completing = True
+        return self._means.hold_notes() if self._means is not None else []
+
+    def _encoded(self, result: object) -> tuple[Means, bytes | None]:
+        if self._means is None:
+            raise NoTransaction("this job cannot be completed in a transaction here")
+        return self._means, self._means.encode_result(result)
+
+    def _script(
+        self, transactions: Transactions | None, notes: list[Note], result: bytes | None
+    ) -> Script[Answer]:
+        if transactions is None:
+            raise NoTransaction("complete() needs PostgreSQL, or SQLite in a file")
+        assert self._means is not None
+        settlement = Settlement(
+            id=self._job.id,
+            fence=self._job.fence,
+            outcome=Completed(result=result),
+            ran=self._means.ran_so_far(),
+        )
+        return transactions.complete(settlement, notes)
+
+    def _judge(self, answer: Answer) -> None:
+        if answer is Answer.STALE:
+            raise StaleRun(
+                f"{self!r} no longer holds its job, which was given to another worker or has ended: nothing "
+                "was written; roll the transaction back"
+            )
+        if answer is Answer.ALREADY:
+            raise AlreadyCompleted(
+                f"{self!r} was completed before, and its rows were committed then: nothing was written; roll "
+                "the transaction back"
+            )
 
 
 CURRENT: ContextVar[RunningJob] = ContextVar("penstock_current_job")

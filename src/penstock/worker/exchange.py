@@ -61,6 +61,8 @@ class Exchange:
         self._returned: list[tuple[Run, Span | None]] = []
         self._travelling = 0
         self._draining = self._leaving = False
+        self.unresolved = 0
+        """Runs of which a transaction decides, and nobody knows yet how."""
         self.finished = 0
         """Outcomes that were recorded."""
         self.released = 0
@@ -84,6 +86,29 @@ class Exchange:
         self._let_go(run)
         self._bell.ring()
 
+    def recorded(self, run: Run) -> None:
+        """Its outcome is in the engine already."""
+        self._let_go(run)
+        self.finished += 1
+        self._moments.note("settled")
+        self.look()  # its permits are free, its children may be ready
+
+    def refused(self, run: Run) -> None:
+        """Its outcome was not wanted: somebody else has the job."""
+        self._report.refused(run)
+        self._moments.note("refused")
+        self._moments.note("settled")
+        self.forget(run)
+
+    def leaves_without(self) -> bool:
+        """Whether nothing but answers keeps this worker from its end."""
+        return self._waits_for_answers_only()
+
+    def resolved(self) -> None:
+        """One less of those."""
+        self.unresolved -= 1
+        self._bell.ring()
+
     def look(self) -> None:
         """There may be something to claim, or the lease is fresh again."""
         self.claims.soon()
@@ -98,7 +123,7 @@ class Exchange:
     @property
     def unsettled(self) -> int:
         """Runs whose end the engine has not answered."""
-        return len(self._ended) + len(self._returned) + self._travelling
+        return len(self._ended) + len(self._returned) + self._travelling + self.unresolved
 
     # The loop
 

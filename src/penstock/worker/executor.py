@@ -20,6 +20,7 @@ from penstock.worker.deadlines import Deadlines
 from penstock.worker.exchange import Exchange
 from penstock.worker.outcomes import Ending, Instead, refused_payload
 from penstock.worker.report import Report
+from penstock.worker.resolver import Resolver
 from penstock.worker.runners.apart import ApartRunner
 from penstock.worker.runners.loop import LoopRunner
 from penstock.worker.runners.thread import ThreadRunner
@@ -42,6 +43,7 @@ class Executor:
     slots: Slots
     stops: Stops
     deadlines: Deadlines
+    resolver: Resolver
 
     def __init__(self, terms: TermsBook, exchange: Exchange, board: Board, report: Report) -> None:
         self._terms = terms
@@ -52,7 +54,7 @@ class Executor:
 
     def begin(self, run: Run) -> None:
         """Resolve, decode, and hand it to its runner."""
-        run.running = RunningJob(run.job, run)
+        run.running = RunningJob(run.job, run, run)
         terms = self._terms.of(run.job)
         if terms is None:
             self._unknown(run)
@@ -97,13 +99,26 @@ class Executor:
             run.ran = (now_ns - run.started_ns) // 1_000
             self._board_ended(run.row)  # not stuck, however long its outcome waits for the engine
         run.handle = None
+        completing = run.running.completing
         del run.running  # it knows the run: a circle would wait for the garbage collector
+        if completing:
+            self.resolver.begin(run, ending)
+            self.slots.leave(run, now_ns)
+            return
         if type(ending) is Completed:
             run.outcome = ending
             self._exchange.settle(run)
         else:
             self._settle(run, ending)
         self.slots.leave(run, now_ns)
+        self._tell_if_needed(run, ending, now_ns)
+
+    def go_on(self, run: Run, ending: Ending) -> None:
+        """No transaction has decided about it: it ends as any other."""
+        self._settle(run, ending)
+        self._tell_if_needed(run, ending, boot_ns())
+
+    def _tell_if_needed(self, run: Run, ending: Ending, now_ns: int) -> None:
         if self._tells_all or type(ending) is not Completed or 0 < run.deadline_ns < now_ns:
             self._tell(run, ending)
 

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from penstock.engine.protocol import BATCH_LIMIT, Jobs
+from penstock.engine.protocol import BATCH_LIMIT, Jobs, Transactions
 from penstock.model.errors import BadInput, EngineError, EngineUnavailable
 from penstock.model.ids import JobId
 from penstock.model.job import MESSAGE_LIMIT, Fence
@@ -88,10 +88,15 @@ class Page:
 class Notebook:
     """The pages of one worker."""
 
-    def __init__(self, jobs: Jobs, lost: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, jobs: Jobs, lost: Callable[[Exception], None], transactions: Transactions | None = None
+    ) -> None:
+        self.transactions = transactions
+        """For runs that complete themselves, with what they noted last."""
+        self.loop = self._loop = asyncio.get_running_loop()
         self._jobs = jobs
         self._lost = lost
-        self._loop = asyncio.get_running_loop()
+        self._held: set[Fence] = set()
         self._pages: dict[Fence, Page] = {}
         self._news: set[Fence] = set()
         self._scheduled = False
@@ -104,10 +109,24 @@ class Notebook:
 
     def written(self, fence: Fence) -> None:
         """There is news on a page. From any thread."""
+        if fence in self._held:
+            return
         self._news.add(fence)
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon_threadsafe(self._loop.call_later, FLUSH_S, self._begin_flush)
+
+    def hold(self, fence: Fence) -> list[Note]:
+        """What is on a page and not known to be written. Until `release` nothing of it is written from here:
+        it would wait for a transaction that holds the job, and everybody's notes behind it. On the loop."""
+        self._held.add(fence)
+        self._news.discard(fence)
+        page = self._pages.get(fence)
+        return [] if page is None else list(page.take())
+
+    def release(self, fence: Fence) -> None:
+        """No transaction holds the job any more. On the loop."""
+        self._held.discard(fence)
 
     async def flush(self, fences: Iterable[Fence]) -> None:
         """Write these pages. `EngineUnavailable`: nothing is lost, call again."""
@@ -119,6 +138,7 @@ class Notebook:
         """The run has ended; what it notes from now on goes nowhere."""
         self._pages.pop(fence, None)
         self._news.discard(fence)
+        self._held.discard(fence)
 
     def stop(self) -> None:
         """Write no more."""

@@ -35,7 +35,10 @@ NOTHING = Completed()
 
 
 def returned(run: Run, value: object) -> Completed:
-    """The function returned. Raises where the result cannot be encoded: then it has failed after all."""
+    """The function returned. Raises where the result cannot be encoded: then it has failed after all. One
+    that called `complete` has given its result there."""
+    if run.running.completing:
+        return NOTHING
     result = run.terms.encode_result(value)
     return NOTHING if result is None else Completed(result=result)
 

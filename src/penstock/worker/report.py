@@ -51,6 +51,26 @@ class Report:
         """The engine did not want an outcome: somebody else has the job."""
         log.warning("the outcome of %s came too late and was refused", _name(run))
 
+    def completed_itself(self, run: Run, ending: Ending) -> None:
+        """Its own transaction has completed it. What its code did after that changes nothing, but its author
+        should know."""
+        if isinstance(ending, Failed):
+            what = clip_line(f"{ending.failure.error}: {ending.failure.message}".splitlines()[0])
+            log.warning("%s completed in its transaction, and then failed: %s", _name(run), what)
+        elif not isinstance(ending, Completed):
+            log.warning("%s completed in its transaction, and was then stopped or lost", _name(run))
+        elif self.verbose:
+            log.debug("%s completed in its transaction", _name(run))
+
+    def transaction_open(self, run: Run, for_s: float) -> None:
+        """Its code has ended and left its transaction open."""
+        log.warning(
+            "%s called complete() and has ended, and its transaction is still open after %.0f s: commit or "
+            "roll back before the function returns",
+            _name(run),
+            for_s,
+        )
+
     def bad_outcome(self, run: Run, error: Exception) -> None:
         """The engine cannot store an outcome as it is."""
         log.error("the outcome of %s cannot be stored: %s", _name(run), error)

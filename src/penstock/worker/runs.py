@@ -1,14 +1,17 @@
 """One run: a claimed job on its way through this worker."""
 
+import asyncio
 from asyncio import Task
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
+from penstock.engine.protocol import Transactions
 from penstock.model.job import Fence
-from penstock.model.run import ClaimedJob, Outcome
+from penstock.model.run import ClaimedJob, Note, Outcome
 from penstock.model.time import Span
 from penstock.task.current import RunningJob
-from penstock.worker.board import NO_RETRY
+from penstock.worker.board import NO_RETRY, boot_ns
 from penstock.worker.notes import Notebook, Page
 from penstock.worker.terms import Terms
 
@@ -86,3 +89,32 @@ class Run:
         if self.page is None:
             self.page = self._notebook.open(self.job.id, self.fence)
         return self.page
+
+    # What `RunningJob.complete` needs (`penstock.task.current.Means`)
+
+    def encode_result(self, value: object) -> bytes | None:
+        """As it is stored."""
+        return self.terms.encode_result(value)
+
+    def ran_so_far(self) -> Span:
+        return (boot_ns() - self.started_ns) // 1_000 if self.started_ns else 0
+
+    def hold(self) -> tuple[Transactions | None, list[Note]]:
+        """From a thread."""
+        return self._notebook.transactions, self._elsewhere().result()
+
+    async def ahold(self) -> tuple[Transactions | None, list[Note]]:
+        """From any loop."""
+        if asyncio.get_running_loop() is self._notebook.loop:
+            return self._notebook.transactions, self.hold_notes()
+        return self._notebook.transactions, await asyncio.wrap_future(self._elsewhere())
+
+    def hold_notes(self) -> list[Note]:
+        """On the worker's loop."""
+        return self._notebook.hold(self.fence)
+
+    def _elsewhere(self) -> "Future[list[Note]]":
+        async def held() -> list[Note]:
+            return self.hold_notes()
+
+        return asyncio.run_coroutine_threadsafe(held(), self._notebook.loop)

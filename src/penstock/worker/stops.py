@@ -81,7 +81,9 @@ class Stops:
 
     def lose(self, run: Run) -> None:
         """The lease is lost. Under a limit somebody else may run already in its place."""
-        if not run.job.limited:
+        if (
+            not run.job.limited or run.running.completing
+        ):  # of those the engine says so when they are completed
             return
         self.abandon(run)
         if not run.timed_out:

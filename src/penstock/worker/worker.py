@@ -35,6 +35,7 @@ from penstock.worker.listener import Listener
 from penstock.worker.moments import Moments
 from penstock.worker.notes import Notebook
 from penstock.worker.report import Report
+from penstock.worker.resolver import Resolver
 from penstock.worker.runners.apart import ApartRunner, Processes
 from penstock.worker.runners.loop import LoopRunner
 from penstock.worker.runners.thread import ThreadRunner
@@ -74,7 +75,7 @@ class Worker:
         self._over = False
         self.moments = moments or Moments()
         self._report = report = Report()
-        self._notebook = Notebook(engine.jobs, report.notes_lost)
+        self._notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
         self._exchange = exchange = Exchange(engine.jobs, board, self._notebook, self.moments, report)
         self._executor = executor = Executor(TermsBook(registry), exchange, board, report)
         self._slots = slots = Slots(
@@ -96,6 +97,9 @@ class Worker:
             supervised=supervised,
         )
         executor.slots, executor.stops, executor.deadlines = slots, stops, stops.deadlines
+        executor.resolver = self._resolver = Resolver(
+            engine.transactions, exchange, self._notebook, report, go_on=executor.go_on
+        )
         executor.loop, executor.thread = LoopRunner(executor), self._threads
         executor.apart = (
             None if processes is None else ApartRunner(executor, processes, engine.jobs, exchange.insist)
@@ -213,5 +217,6 @@ class Worker:
         self._slots.shut()  # first: a run that ends from now on must not make room for one that waits
         self._forget_timers()
         self._deadlines.stop()
+        self._resolver.stop()
         self._notebook.stop()
         self._threads.close()

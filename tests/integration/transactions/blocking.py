@@ -15,13 +15,11 @@ from django.db import connections, transaction
 from django.db.utils import ConnectionHandler
 from sqlalchemy import orm
 
+from tests.integration.transactions.places import path_of
+
 if not settings.configured:
     settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
     django.setup()
-
-
-def path_of(url: str) -> str:
-    return urlsplit(url).path[1:] if urlsplit(url).path.startswith("//") else urlsplit(url).path
 
 
 class Way(ABC):

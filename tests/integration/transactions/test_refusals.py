@@ -16,7 +16,8 @@ from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
 from penstock import NoTransaction, Penstock, SyncInLoop, Task, UnknownJob
-from tests.integration.transactions.blocking import Django, path_of, sqlalchemy_url
+from tests.integration.transactions.blocking import Django, sqlalchemy_url
+from tests.integration.transactions.places import path_of
 
 on_postgres = pytest.mark.parametrize("engine_mode", ["postgres-server"])
 on_sqlite = pytest.mark.parametrize("engine_mode", ["sqlite-file"])

@@ -6,14 +6,14 @@ place it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 
-from penstock.engine.protocol import Script
+from penstock.engine.protocol import BATCH_LIMIT, Script
 from penstock.engines.postgres import settle
 from penstock.engines.postgres.arrays import check_batch, check_ids, check_jobs, job_arrays
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId
 from penstock.model.job import Fence, NewJob
-from penstock.model.run import Answer, Completed, Fate, Settlement
+from penstock.model.run import Answer, Completed, Fate, Note, Settlement, check_own
 from penstock.model.view import Statement
 
 FATES = (Fate.SETTLED, Fate.OPEN, Fate.FREE, Fate.GONE)
@@ -29,6 +29,10 @@ _ENQUEUE = (
 _COMPLETE = (
     "SELECT {schema}.complete_here_v1($1::bytea, $2::bigint, $3::bigint, $4::bytea, $5::text) "
     "FROM {schema}.here_v1($6::text) AS here"
+)
+_WRITE = (
+    "SELECT {schema}.write_v1($1::bytea[], $2::bigint[], $3::smallint[], $4::bigint[], $5::text[], "
+    "$6::bytea[], NULL) FROM {schema}.here_v1($7::text) AS here"
 )
 _SET_SCHEDULE = (
     "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"
@@ -52,14 +56,18 @@ class PostgresTransactions:
         if jobs:
             yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.place.channel, self._place)
 
-    def complete(self, settlement: Settlement) -> Script[Answer]:
+    def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
         settle.check([settlement])
         check_ids([settlement.id])
-        return self._complete(settlement, settlement.outcome)
+        check_own(settlement, notes)
+        return self._complete(settlement, settlement.outcome, notes)
 
-    def _complete(self, settlement: Settlement, outcome: Completed) -> Script[Answer]:
+    def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
+        for start in range(0, len(notes), BATCH_LIMIT):
+            written = settle.note_parameters(notes[start : start + BATCH_LIMIT])
+            yield self._statement(_WRITE, *written, self._place)
         run = settlement.id, settlement.fence, settlement.ran, outcome.result
         rows = yield self._statement(_COMPLETE, *run, self._store.place.channel, self._place)
         answer = settle.ANSWERS[rows[0][0]]

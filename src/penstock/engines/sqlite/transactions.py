@@ -22,8 +22,20 @@ from penstock.model.errors import BadInput, WrongPlace
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import Fence, NewJob
 from penstock.model.queue import QueueOptions
-from penstock.model.run import Answer, Completed, Fate, Settlement
-from penstock.model.time import MINUTE
+from penstock.model.run import (
+    LOG_LINES_KEPT,
+    Answer,
+    Checkpoint,
+    Completed,
+    Fate,
+    LogLine,
+    Note,
+    Progress,
+    Settlement,
+    Started,
+    check_own,
+)
+from penstock.model.time import MINUTE, Instant
 from penstock.model.view import Statement
 
 SQL = load_statements(__package__, "transactions")
@@ -57,12 +69,13 @@ class SqliteTransactions:
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
         return self._enqueue(jobs)
 
-    def complete(self, settlement: Settlement) -> Script[Answer]:
+    def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
         settle.check([settlement])
         check_id(settlement.id)
-        return self._complete(settlement, settlement.outcome)
+        check_own(settlement, notes)
+        return self._complete(settlement, settlement.outcome, notes)
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
         check_batch(len(runs), BATCH_LIMIT)
@@ -88,7 +101,7 @@ class SqliteTransactions:
             for text in _STEPS:
                 yield Statement(text, values)
 
-    def _complete(self, settlement: Settlement, outcome: Completed) -> Script[Answer]:
+    def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
         yield from self._here()
         yield Statement(SQL.lock_file, {})
         rows = yield Statement(SQL.find_run, {"id": settlement.id})
@@ -96,17 +109,24 @@ class SqliteTransactions:
             return Answer.STALE
         (pk, queue, task, key, state, fence, settled_fence, claimed_at, started_at, member, has_children,
          options) = rows[0]  # fmt: skip
-        if state != RUNNING or fence != settlement.fence:
-            return Answer.ALREADY if settled_fence == settlement.fence else Answer.STALE
+        answer = judge(state, fence, settled_fence, settlement.fence)
+        if answer is not Answer.APPLIED:
+            return answer
         kept = _options(options)
         form = TOMBSTONE if kept.keep_completed.nothing else WHOLE if kept.keep_body else SMALL
         now = time.time_ns() // 1_000
+        if started_at is None:
+            noted = any(isinstance(note.entry, Started) for note in notes)
+            started_at = now if noted else now - settlement.ran
         values: dict[str, object] = {
             "pk": pk, "queue": queue, "task": task, "key": key, "fence": fence, "form": form, "now": now,
             "minute": now - now % MINUTE, "claimed_at": claimed_at, "member": member,
-            "started_at": now - settlement.ran if started_at is None else started_at,
-            "result": outcome.result if form == WHOLE else None,
+            "started_at": started_at, "result": outcome.result if form == WHOLE else None,
         }  # fmt: skip
+        for note in notes:
+            yield _noted(pk, note, now)
+        if notes:
+            yield Statement(SQL.cut_log, {"pk": pk, "kept": LOG_LINES_KEPT})
         for text in (*_ENDING, *(_BURIED if form == TOMBSTONE else _KEPT)):
             yield Statement(text, values)
         if form != WHOLE:
@@ -119,6 +139,26 @@ class SqliteTransactions:
                 next_at = now + settlement.then.schedule_in
                 yield Statement(SQL.set_schedule, {"next_at": next_at, "name": settlement.then.schedule})
         return Answer.APPLIED
+
+
+def judge(state: int, fence: Fence, settled_fence: Fence | None, wanted: Fence) -> Answer:
+    """Whether a run may still speak for its job."""
+    if state == RUNNING and fence == wanted:
+        return Answer.APPLIED
+    return Answer.ALREADY if settled_fence == wanted else Answer.STALE
+
+
+def _noted(pk: int, note: Note, now: Instant) -> Statement:
+    match note.entry:
+        case Started():
+            return Statement(SQL.set_started, {"pk": pk, "fence": note.fence, "now": now})
+        case Progress(value=value):
+            return Statement(SQL.set_progress, {"pk": pk, "value": value})
+        case LogLine(number=number, level=level, message=message):
+            line = {"number": number, "level": level, "message": message}
+            return Statement(SQL.add_line, {"pk": pk, "fence": note.fence, "now": now, **line})
+        case Checkpoint(name=name, value=value):
+            return Statement(SQL.add_checkpoint, {"pk": pk, "name": name, "value": value})
 
 
 def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:

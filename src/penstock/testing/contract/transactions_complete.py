@@ -11,12 +11,16 @@ from penstock.model.job import PAYLOAD_LIMIT, JobState
 from penstock.model.member import LEASE, MemberInfo
 from penstock.model.queue import Keep, Limit, QueueOptions
 from penstock.model.run import (
+    LOG_LINES_KEPT,
     Answer,
+    Checkpoint,
     Claim,
     ClaimedJob,
+    Entry,
     Fate,
     LogLine,
     Note,
+    Progress,
     Release,
     Settlement,
     Started,
@@ -162,6 +166,7 @@ async def test_runs_of_one_claim_one_by_one_in_any_order(
     assert await states_of(engine, jobs) == [JobState.COMPLETED] * 7
     (counts,) = await engine.inspect.counts()
     assert (counts.running, counts.completed, counts.window.completed) == (0, 7, 7)
+    assert await engine.jobs.retire(worker.id) == 0, "nothing is left of the runs"
 
 
 @pytest.mark.row("F7")
@@ -240,6 +245,44 @@ async def test_a_queue_that_keeps_little(
     (counts,) = await engine.inspect.counts()
     assert (counts.running, counts.window.completed) == (0, 2)
     assert counts.completed == (0 if options.keep_completed.nothing else 2)
+
+
+async def test_what_it_still_had_to_note_is_in_the_transaction(
+    engine: Engine, transactions: Transactions, connection: UserConnection, worker: Worker
+) -> None:
+    run = await worker.run_of()
+
+    def noted(*entries: Entry) -> list[Note]:
+        return [Note(id=run.id, fence=run.fence, entry=entry) for entry in entries]
+
+    lines = [LogLine(number=n, level="info", message=f"\u00e9{n}") for n in range(1, 1_004)]
+    await engine.jobs.write(noted(lines[0]))
+    last = Progress(value=b'{"done":3}')
+    notes = noted(Started(), *lines, Progress(value=b"{}"), last, Checkpoint(name="a", value=b"1"))
+    assert play(connection, transactions.complete(completed(run, ran=9 * SECOND), notes)) is Answer.APPLIED
+    assert len(await engine.inspect.log(run.id)) == 1
+    connection.commit()
+    log = await engine.inspect.log(run.id)
+    assert [line.message for line in log] == [line.message for line in lines[-LOG_LINES_KEPT:]]
+    job = await job_of(engine, run.id)
+    assert (job.progress, job.state) == (last.value, JobState.COMPLETED)
+    assert await engine.inspect.checkpoints(run.id) == [Checkpoint(name="a", value=b"1")]
+    assert job.ended_at is not None
+    assert job.started_at is not None
+    assert job.ended_at - job.started_at < 5 * SECOND, "a start that was noted counts"
+
+
+async def test_a_stale_run_notes_nothing(
+    engine: Engine, transactions: Transactions, connection: UserConnection, worker: Worker
+) -> None:
+    old = await worker.run_of()
+    await engine.jobs.release([Release(id=old.id, fence=old.fence)])
+    note = Note(id=old.id, fence=old.fence, entry=LogLine(number=1, level="info", message="m"))
+    assert play(connection, transactions.complete(completed(old), [note])) is Answer.STALE
+    connection.commit()
+    assert await engine.inspect.log(old.id) == []
+    with pytest.raises(BadInput, match="of the same run"):
+        transactions.complete(completed(await worker.run_of()), [note])
 
 
 async def test_a_cancel_that_came_too_late(

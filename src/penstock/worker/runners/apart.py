@@ -95,7 +95,8 @@ def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
     if reason is not None and _is_effect(outcome, reason):
         return aborted(run, reason)
     match outcome:
-        case ended.Returned(result=result):
+        case ended.Returned(result=result, completing=completing):
+            run.running.completing = completing
             return Completed(result=result)
         case ended.Raised(failure=failure, lineage=lineage):
             final = failure.kind == "payload"

@@ -32,9 +32,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from penstock.engine.protocol import Transactions
 from penstock.model.errors import PenstockError
 from penstock.model.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
-from penstock.model.run import ClaimedJob
+from penstock.model.run import ClaimedJob, Note
+from penstock.model.time import SECOND, Span
 from penstock.task.current import CURRENT, Aborted, RunningJob
 from penstock.task.definition import Definition
 from penstock.task.failures import failure_of, lineage
@@ -46,6 +48,8 @@ from penstock.worker.notes import clip_line
 from penstock.worker.runners.process_messages import (
     AbortedRun,
     Began,
+    Completing,
+    Held,
     Noted,
     Open,
     Perform,
@@ -75,6 +79,10 @@ class App(Protocol):
 
     def work_on(self, url: str, namespace: str) -> None: ...
 
+    def transactions(self) -> Transactions: ...
+
+    async def atransactions(self) -> Transactions: ...
+
 
 def main(load_app: Callable[[str], App]) -> None:
     """Run jobs until the worker process hangs up."""
@@ -93,7 +101,7 @@ def main(load_app: Callable[[str], App]) -> None:
         line.say(Unfit(clip_line(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}")))
         leave(UNFIT)
     try:
-        run_jobs(app.registry, line)
+        run_jobs(app, line)
     except BaseException:
         traceback.print_exc()
         leave(FAULT)
@@ -176,9 +184,11 @@ def clip_progress(value: bytes) -> bytes:
 class Listener(threading.Thread):
     """Hears the worker process while the main thread runs a job."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, app: App) -> None:
         super().__init__(name="penstock-listener", daemon=True)
         self._line = line
+        self._app = app
+        self.held: queue.SimpleQueue[list[Note]] = queue.SimpleQueue()
         self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
         self.running: RunningJob | None = None
         self.notes: Notes | None = None
@@ -210,16 +220,57 @@ class Listener(threading.Thread):
         match message:
             case Perform(job):
                 self.notes = Notes(self._line)
-                self.running = RunningJob(job, self.notes)
+                means = Means(self._app, job, self.notes, self._line, self.held)
+                self.running = RunningJob(job, self.notes, means)
                 self.jobs.put(job)
+            case Held(notes):
+                self.held.put(notes)
             case Stop(reason):
                 if self.running is not None:
                     self.running.abort(reason)
 
 
-def run_jobs(registry: Registry, line: Line) -> None:
+class Means:
+    """How a job completes itself here (`penstock.task.current.Means`): on a connection that its code opened
+    in this process, by the app's own engine. The worker process is told first, and sends what the job
+    noted."""
+
+    def __init__(
+        self, app: App, job: ClaimedJob, notes: Notes, line: Line, held: "queue.SimpleQueue[list[Note]]"
+    ) -> None:
+        self._app = app
+        self._job = job
+        self._notes = notes
+        self._line = line
+        self._held = held
+        self._began = time.monotonic()
+
+    def encode_result(self, value: object) -> bytes | None:
+        definition = self._app.registry.find(self._job.task)
+        assert definition is not None
+        return definition.encode_result(value)
+
+    def ran_so_far(self) -> Span:
+        return round((time.monotonic() - self._began) * SECOND)
+
+    def hold(self) -> tuple[Transactions | None, list[Note]]:
+        transactions = self._app.transactions()
+        return transactions, self.hold_notes()
+
+    async def ahold(self) -> tuple[Transactions | None, list[Note]]:
+        transactions = await self._app.atransactions()
+        return transactions, await asyncio.to_thread(self.hold_notes)
+
+    def hold_notes(self) -> list[Note]:
+        self._notes.flush()
+        self._line.say(Completing())
+        return self._held.get()
+
+
+def run_jobs(app: App, line: Line) -> None:
     """One job after the other."""
-    listener = Listener(line)
+    registry = app.registry
+    listener = Listener(line, app)
     listener.start()
     while (job := listener.jobs.get()) is not None:
         running, notes = listener.running, listener.notes
@@ -246,7 +297,10 @@ def perform(
         return _raised(error, "payload")
     token = CURRENT.set(running)
     try:
-        return Returned(definition.encode_result(_call(definition, args, kwargs)))
+        value = _call(definition, args, kwargs)
+        if running.completing:
+            return Returned(None, completing=True)
+        return Returned(definition.encode_result(value))
     except Aborted as error:
         if running.aborted is not None:
             return AbortedRun(running.aborted)

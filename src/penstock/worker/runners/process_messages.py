@@ -5,7 +5,7 @@ from typing import TypeAlias
 import msgspec
 
 from penstock.model.job import Failure
-from penstock.model.run import ClaimedJob
+from penstock.model.run import ClaimedJob, Note
 from penstock.task.current import Abort
 from penstock.task.settings.setting import without_password
 
@@ -38,7 +38,14 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
     reason: Abort
 
 
-ToRunner: TypeAlias = Perform | Stop
+class Held(msgspec.Struct, frozen=True, tag="held"):
+    """The answer to `Completing`: what the job noted and is not known to be written. It goes into the same
+    transaction."""
+
+    notes: list[Note]
+
+
+ToRunner: TypeAlias = Perform | Stop | Held
 
 
 class Unfit(msgspec.Struct, frozen=True, tag="unfit"):
@@ -58,10 +65,17 @@ class Noted(msgspec.Struct, frozen=True, tag="noted"):
     lines: list[tuple[str, str]]
 
 
+class Completing(msgspec.Struct, frozen=True, tag="completing"):
+    """The job is about to complete itself in a transaction of its own. Said before it does: should the
+    process die then, the engine knows how that ended."""
+
+
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The function returned; the result as it is stored."""
 
     result: bytes | None
+    completing: bool = False
+    """It left its outcome to a transaction."""
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="raised"):
@@ -88,5 +102,5 @@ class Killed(msgspec.Struct, frozen=True, tag="killed"):
     """The process died because we killed it."""
 
 
-FromRunner: TypeAlias = Unfit | Began | Noted | Returned | Raised | AbortedRun
+FromRunner: TypeAlias = Unfit | Began | Noted | Completing | Returned | Raised | AbortedRun
 ProcessOutcome: TypeAlias = Returned | Raised | AbortedRun | Crashed | Killed

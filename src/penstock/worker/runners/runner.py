@@ -10,8 +10,10 @@ from penstock.model.run import ClaimedJob
 from penstock.task.current import Abort, RunningJob
 from penstock.worker.runners.process_messages import (
     Began,
+    Completing,
     Crashed,
     FromRunner,
+    Held,
     Killed,
     Noted,
     Open,
@@ -128,6 +130,8 @@ class Runner:
                 self._tell_began()
             case Noted(progress, lines):
                 self._note(progress, lines)
+            case Completing():
+                self._program.send(Held(self._running.leave_to_transaction() if self._running else []))
             case _:
                 if self._outcome is not None and not self._outcome.done():
                     self._outcome.set_result(message)

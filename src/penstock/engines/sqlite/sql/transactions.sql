@@ -148,3 +148,23 @@ ON CONFLICT (queue, minute) DO UPDATE SET completed = completed + 1;
 
 -- name: set_schedule
 UPDATE schedule SET next_at = :next_at WHERE name = :name;
+
+-- name: set_started
+INSERT INTO more (pk, started_fence, started_at) VALUES (:pk, :fence, :now)
+ON CONFLICT DO UPDATE SET started_at = :now, started_fence = :fence WHERE started_fence IS NOT :fence;
+
+-- name: set_progress
+INSERT INTO more (pk, progress) VALUES (:pk, :value) ON CONFLICT DO UPDATE SET progress = excluded.progress;
+
+-- name: add_line
+INSERT OR IGNORE INTO log (job, fence, number, at, level, message)
+VALUES (:pk, :fence, :number, :now, :level, :message);
+
+-- name: cut_log
+DELETE FROM log WHERE job = :pk AND (fence, number) <= (
+    SELECT fence, number FROM log WHERE job = :pk ORDER BY fence DESC, number DESC LIMIT 1 OFFSET :kept
+);
+
+-- name: add_checkpoint
+INSERT OR IGNORE INTO checkpoint (job, name, number, value)
+SELECT :pk, :name, (SELECT count(*) FROM checkpoint WHERE job = :pk), :value;
