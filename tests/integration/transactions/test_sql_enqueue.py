@@ -1,0 +1,265 @@
+"""The SQL function `enqueue`: from any language, in any transaction. Everything here is plain SQL."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from penstock import JobFailed, JobState, Keep, Penstock, Retry, UnknownJob
+from penstock.engine.registry import connect as open_engine
+from penstock.model.queue import QueueOptions
+from penstock.task.catalogue import publish
+from tests.integration.app.claimer import taken
+
+pytestmark = pytest.mark.parametrize("engine_mode", ["postgres-server"])
+
+Sql = Callable[..., Any]
+
+
+@pytest.fixture
+def app(app: Penstock) -> Penstock:
+    """With tasks that a worker has published."""
+
+    @app.task(
+        name="send_email", queue="email", priority=2, timeout=30, key="user.id", retry=Retry(attempts=7)
+    )
+    async def send_email(user: dict[str, Any], subject: str, *, tries: int = 1) -> str:
+        return f"{user['id']}: {subject} x{tries}"
+
+    @app.task(name="plain")
+    async def plain(*args: int, **more: int) -> int:
+        return sum(args) + sum(more.values())
+
+    async def put() -> None:
+        engine = await open_engine(app.url)
+        options = QueueOptions(timeout=5.5, retry=Retry(attempts=3), keep_completed=Keep(count=10))
+        await engine.queues.configure("slow", options)
+        await publish(engine, app.registry)
+        await engine.close()
+
+    asyncio.run(put())
+    return app
+
+
+@pytest.fixture
+def connection(app: Penstock, url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def sql(connection: psycopg.Connection[Any]) -> Sql:
+    """Runs one statement; the first column of its first row."""
+
+    def run(text: str, *parameters: Any) -> Any:
+        row = connection.execute(text, parameters).fetchone()
+        assert row is not None
+        return row[0]
+
+    return run
+
+
+@pytest.mark.row("F7")
+def test_a_worker_completes_it(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    job_id = sql(
+        """SELECT penstock.enqueue('send_email', '[{"id": 7}]', '{"subject": "h\u00e9llo", "tries": 2}')"""
+    )
+    assert isinstance(job_id, UUID)
+    assert job_id.version == 7
+    assert abs((job_id.int >> 80) / 1_000 - time.time()) < 60
+    job = app.job(job_id)
+    with pytest.raises(UnknownJob):
+        job.refresh()
+    connection.commit()
+    record = job.refresh()
+    assert (record.state, record.queue, record.priority) == (JobState.READY, "email", 2)
+    assert (record.timeout, record.max_attempts, record.key, record.codec) == (30_000_000, 7, "7", 1)
+    assert (record.retry, record.headers, record.due_at) == (None, None, None)
+
+    async def work() -> Any:
+        async with app.worker():
+            return await job.aresult(timeout=30)
+
+    assert asyncio.run(work()) == "7: h\u00e9llo x2"
+
+
+@pytest.mark.row("F7")
+def test_it_is_as_if_python_had_enqueued_it(
+    app: Penstock, connection: psycopg.Connection[Any], sql: Sql
+) -> None:
+    mine = app.enqueue("send_email", [{"id": "x"}, "s"], tags=["a", "b"], expires=60, delay=100)
+    theirs = app.job(
+        sql(
+            """SELECT penstock.enqueue('send_email', '[{"id": "x"}, "s"]', tags => '{a,b}',
+                                       expires => '1 min', delay => '100 s')"""
+        )
+    )
+    connection.commit()
+    one, other = mine.refresh(), theirs.refresh()
+    times = ("id", "seq", "created_at", "due_at", "expires_at", "body", "headers")
+    for field in one.__struct_fields__:
+        if field not in times:
+            assert getattr(one, field) == getattr(other, field), field
+    assert one.body is not None
+    assert other.body is not None
+    assert other.body.replace(b" ", b"") == one.body
+    assert other.headers is not None
+    assert one.headers == other.headers.replace(b" ", b"")
+    assert other.due_at is not None
+    assert other.due_at - other.created_at == 100_000_000
+    assert other.expires_at == other.created_at + 60_000_000
+
+
+@pytest.mark.row("F7")
+def test_rolled_back(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    sql("SELECT penstock.enqueue('plain', '[1]')")
+    connection.rollback()
+    assert asyncio.run(taken(app)) == []
+
+
+def test_precedence_call_task_queue(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    said = app.job(sql("SELECT penstock.enqueue('send_email', '[{}, \"s\"]', queue => 'slow', priority => 0, "
+                       "timeout => '2 s', key => 'mine')"))  # fmt: skip
+    of_task = app.job(sql("SELECT penstock.enqueue('send_email', '[{}, \"s\"]', queue => 'slow')"))
+    of_queue = app.job(sql("SELECT penstock.enqueue('plain', queue => 'slow')"))
+    of_app = app.job(sql("SELECT penstock.enqueue('plain')"))
+    connection.commit()
+    seen = [
+        (r.queue, r.priority, r.timeout, r.max_attempts, r.key)
+        for r in (job.refresh() for job in (said, of_task, of_queue, of_app))
+    ]
+    assert seen == [
+        ("slow", 0, 2_000_000, 7, "mine"),
+        ("slow", 2, 30_000_000, 7, None),
+        ("slow", 5, 5_500_000, 3, None),
+        ("default", 5, None, 5, None),
+    ]
+
+
+def test_ids_and_due_times(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    own = uuid4()
+    for args in ("[1]", "[2]"):  # the second changes nothing
+        assert sql("SELECT penstock.enqueue('plain', %s, id => %s)", args, own) == own
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    later = app.job(sql("SELECT penstock.enqueue('plain', at => %s)", tomorrow))
+    past = app.job(sql("SELECT penstock.enqueue('plain', at => now() - interval '1 day')"))
+    unknown = app.job(sql("SELECT penstock.enqueue('nobody.knows', queue => 'email')"))
+    connection.commit()
+    assert app.job(own).refresh().body == b"[[1],{}]"
+    record = later.refresh()
+    assert record.state is JobState.SCHEDULED
+    assert record.due_at == round(tomorrow.timestamp() * 1_000_000)
+    assert past.refresh().state is JobState.READY
+    assert unknown.refresh().task == "nobody.knows"
+
+
+def test_several_keep_their_order_and_one_statement_may_make_many(
+    app: Penstock, connection: psycopg.Connection[Any]
+) -> None:
+    rows = connection.execute(
+        "SELECT penstock.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 50) AS n"
+    ).fetchall()
+    connection.commit()
+    assert [job.id for job in asyncio.run(taken(app))] == [row[0].bytes for row in rows]
+
+
+def test_a_worker_is_woken_once(app: Penstock, url: str, connection: psycopg.Connection[Any]) -> None:
+    with psycopg.connect(url, autocommit=True) as ear:
+        ear.execute('LISTEN "penstock:penstock"')
+        connection.execute(
+            "SELECT penstock.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 9) AS n"
+        )
+        assert list(ear.notifies(timeout=0.2)) == []
+        connection.commit()
+        assert [note.payload for note in ear.notifies(timeout=1)] == ['["ready:default"]']
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        ("'send_emial'", errors.UndefinedObject, "did you mean 'send_email'"),
+        ("'zzz'", errors.UndefinedObject, r"no task 'zzz' is known to any worker \(to enqueue"),
+        ("'two words', queue => 'q'", errors.InvalidParameterValue, "is not a task"),
+        ("NULL", errors.InvalidParameterValue, "is not a task"),
+        ("'plain', '{}'", errors.InvalidParameterValue, "args is a JSON array"),
+        ("'plain', NULL", errors.InvalidParameterValue, "args is a JSON array"),
+        ("'plain', '[]', '[]'", errors.InvalidParameterValue, "kwargs is a JSON object"),
+        ("'plain', priority => 11", errors.InvalidParameterValue, "between 0 .first. and 10"),
+        ("'plain', priority => -1", errors.InvalidParameterValue, "not -1"),
+        ("'plain', queue => 'no queue'", errors.InvalidParameterValue, "is not a queue"),
+        ("'plain', delay => '-1 s'", errors.InvalidParameterValue, "delay must lie"),
+        ("'plain', delay => '200 years'", errors.InvalidParameterValue, "100 years"),
+        ("'plain', timeout => '0 s'", errors.InvalidParameterValue, "timeout must lie"),
+        ("'plain', expires => '0 s'", errors.InvalidParameterValue, "expires must lie"),
+        ("'plain', at => now(), delay => '1 s'", errors.InvalidParameterValue, "not both"),
+        ("'plain', at => 'infinity'", errors.InvalidParameterValue, "between 1970 and 2255"),
+        ("'plain', key => repeat('x', 201)", errors.InvalidParameterValue, "at most 200 characters"),
+        ("'plain', key => E'a\\x01b'", errors.InvalidParameterValue, "no control characters"),
+        ("'send_email', '[{}]'", errors.InvalidParameterValue, "send_email: missing subject"),
+        ("'send_email', '[{}, \"s\", 3]'", errors.InvalidParameterValue, r"takes \(user, subject, tries\)"),
+        ("'send_email', '[{}, \"s\"]', '{\"x\": 1}'", errors.InvalidParameterValue, "and x by name"),
+        ("'send_email', '[{}, \"s\"]', '{\"user\": {}}'", errors.InvalidParameterValue, "and user by name"),
+        ("'plain', jsonb_build_array(repeat('x', 1048576))", errors.ProgramLimitExceeded, "1048576"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(
+    app: Penstock, connection: psycopg.Connection[Any], call: str, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        connection.execute(f"SELECT penstock.enqueue({call})")
+    connection.rollback()
+    assert asyncio.run(taken(app, "default", "email")) == []
+
+
+def test_a_role_with_nothing_but_the_right_to_use_the_schema(
+    app: Penstock, url: str, connection: psycopg.Connection[Any]
+) -> None:
+    role = f"web_{uuid4().hex[:8]}"
+    connection.execute(f"CREATE ROLE {role} LOGIN")
+    connection.execute(f"GRANT USAGE ON SCHEMA penstock TO {role}")
+    connection.commit()
+    try:
+        with psycopg.connect(url, user=role) as web:
+            web.execute("CREATE TEMPORARY TABLE task (name text, entry bytea)")  # must not pass for ours
+            row = web.execute("SELECT penstock.enqueue('plain', '[1, 2]')").fetchone()
+            assert row is not None
+            with pytest.raises(errors.InsufficientPrivilege), web.transaction():
+                web.execute("SELECT * FROM penstock.job")
+        assert app.job(row[0]).refresh().queue == "default"
+    finally:
+        connection.execute(f"DROP OWNED BY {role}")
+        connection.execute(f"DROP ROLE {role}")
+        connection.commit()
+
+
+def test_arguments_that_do_not_fit_their_types_are_found_by_the_worker(
+    app: Penstock, connection: psycopg.Connection[Any], sql: Sql
+) -> None:
+    job = app.job(sql("SELECT penstock.enqueue('plain', '[\"x\"]')"))
+    connection.commit()
+
+    async def work() -> Any:
+        async with app.worker():
+            return await job.aresult(timeout=30)
+
+    with pytest.raises(JobFailed, match="plain"):
+        asyncio.run(work())
+
+
+def test_other_namespaces_have_their_own(url: str, connection: psycopg.Connection[Any]) -> None:
+    other = Penstock(url, namespace="other")
+    with pytest.raises(UnknownJob):
+        other.job("ab" * 16).refresh()
+    row = connection.execute("SELECT other.enqueue('t', queue => 'q')").fetchone()
+    connection.commit()
+    assert row is not None
+    assert other.job(row[0]).refresh().queue == "q"
+    other.close()
+    connection.execute("DROP SCHEMA other CASCADE")
+    connection.commit()
