@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import assert_type
 
-from penstock import Bound, Call, Job, Penstock, Retry, Task
+from penstock import Bound, Call, Job, Penstock, Retry, Task, current_job
 
 app = Penstock("sqlite://")
 
@@ -36,6 +36,12 @@ async def right() -> None:
     assert_type(await app.aenqueue_many([add.call(1)]), list[Job[int]])
     assert_type(send.using(delay=5, priority=1).enqueue("a", "b"), Job[str])
     assert_type(add.using(delay=timedelta(minutes=1)).call(1), Call[int])
+    assert_type(add.using(transaction=object()).enqueue(1), Job[int])
+    assert_type(await send.using(transaction=object()).aenqueue("a", "b"), Job[str])
+    assert_type(app.enqueue_many([add.call(1)], transaction=object()), list[Job[int]])
+    assert_type(await app.aenqueue_many([send.call("a", "b")], transaction=object()), list[Job[str]])
+    current_job().complete(1, transaction=object())
+    await current_job().acomplete(transaction=object())
     bound: Bound[[int], int] = add.using(delay=1)
     del bound
 
@@ -59,6 +65,8 @@ def wrong() -> None:
     text: str = add.enqueue(1).result()  # type: ignore[assignment]
     app.enqueue_many([add(1)])  # type: ignore[arg-type]
     app.task(runs_in="moon")  # type: ignore[call-overload]
+    current_job().complete(1)  # type: ignore[call-arg]
+    current_job().complete(1, object())  # type: ignore[call-arg]
     del text
 
 

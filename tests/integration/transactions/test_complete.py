@@ -126,9 +126,12 @@ async def test_rows_and_outcome_from_the_loop(app: Penstock, url: str, kind: typ
 async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
     app: Penstock, url: str, kind: type[blocking.Way]
 ) -> None:
+    keys: list[str] = []
+
     @app.task(retry=AT_ONCE)
     def order() -> None:
         attempt = current_job().attempt
+        keys.append(current_job().idempotency_key)
         way = kind(url)
         way.run(f"INSERT INTO orders VALUES ({attempt})")
         current_job().complete(transaction=way.connection)
@@ -146,6 +149,8 @@ async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
         assert await outcome(job) is None
         record = await job.arefresh()
         assert record.attempts == 3
+        assert len(keys) == 3
+        assert len(set(keys)) == 1, "for outside effects: the same over all attempts"
         assert [each.error for each in record.failures] == ["OSError", "penstock.model.errors.NotCommitted"]
         assert "commit before the function returns" in record.failures[1].message
     assert orders(url) == [3]
