@@ -10,7 +10,8 @@ import pytest
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.schema import MIGRATIONS
 from penstock.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
-from penstock.testing.contract.fixtures import a_job
+from penstock.model.queue import QueueOptions
+from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 from tests.integration.postgres.conftest import Plain
 from tests.integration.sqlite.children import child
 from tests.servers.postgres import PostgresServer
@@ -20,7 +21,8 @@ Tenant = tuple["asyncpg.Connection[Any]", str]
 OPENS = """
 import asyncio, sys
 from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import a_job
+from penstock.model.queue import QueueOptions
+from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 
 async def main(url, namespace):
     print("up")
@@ -143,8 +145,18 @@ async def tenant(url: str, plain: Plain) -> AsyncIterator[Tenant]:
 
 
 async def opens(tenant: Tenant) -> None:
+    """And everything can be done there."""
     engine = await open_engine(tenant[1], namespace="tenant")
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert await engine.jobs.enqueue(some_jobs(2)) == [True] * 2
+    claimant = await a_claimant(engine, Clock(await engine.now()))
+    first, second = await claimant.take(most=2)
+    await claimant.complete(first)
+    await claimant.release(second)
+    await engine.queues.configure("q", QueueOptions(concurrency=1))
+    await engine.jobs.cancel([second.id])
+    await engine.jobs.promote()
+    await engine.jobs.prune()
+    await engine.members.leave(claimant.member.id)
     await engine.close()
 
 
@@ -185,7 +197,9 @@ async def test_in_the_schema_of_another_role_it_is_told_what_is_missing(tenant: 
     await granted(tenant, statement, f"{statement}; GRANT CREATE ON SCHEMA tenant TO tenant")
     tables = 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "tenant"'
     await granted(
-        tenant, tables, f'{tables} TO tenant; GRANT USAGE ON ALL SEQUENCES IN SCHEMA "tenant" TO tenant'
+        tenant,
+        tables,
+        f'{tables} TO tenant; GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA "tenant" TO tenant',
     )
     await opens(tenant)
 
