@@ -199,7 +199,7 @@ async def test_in_the_schema_of_another_role_it_is_told_what_is_missing(tenant: 
     await granted(
         tenant,
         tables,
-        f'{tables} TO tenant; GRANT USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA "tenant" TO tenant',
+        f'{tables} TO tenant; GRANT ALL ON ALL SEQUENCES IN SCHEMA "tenant" TO tenant',
     )
     await opens(tenant)
 

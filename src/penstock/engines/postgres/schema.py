@@ -153,6 +153,6 @@ async def _what_to_grant(
         )
     return BadUrl(
         f'{refused}; "{role}" may use the schema {schema} of "{owner}" and not all that is in it: GRANT '
-        f'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" and USAGE, UPDATE ON ALL '
+        f'SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{schema}" and ALL ON ALL '
         f'SEQUENCES IN SCHEMA "{schema}" TO "{role}", or GRANT "{owner}" TO "{role}"'
     )
