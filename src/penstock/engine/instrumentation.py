@@ -16,7 +16,7 @@ from penstock.engine.protocol import Engine
 P = ParamSpec("P")
 
 FACETS = ("jobs", "blocking", "inspect", "queues", "tasks", "schedules", "locks", "members", "signals")
-"""The facets whose methods are calls; `transactions` does no I/O."""
+"""The facets whose methods are calls; `transactions` is not watched: its scripts do no I/O."""
 
 
 class EngineCall(NamedTuple):

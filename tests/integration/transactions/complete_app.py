@@ -37,7 +37,7 @@ def order(url: str, folder: str, point: str) -> str:
     job = current_job()
     job.log.info("attempt %d", job.attempt)
     with closing(connect(url)) as connection:
-        connection.execute(f"INSERT INTO orders (job) VALUES ('{job.id}')")
+        connection.execute(f"INSERT INTO job_orders (job) VALUES ('{job.id}')")
         perhaps_die(folder, "before complete", point)
         job.complete("stored", transaction=connection)
         perhaps_die(folder, "before commit", point)
@@ -62,7 +62,7 @@ async def on_loop(url: str, folder: str, point: str) -> str:
     with closing(
         await asyncio.to_thread(connect, url) if url.startswith("postgresql") else connect(url)
     ) as own:
-        own.execute(f"INSERT INTO orders (job) VALUES ('{job.id}')")
+        own.execute(f"INSERT INTO job_orders (job) VALUES ('{job.id}')")
         perhaps_die(folder, "before complete", point)
         await job.acomplete("stored", transaction=own)
         perhaps_die(folder, "before commit", point)

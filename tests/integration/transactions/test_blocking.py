@@ -9,7 +9,7 @@ import pytest
 
 from penstock import Bound, Job, JobState, NoTransaction, Penstock, Task, UnknownJob, WrongPlace
 from tests.integration.app.claimer import taken
-from tests.integration.transactions.blocking import NAMES, WAYS, Sqlite3, Way
+from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_places import PostgresPlaces
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
@@ -157,12 +157,10 @@ def test_another_place_is_refused(
     way.rollback()
 
 
-@every_way
+@pytest.mark.parametrize(("engine_mode", "kind"), [("postgres-server", kind) for kind in POSTGRES])
 def test_a_place_that_never_was_penstocks_is_refused(
-    add: Task[[int, int], int], way: Way, kind: type[Way], engine_mode: str, request: pytest.FixtureRequest
+    add: Task[[int, int], int], way: Way, kind: type[Way], request: pytest.FixtureRequest
 ) -> None:
-    if engine_mode == "sqlite-file":
-        pytest.skip("any other file is refused by its path")
     places: PostgresPlaces = request.getfixturevalue("postgres_places")
     way.rollback()
     way.close()

@@ -41,8 +41,8 @@ def a_job(task: str, *args: str) -> NewJob:
 async def test_killed(url: str, group: StartGroup, tmp_path: Path, task: str, point: str) -> None:
     engine = await open_engine(url)
     own = complete_app.connect(url)
-    own.execute("CREATE TABLE IF NOT EXISTS orders (job text)")
-    own.execute("DELETE FROM orders")
+    own.execute("CREATE TABLE IF NOT EXISTS job_orders (job text)")
+    own.execute("DELETE FROM job_orders")
     own.commit()
     name = f"{complete_app.__name__}.{task}"
     dying = a_job(name, url, str(tmp_path), point)
@@ -52,7 +52,7 @@ async def test_killed(url: str, group: StartGroup, tmp_path: Path, task: str, po
     jobs = await finished(engine, ids)
     assert [job.state for job in jobs] == [JobState.COMPLETED] * len(ids)
     assert {job.result for job in jobs} == {msgspec.json.encode("stored")}
-    rows = Counter(row[0] for row in own.execute("SELECT job FROM orders").fetchall())
+    rows = Counter(row[0] for row in own.execute("SELECT job FROM job_orders").fetchall())
     own.close()
     assert len(rows) == len(ids), "every job left its row"
     assert set(rows.values()) == {1}, "and none did twice"

@@ -21,8 +21,8 @@ and test modules, one for each name in `MODULES`, so that a failure names its no
 
 `stateful` needs Hypothesis and a fixture `fresh_engine_url`: a callable that names a new place each time.
 An engine that offers `transactions` also overrides the fixture `user_connection`: an object with
-`execute(sql, parameters)`, `commit()` and `rollback()`, connected to the same place; without it those tests
-are skipped.
+`execute(sql, parameters)`, which gives the rows, `commit()` and `rollback()`, connected to the same place and
+in a transaction; without it those tests are skipped.
 
 Tests never wait for time: they pass an explicit `now` to every call, and move a `Clock` by hand. Their marker
 `row` names the promise that they prove; with `--strict-markers` it has to be registered.
