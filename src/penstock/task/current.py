@@ -5,7 +5,8 @@ context variable. `progress` and `log` only buffer; the worker writes them under
 once a second and before the outcome.
 
 `complete` ends the run from inside, in a transaction of the running code's own: that transaction alone
-decides, and whoever runs the job asks the engine afterwards what became of it (`worker.resolver`)."""
+decides, and whoever runs the job asks the engine afterwards what became of it (`worker.resolver`).
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -79,7 +80,7 @@ class Means(Protocol):
     async def ahold(self) -> tuple[Transactions | None, list[Note]]: ...
 
     def hold_notes(self) -> list[Note]:
-        """`hold`, on the worker's own loop, for a job that runs in another process."""
+        """The same without the facet, for a job that runs in another process."""
         ...
 
 

@@ -62,6 +62,19 @@ class Page:
             self._unwritten.append(self._note(Progress(value=self._progress.popleft())))
         return self._unwritten
 
+    def peek(self) -> list[Note]:
+        """All that is not known to be written, as it would be. From any thread; nothing is taken, and what is
+        written from here and elsewhere has the same numbers."""
+        lines = [
+            self._note(LogLine(number=number, level=level, message=message))
+            for number, (level, message) in enumerate(tuple(self._lines), self._number + 1)
+        ]
+        return [
+            *self._unwritten,
+            *lines,
+            *(self._note(Progress(value=value)) for value in tuple(self._progress)),
+        ]
+
     def written(self, count: int) -> None:
         """The first so many of what was taken have arrived."""
         del self._unwritten[:count]
@@ -93,7 +106,7 @@ class Notebook:
     ) -> None:
         self.transactions = transactions
         """For runs that complete themselves, with what they noted last."""
-        self.loop = self._loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._jobs = jobs
         self._lost = lost
         self._held: set[Fence] = set()
@@ -118,11 +131,12 @@ class Notebook:
 
     def hold(self, fence: Fence) -> list[Note]:
         """What is on a page and not known to be written. Until `release` nothing of it is written from here:
-        it would wait for a transaction that holds the job, and everybody's notes behind it. On the loop."""
+        it would wait for a transaction that holds the job, and everybody's notes behind it. From any thread,
+        without waiting for the loop: that may itself be waiting for this very transaction."""
         self._held.add(fence)
         self._news.discard(fence)
         page = self._pages.get(fence)
-        return [] if page is None else list(page.take())
+        return [] if page is None else page.peek()
 
     def release(self, fence: Fence) -> None:
         """No transaction holds the job any more. On the loop."""
@@ -198,7 +212,7 @@ class Notebook:
         try:
             await self.flush(fences)
         except EngineUnavailable:  # the exchange reports outages; the pages keep what they have
-            self._news.update(fences)
+            self._news.update(fence for fence in fences if fence not in self._held)
         except EngineError as error:
             self._lost(error)
         self._flushing = None

@@ -13,7 +13,8 @@ So it does not matter whether the reply of a COMMIT was lost, whether the code w
 it, or whether its process died: `settled_fence` in the engine knows. And nothing of this worker ever waits
 for a transaction that was forgotten: no settle or release is sent before the engine says that nobody holds
 the job. The run stays on the board until then; should this worker end first, whoever retires it finds the
-same truth."""
+same truth.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -1,9 +1,7 @@
 """One run: a claimed job on its way through this worker."""
 
-import asyncio
 from asyncio import Task
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from penstock.engine.protocol import Transactions
@@ -100,21 +98,12 @@ class Run:
         return (boot_ns() - self.started_ns) // 1_000 if self.started_ns else 0
 
     def hold(self) -> tuple[Transactions | None, list[Note]]:
-        """From a thread."""
-        return self._notebook.transactions, self._elsewhere().result()
+        """From any thread."""
+        return self._notebook.transactions, self.hold_notes()
 
     async def ahold(self) -> tuple[Transactions | None, list[Note]]:
-        """From any loop."""
-        if asyncio.get_running_loop() is self._notebook.loop:
-            return self._notebook.transactions, self.hold_notes()
-        return self._notebook.transactions, await asyncio.wrap_future(self._elsewhere())
+        return self.hold()
 
     def hold_notes(self) -> list[Note]:
-        """On the worker's loop."""
+        """What it noted and is not known to be written; from now on it waits."""
         return self._notebook.hold(self.fence)
-
-    def _elsewhere(self) -> "Future[list[Note]]":
-        async def held() -> list[Note]:
-            return self.hold_notes()
-
-        return asyncio.run_coroutine_threadsafe(held(), self._notebook.loop)

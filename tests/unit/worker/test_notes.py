@@ -187,3 +187,36 @@ async def test_an_outage_does_not_end_the_flushes(
     await store.called.wait()
     assert store.lines(1) == ["line 0", "line 1"]
     notebook.stop()
+
+
+def test_a_peek_takes_nothing_and_has_the_numbers_of_the_write(notebook: Notebook) -> None:
+    page = a_page(notebook, lines=3)
+    page.report(b"1")
+    on_its_way = list(page.take())
+    page.add("info", "line 3")
+    page.report(b"2")
+    seen = page.peek()
+    assert seen[: len(on_its_way)] == on_its_way
+    assert page.peek() == seen
+    page.written(len(on_its_way))  # the write that was on its way has arrived
+    assert page.take() == seen[len(on_its_way) :]
+    assert [note.entry.number for note in seen if isinstance(note.entry, LogLine)] == [1, 2, 3, 4]
+
+
+async def test_a_page_that_is_held_is_not_written_until_it_is_settled(
+    notebook: Notebook, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notes, "FLUSH_S", 0)
+    held, other = a_page(notebook, 1, lines=1), a_page(notebook, 2, lines=1)
+    notebook.written(1)
+    assert [note.fence for note in notebook.hold(1)] == [1]
+    held.add("info", "after")
+    for fence in (1, 2):
+        notebook.written(fence)
+    await store.called.wait()
+    assert [{note.fence for note in call} for call in store.calls] == [{2}]
+    assert other.peek() == []
+    notebook.release(1)
+    await notebook.flush([1])
+    assert store.lines(1) == ["line 0", "after"]
+    assert notebook.hold(3) == []
