@@ -53,8 +53,7 @@ async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
         first, *rows = await store.rows(store.claims, "claim_v1", *claims.parameters(request), clock.now)
     await engine.looks.late()
     claimant.hear(engine.jobs._answer(request, first, rows))
-    assert claimant.number == request.number
-    assert await claimant.take() == []
+    assert max(claims.cursors.plain(["q"])) > 0, "past the job, which has the lowest seq"
     await engine.looks.late()
     assert ids_of(await claimant.take()) == [late.id]
 

@@ -84,7 +84,11 @@ async def inspect_audit(stage: Stage) -> Cut:
 @scenario
 async def inspect_storage(stage: Stage) -> Cut:
     await a_past(stage)
-    return Cut(lambda engine: engine.inspect.storage(), changes=False)
+
+    async def names(engine: Engine) -> set[str]:  # sizes are estimates, and others work meanwhile
+        return {part.name for part in (await engine.inspect.storage()).parts}
+
+    return Cut(names, changes=False)
 
 
 @scenario

