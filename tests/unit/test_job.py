@@ -18,6 +18,7 @@ from penstock.model.job import (
     Failure,
     NewJob,
     check_new_job,
+    check_new_jobs,
     clip_failure,
     kept_numbers,
 )
@@ -79,11 +80,15 @@ def test_a_good_job_passes_as_it_is(options: dict[str, Any]) -> None:
 def test_a_bad_job_is_refused_with_the_reason(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadInput, match=reason):
         check_new_job(a_job(**options))
+    with pytest.raises(BadInput, match=reason):  # among others that differ from it in nothing else
+        check_new_jobs([a_job(), a_job(**options), a_job()])
 
 
 def test_a_payload_has_a_limit() -> None:
     with pytest.raises(PayloadTooLarge, match="1,048,577 bytes"):
         check_new_job(a_job(body=bytes(PAYLOAD_LIMIT + 1)))
+    with pytest.raises(PayloadTooLarge):
+        check_new_jobs([a_job(), a_job(body=bytes(PAYLOAD_LIMIT + 1))])
     assert check_result(None) is None
     assert check_result(bytes(PAYLOAD_LIMIT)) == bytes(PAYLOAD_LIMIT)
     with pytest.raises(PayloadTooLarge, match="the result"):

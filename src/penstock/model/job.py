@@ -3,13 +3,14 @@
 Read `JobState` first: each state says who moves a job in, who moves it out, and who deletes it.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
 from penstock.model.errors import BadInput, PayloadTooLarge
-from penstock.model.ids import JobId, check_id
+from penstock.model.ids import ID_SIZE, JobId, check_id
 from penstock.model.lane import DEFAULT_PRIORITY, check_priority
 from penstock.model.names import check_key, check_queue, check_task
 from penstock.model.retry import ATTEMPTS_LIMIT, Retry
@@ -226,6 +227,33 @@ def check_new_job(job: NewJob) -> NewJob:
     if job.after:
         check_parents(job)
     return job
+
+
+def check_new_jobs(jobs: Iterable[NewJob]) -> None:
+    """The same for each of them. Those of one call mostly differ in nothing but id and body: what is the very
+    same as in the one before was checked with that (0.6 us a job instead of 1.5)."""
+    last: NewJob | None = None
+    for job in jobs:
+        if (
+            last is None
+            or job.task is not last.task
+            or job.queue is not last.queue
+            or job.priority is not last.priority
+            or job.delay is not last.delay
+            or job.at is not last.at
+            or job.timeout is not last.timeout
+            or job.attempts is not last.attempts
+            or job.expires is not last.expires
+            or job.headers is not last.headers
+            or job.key is not last.key
+            or job.after
+            or type(job.id) is not bytes
+            or len(job.id) != ID_SIZE
+            or type(job.body) is not bytes
+            or len(job.body) > PAYLOAD_LIMIT
+        ):
+            check_new_job(job)
+            last = job
 
 
 def check_parents(job: NewJob) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
-from penstock.model.job import NewJob, check_new_job
+from penstock.model.job import NewJob, check_new_jobs
 from penstock.model.retry import Retry
 
 _encode = msgspec.json.Encoder().encode
@@ -32,8 +32,7 @@ def check_ids(ids: Sequence[JobId]) -> list[JobId]:
 def check_jobs(jobs: Sequence[NewJob]) -> None:
     """Refuse before anything is stored."""
     check_batch(len(jobs))
-    for job in jobs:
-        check_new_job(job)
+    check_new_jobs(jobs)
 
 
 def encode_retry(retry: Retry | None) -> bytes | None:

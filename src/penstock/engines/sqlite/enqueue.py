@@ -12,7 +12,7 @@ from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step, check_batch
 from penstock.model.errors import UnknownParent
 from penstock.model.ids import JobId, show_id
-from penstock.model.job import NewJob, check_new_job
+from penstock.model.job import NewJob, check_new_jobs
 from penstock.model.retry import Retry
 from penstock.model.time import Instant
 
@@ -24,8 +24,7 @@ _encode = msgspec.json.Encoder().encode
 def check(jobs: Sequence[NewJob]) -> None:
     """Refuse before anything is stored."""
     check_batch(len(jobs), BATCH_LIMIT)
-    for job in jobs:
-        check_new_job(job)
+    check_new_jobs(jobs)
 
 
 def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
