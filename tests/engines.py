@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.redis_places import RedisPlaces
 
 SHARED = ("sqlite-file", "postgres-server")
 """Those that several processes can share."""
@@ -17,6 +18,10 @@ def fresh_place(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iter
         places: PostgresPlaces = request.getfixturevalue("postgres_places")
         yield places.fresh()
         places.release()
+    elif mode == "redis-server":
+        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        yield redis.fresh()
+        redis.release()
     elif mode == "sqlite-memory":
         yield "sqlite://"
     else:

@@ -20,10 +20,11 @@ from penstock.testing.contract.fixtures import (
     transactions,
 )
 from tests.servers.postgres_places import PostgresPlaces, PostgresUser
+from tests.servers.redis_places import RedisPlaces
 
 __all__ = ["claimant", "clock", "connect", "connection", "engine", "transactions"]
 
-MODES = ("sqlite-file", "sqlite-memory", "postgres-server")
+MODES = ("sqlite-file", "sqlite-memory", "postgres-server", "redis-server")
 
 
 @pytest.fixture(params=MODES)
@@ -43,6 +44,11 @@ def fresh_engine_url(
         yield places.fresh
         places.release()
         return
+    if engine_mode == "redis-server":
+        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        yield redis.fresh
+        redis.release()
+        return
     names = (f"penstock-{number}" for number in count())
     if engine_mode == "sqlite-memory":
         yield lambda: f"sqlite://?name={uuid4().hex}"
@@ -61,7 +67,7 @@ def user_connection(
     engine_mode: str, engine_url: str, engine: Engine, request: pytest.FixtureRequest
 ) -> Iterator[UserConnection | None]:
     """A plain connection to the engine's place, in a transaction of its own."""
-    if engine_mode == "sqlite-memory":
+    if engine_mode in ("sqlite-memory", "redis-server"):
         yield None
     elif engine_mode == "postgres-server":
         places: PostgresPlaces = request.getfixturevalue("postgres_places")

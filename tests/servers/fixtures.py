@@ -9,6 +9,8 @@ import pytest
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import NoServer, PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.redis import RedisServer
+from tests.servers.redis_places import RedisPlaces
 
 T = TypeVar("T")
 
@@ -38,6 +40,24 @@ def or_skip(start: Callable[[], T]) -> T:
     """What needs a program that may not be installed."""
     try:
         return start()
+    except NoServer as missing:
+        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+            raise
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def redis_places() -> Iterator[RedisPlaces]:
+    """A private Redis, and empty databases in it."""
+    places = RedisPlaces(redis_or_skip())
+    yield places
+    places.close()
+
+
+def redis_or_skip(**options: Any) -> RedisServer:
+    """The same for Redis."""
+    try:
+        return RedisServer(**options).start()
     except NoServer as missing:
         if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
             raise

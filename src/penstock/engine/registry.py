@@ -15,6 +15,9 @@ ENTRY_POINTS = "penstock.engines"
 _BUILT_IN = {
     "postgres": "penstock.engines.postgres",
     "postgresql": "penstock.engines.postgres",
+    "redis": "penstock.engines.redis",
+    "redis+unix": "penstock.engines.redis",
+    "rediss": "penstock.engines.redis",
     "sqlite": "penstock.engines.sqlite",
 }
 

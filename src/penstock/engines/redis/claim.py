@@ -1,0 +1,74 @@
+"""Taking jobs: what a claim sends, and what its answer tells."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engines.redis.call import Call, check_batch
+from penstock.engines.redis.rows import Row, maybe_text
+from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
+from penstock.model.ids import check_id
+from penstock.model.retry import Retry
+from penstock.model.run import Claim, ClaimedJob, ClaimRequest
+
+_retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
+
+
+def check(request: ClaimRequest) -> None:
+    """Refuse before anything is done."""
+    check_batch(len(request.ids or ()))
+    check_batch(len(request.wants))
+    for job_id in request.ids or ():
+        check_id(job_id)
+    if len({want.queue for want in request.wants}) != len(request.wants):
+        raise BadInput("a claim names each queue once")
+    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
+        raise BadInput("a claim's bounds are 0 or more")
+    if not 0 <= request.most <= BATCH_LIMIT:
+        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
+    if request.number < 1:
+        raise BadInput(f"claims are numbered from 1, not {request.number}")
+
+
+def add_claim(call: Call, request: ClaimRequest) -> None:
+    """Add a claim to a call, as `take.lua` reads it."""
+    call.values["claim"] = {
+        "number": request.number,
+        "wants": [(want.queue, -1 if want.most is None else want.most) for want in request.wants],
+        "most": request.most,
+        "suspects": min(request.suspects, request.most),
+        "ids": None if request.ids is None else len(request.ids),
+    }
+    call.add(request.member, request.claimant, *(request.ids or ()))
+
+
+def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
+    """The claim that an answer tells of, or its refusal."""
+    head, rest = answer
+    if isinstance(head, bytes):
+        raise _refusal(head, request, rest)
+    jobs = [_job(row) for row in rest]
+    return Claim(jobs, None if head < 0 else head)
+
+
+def _refusal(kind: bytes, request: ClaimRequest, last: int) -> Refused:
+    if kind == b"MemberGone":
+        return MemberGone("this member is not registered, or was dropped after its lease: beat first")
+    if kind == b"ClaimantRetired":
+        return ClaimantRetired("this claimant was declared dead; start a new one")
+    return ClaimOutOfOrder(f"claim {request.number} comes after claim {last} of the same claimant")
+
+
+def _job(row: Row) -> ClaimedJob:
+    (
+        job_id, fence, seq, task, queue, priority, attempt, max_attempts, codec, body, headers, key, timeout,
+        retry, created_at, ready_at, crashes, suspect, limited, on_dead, schedule,
+    ) = row  # fmt: skip
+    return ClaimedJob(
+        job_id, fence, seq, task.decode(), queue.decode(), priority, attempt, max_attempts, codec, body,
+        headers, maybe_text(key), timeout, None if retry is None else _retry(retry), created_at, ready_at,
+        crashes, suspect == 1, limited == 1, maybe_text(on_dead), maybe_text(schedule),
+    )  # fmt: skip

@@ -1,0 +1,67 @@
+"""The engine object: its facets, and opening and closing."""
+
+from penstock.engines.redis.errors import translate_opening
+from penstock.engines.redis.inspect import RedisInspect
+from penstock.engines.redis.jobs import RedisJobs
+from penstock.engines.redis.line import hang_up, open_connection
+from penstock.engines.redis.locks import RedisLocks
+from penstock.engines.redis.members import RedisMembers
+from penstock.engines.redis.place import place_of
+from penstock.engines.redis.queues import RedisQueues, RedisTasks
+from penstock.engines.redis.schedules import RedisSchedules
+from penstock.engines.redis.schema import prepare
+from penstock.engines.redis.signals import RedisSignals
+from penstock.engines.redis.store import Store
+from penstock.model.time import Instant
+
+
+class RedisEngine:
+    """See `penstock.engine.protocol.Engine`."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._closed = False
+        self.jobs = RedisJobs(store)
+        self.blocking = None
+        self.inspect = RedisInspect(store)
+        self.queues = RedisQueues(store)
+        self.tasks = RedisTasks(store)
+        self.schedules = RedisSchedules(store)
+        self.locks = RedisLocks(store)
+        self.members = RedisMembers(store)
+        self.signals = RedisSignals(store)
+        self.transactions = None
+
+    @property
+    def name(self) -> str:
+        return str(self.store.place)
+
+    @property
+    def single_process(self) -> bool:
+        return False
+
+    async def now(self) -> Instant:
+        return await self.store.now()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.store.close()
+
+
+async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> RedisEngine:
+    """See `penstock.engine.protocol.OpenEngine`."""
+    place = place_of(url, namespace)
+    connection = None
+    try:
+        connection = await open_connection(place, "commands")
+        await prepare(connection, place, migrate=migrate)
+    except BaseException as error:
+        if connection is not None:
+            await hang_up(connection)
+        if not isinstance(error, Exception):
+            raise
+        raise translate_opening(error, place) from None
+    store = Store(place)
+    store.commands.adopt(connection)
+    return RedisEngine(store)

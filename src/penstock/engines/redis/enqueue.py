@@ -1,0 +1,91 @@
+"""Storing new jobs. Calls that come while one is on its way are merged into the next."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engines.redis.call import Call
+from penstock.engines.redis.store import Store
+from penstock.model.errors import BadInput, PenstockError
+from penstock.model.job import NewJob
+from penstock.model.time import Instant
+
+
+class _Waiting:
+    """One caller's jobs."""
+
+    __slots__ = ("answer", "jobs", "now", "waits")
+
+    def __init__(self, jobs: Sequence[NewJob], now: Instant | None) -> None:
+        self.jobs = jobs
+        self.now = now
+        self.waits = any(job.after for job in jobs)
+        self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
+
+
+class Enqueuer:
+    """Calls in the order in which they came, one script at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._calls: deque[_Waiting] = deque()
+        self._at_work = False
+
+    async def enqueue(self, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+        """Store jobs that have been checked; True where created."""
+        self._store.check()
+        if not jobs:
+            return []
+        call = _Waiting(jobs, now)
+        self._calls.append(call)
+        if not self._at_work:
+            self._at_work = True
+            self._store.spawn(self._work())
+        return await call.answer
+
+    async def _work(self) -> None:
+        try:
+            while self._calls:
+                await self._store_together(self._next())
+        finally:
+            self._at_work = False
+
+    def _next(self) -> list[_Waiting]:
+        """The next calls that can go together: same clock, no parents, within the bound."""
+        first = self._calls.popleft()
+        together, size = [first], len(first.jobs)
+        while self._calls and not first.waits:
+            call = self._calls[0]
+            if call.waits or call.now != first.now or size + len(call.jobs) > BATCH_LIMIT:
+                break
+            together.append(self._calls.popleft())
+            size += len(call.jobs)
+        return together
+
+    async def _store_together(self, waiting: list[_Waiting]) -> None:
+        call = Call()
+        call.values["jobs"] = call.jobs([job for each in waiting for job in each.jobs])
+        try:
+            created = await self._store.send(self._store.enqueues, "enqueue", call, waiting[0].now)
+        except PenstockError as error:
+            if len(waiting) > 1 and isinstance(error, BadInput):  # only those that are to blame get the error
+                for each in waiting:
+                    await self._store_together([each])
+            else:
+                _fail(waiting, error)
+            return
+        except BaseException as error:
+            _fail(waiting, error)
+            raise
+        start = 0
+        for each in waiting:
+            if not each.answer.done():
+                each.answer.set_result([bool(one) for one in created[start : start + len(each.jobs)]])
+            start += len(each.jobs)
+
+
+def _fail(waiting: list[_Waiting], error: BaseException) -> None:
+    for each in waiting:
+        if not each.answer.done():
+            each.answer.set_exception(error)

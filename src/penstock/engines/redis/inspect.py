@@ -1,0 +1,99 @@
+"""Looking at jobs and queues: the `inspect` facet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.engines.redis.call import Call, check_ids
+from penstock.engines.redis.listing import page, place_of
+from penstock.engines.redis.rows import job_of
+from penstock.engines.redis.store import Store
+from penstock.model.errors import BadInput
+from penstock.model.ids import JobId, check_id
+from penstock.model.job import STATES, Job
+from penstock.model.run import Checkpoint, StoredLine
+from penstock.model.time import MINUTE, Instant, Span
+from penstock.model.view import (
+    WINDOW,
+    AuditEntry,
+    Finished,
+    JobFilter,
+    Page,
+    QueueCounts,
+    SeriesPoint,
+    check_filter,
+    check_page,
+    check_series_step,
+)
+
+SERIES_LIMIT = 100_000
+
+
+class RedisInspect:
+    """See `penstock.engine.protocol.Inspect`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
+        call = Call(count=len(ids))
+        call.add(*check_ids(ids))
+        return [None if row is None else job_of(row) for row in await self._look("get", call)]
+
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+        rows = await self._look("counts", Call(back=max(1, window // MINUTE) - 1), now)
+        return [_counts(row) for row in rows]
+
+    async def series(
+        self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
+    ) -> list[SeriesPoint]:
+        check_series_step(step)
+        first = since - since % step
+        if (until - first) // step > SERIES_LIMIT:
+            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        rows = await self._look("minutes", Call(first=first, last=until, queue=queue))
+        sums: dict[Instant, dict[str, int]] = {}
+        for _, at, kind, count in rows:
+            of = sums.setdefault(at - (at - first) % step, {})
+            of[kind.decode()] = of.get(kind.decode(), 0) + count
+        return [SeriesPoint(at, Finished(**sums.get(at, {}))) for at in range(first, until, step)]
+
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+        check_page(limit)
+        call = Call(after=after, limit=limit)
+        call.add(check_id(job))
+        rows = await self._look("log", call)
+        return [StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows]
+
+    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+        call = Call()
+        call.add(check_id(job))
+        rows = sorted(await self._look("checkpoints", call))
+        return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+        check_page(limit)
+        return [
+            AuditEntry(
+                number=number, at=at, by=by.decode(), action=action.decode(), target=target.decode(),
+                detail=detail.decode(),
+            )
+            for number, at, by, action, target, detail in await self._look(
+                "audit", Call(before=before, limit=limit)
+            )
+        ]  # fmt: skip
+
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
+        check_filter(only)
+        check_page(limit)
+        return await page(self._store, only, place_of(only, cursor), limit)
+
+    async def _look(self, name: str, call: Call, now: Instant | None = None) -> Any:
+        return await self._store.run(self._store.reads, name, call, now)
+
+
+def _counts(row: Sequence[Any]) -> QueueCounts:
+    name, *numbers = row
+    states = {state.value: number for state, number in zip(STATES, numbers[:7], strict=True)}
+    completed, failed, dead, cancelled = numbers[7:]
+    window = Finished(completed=completed, failed=failed, dead=dead, cancelled=cancelled)
+    return QueueCounts(queue=name.decode(), window=window, **states)

@@ -1,0 +1,140 @@
+"""The `jobs` facet: checks at the edge, then one script each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.engine.protocol import (
+    BATCH_LIMIT,
+    PROMOTE_LIMIT,
+    Promoted,
+    Pruned,
+    Reclaimed,
+    Settled,
+)
+from penstock.engines.redis import claim as claiming
+from penstock.engines.redis import settle as settling
+from penstock.engines.redis.call import Call, check_batch, check_ids, check_jobs
+from penstock.engines.redis.enqueue import Enqueuer
+from penstock.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
+from penstock.engines.redis.store import Store
+from penstock.model.errors import BadInput, Refused
+from penstock.model.ids import JobId
+from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.queue import TOMBSTONE_AGE
+from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
+from penstock.model.time import DAY, Instant, Span
+
+MINUTES_AGE = 32 * DAY
+
+_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
+_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
+_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
+
+
+class RedisJobs:
+    """See `penstock.engine.protocol.Jobs`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._enqueuer = Enqueuer(store)
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        check_jobs(jobs)
+        return await self._enqueuer.enqueue(jobs, now)
+
+    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+        claiming.check(request)
+        call = Call()
+        claiming.add_claim(call, request)
+        return claiming.claim_of(request, await self._store.run(self._store.claims, "claim", call, now))
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        settling.check(settlements)
+        call, line = settling.settle_call(settlements), self._store.settles
+        if claim is not None:
+            claiming.check(claim)
+            claiming.add_claim(call, claim)
+            line = self._store.claims
+        answers, claimed = await self._store.run(line, "settle", call, now)
+        settled = Settled([settling.ANSWERS[code] for code in answers])
+        if claim is not None:
+            try:
+                settled.claim = claiming.claim_of(claim, claimed)
+            except Refused as refused:
+                settled.refused = refused
+        return settled
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        applied = await self._store.run(self._store.settles, "write", settling.write_call(notes), now)
+        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+
+    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
+        call = settling.release_call(releases)
+        codes = await self._store.run(self._store.settles, "release", call, now)
+        return [settling.ANSWERS[code] for code in codes]
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now)]
+
+    async def replay(
+        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+    ) -> list[ReplayAnswer]:
+        if len(token) != 16:
+            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        call = _about(ids, by=by)
+        call.blobs.insert(0, token)
+        return [_REPLAY[code] for code in await self._command("replay", call, now)]
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+    ) -> list[DropAnswer]:
+        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now)]
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        rows = await self._command("watch", _about(ids, waiter=waiter, ttl=ttl), now)
+        return [None if row is None else (tombstone_of if row[TOMBSTONE] else job_of)(row) for row in rows]
+
+    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
+        check_batch(limit, PROMOTE_LIMIT)
+        moved, wait = await self._command("promote", Call(limit=limit), now)
+        return Promoted(moved, None if wait < 0 else wait)
+
+    async def retire(
+        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+    ) -> int:
+        call = settling.retire_call(claimant, losses)
+        return int(await self._store.run(self._store.beats, "retire", call, now))
+
+    async def reclaim(
+        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+    ) -> Reclaimed:
+        check_batch(limit)
+        call = Call(limit=limit)
+        call.add(member)
+        entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now)
+        return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
+
+    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
+        check_batch(limit)
+        call = Call(limit=limit, tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
+        pruned = await self._command("prune", call, now)
+        return Pruned(pruned, pruned >= limit)
+
+    async def _command(self, name: str, call: Call, now: Instant | None) -> Any:
+        return await self._store.run(self._store.commands, name, call, now)
+
+
+def _about(ids: Sequence[JobId], **values: Any) -> Call:
+    call = Call(count=len(ids), **values)
+    call.add(*check_ids(ids))
+    return call

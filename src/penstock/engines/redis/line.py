@@ -1,0 +1,156 @@
+"""A line: one connection to the server, used by one call at a time, that comes back by itself.
+
+A call on a line either is answered or raises: `EngineUnavailable` when the connection broke on the way, which
+leaves open whether the call was applied. Nothing is sent a second time by itself, except a script that the server
+does not know (NOSCRIPT: it was restarted, or its scripts were flushed), of which nothing was run. While the server
+cannot be reached, further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between
+fail at once.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, ResponseError
+
+from penstock.engines.redis.errors import translate
+from penstock.engines.redis.place import Place
+from penstock.engines.redis.scripts import Script
+from penstock.model.errors import EngineUnavailable
+
+CONNECT_S = 10.0
+BACKOFF_S = (0.05, 2.0)
+
+Argument = bytes | str | int
+
+
+class Line:
+    """One connection and the calls that queue for it."""
+
+    def __init__(self, place: Place, purpose: str) -> None:
+        self._place = place
+        self._purpose = purpose
+        self._connection: AbstractConnection | None = None
+        self._turn = asyncio.Lock()
+        self._failures = 0
+        self._not_before = 0.0
+        self.trips = 0
+        """Round trips made so far, counted for tests."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call would have to wait for another."""
+        return self._turn.locked()
+
+    async def run(self, script: Script, arguments: Sequence[Argument]) -> Any:
+        """The answer of a script, in one round trip; two when the server did not know it."""
+        async with self._turn:
+            try:
+                return await self._ask("EVALSHA", script.sha, 1, self._place.prefix, *arguments)
+            except NoScriptError:
+                return await self._checked("EVAL", script.text, 1, self._place.prefix, *arguments)
+            except ResponseError as error:
+                raise translate(error, self._place) from error
+
+    async def command(self, *parts: Argument) -> Any:
+        """The answer of one command."""
+        async with self._turn:
+            return await self._checked(*parts)
+
+    async def _checked(self, *parts: Argument) -> Any:
+        try:
+            return await self._ask(*parts)
+        except ResponseError as error:
+            raise translate(error, self._place) from error
+
+    async def _ask(self, *parts: Argument) -> Any:
+        connection = await self._ready()
+        self.trips += 1
+        try:
+            async with asyncio.timeout(self._place.call_timeout):
+                await connection.send_command(*parts, check_health=False)
+                return await connection.read_response()
+        except ResponseError:  # the server's own words: the connection is as good as before
+            raise
+        except asyncio.CancelledError:
+            await self._let_go()
+            raise
+        except Exception as error:
+            await self._let_go()
+            raise translate(error, self._place) from error
+
+    async def close(self) -> None:
+        """Wait for the call in progress, then hang up."""
+        async with self._turn:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await hang_up(connection)
+
+    async def _ready(self) -> AbstractConnection:
+        if self._connection is None:
+            self._connection = await self._connect()
+        return self._connection
+
+    async def _connect(self) -> AbstractConnection:
+        if time.monotonic() < self._not_before:
+            raise EngineUnavailable(f"{self._place} cannot be reached; the next try comes in a moment")
+        try:
+            connection = await open_connection(self._place, self._purpose)
+        except Exception as error:
+            low, high = BACKOFF_S
+            wait = min(high, low * 2**self._failures) * random.uniform(0.5, 1.0)
+            self._failures += 1
+            self._not_before = time.monotonic() + wait
+            raise translate(error, self._place) from error
+        self._failures = 0
+        return connection
+
+    def adopt(self, connection: AbstractConnection) -> None:
+        """Take over a connection that was opened to look at the place."""
+        self._connection = connection
+
+
+async def hang_up(connection: AbstractConnection) -> None:
+    """Close, whatever state the connection is in."""
+    with suppress(Exception):
+        await connection.disconnect(nowait=True)
+
+
+async def open_connection(place: Place, purpose: str) -> AbstractConnection:
+    """Connect. The driver must not repeat anything by itself: it cannot know what was applied."""
+    options: dict[str, Any] = {
+        "db": place.db,
+        "username": place.user,
+        "password": place.password,
+        "socket_connect_timeout": CONNECT_S,
+        "socket_timeout": None,
+        "retry": Retry(NoBackoff(), 0),
+        "retry_on_timeout": False,
+        "health_check_interval": 0,
+        "client_name": f"penstock-{purpose}",
+        "protocol": 2,
+        "decode_responses": False,
+    }
+    connection: AbstractConnection
+    if place.path is not None:
+        connection = UnixDomainSocketConnection(path=place.path, **options)
+    elif place.tls is not None:
+        connection = SSLConnection(host=place.host, port=place.port, **place.tls, **options)
+    else:
+        connection = Connection(host=place.host, port=place.port, **options)
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            await connection.connect()
+    except BaseException:
+        await hang_up(connection)
+        raise
+    return connection

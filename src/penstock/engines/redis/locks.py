@@ -1,0 +1,45 @@
+"""The `locks` facet: named leases."""
+
+from penstock.engines.redis.call import Call
+from penstock.engines.redis.store import Store
+from penstock.model.errors import BadInput
+from penstock.model.time import Instant, Span
+from penstock.model.view import Lease
+
+
+class RedisLocks:
+    """See `penstock.engine.protocol.Locks`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
+        _check(name, ttl)
+        call = Call(name=name, holder=holder, ttl=ttl)
+        lease = await self._store.run(self._store.beats, "acquire", call, now)
+        return None if lease is None else Lease(name=name, holder=holder, fence=lease[0], expires_at=lease[1])
+
+    async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
+        _check(name, ttl)
+        call = Call(name=name, fence=fence, ttl=ttl)
+        return bool(await self._store.run(self._store.beats, "renew", call, now))
+
+    async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        call = Call(name=name, fence=fence)
+        return bool(await self._store.run(self._store.beats, "unlock", call, now))
+
+    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+        leases = [
+            Lease(name=name.decode(), holder=holder.decode(), fence=fence, expires_at=expires_at)
+            for name, holder, fence, expires_at in await self._store.run(
+                self._store.reads, "leases", Call(), now
+            )
+        ]
+        return sorted(leases, key=lambda lease: lease.name)
+
+
+def _check(name: str, ttl: Span) -> None:
+    if not name or len(name) > 200:
+        raise BadInput("a lock's name has 1 to 200 characters")
+    if ttl <= 0:
+        raise BadInput("a lock's ttl must be longer than 0 s")

@@ -1,0 +1,325 @@
+--# include gates
+-- Whose turn it is. Nothing is written here: jobs are chosen one by one, and permits are counted in memory.
+--
+-- Queues take turns, one job each; in a queue lower priorities go first; lanes of one priority take turns by weight,
+-- from where the claimant stopped; in a lane jobs go by seq. Within one claim nothing becomes claimable, so a lane,
+-- a priority or a queue that has nothing to give is not asked again.
+--
+-- ctx: suspects (how many may still be taken); expired, parked, full (what the walk met); closed (queues that give
+-- nothing yet); again (there is more to look at)
+
+local CHUNK, LANES = 50, 1000
+
+local function weight_of(q, group)
+    return q.weights[group:match('[^\31]*$')] or 1
+end
+
+local function note_full(ctx, gate)
+    ctx.full[gate] = true
+end
+
+-- The jobs of one lane in the order of seq: a function that answers an id and its record, or nil.
+local function lane_source(ctx, name, q, priority, group, hint)
+    local heads = {}
+    local function head(suspect)
+        local h = heads[suspect]
+        if not h then
+            h = { at = 1, offset = 0, size = hint, ids = {} }
+            heads[suspect] = h
+        end
+        if h.at > #h.ids and not h.done then
+            h.ids = call('ZRANGE', S.lane_key(name, priority, suspect, group), h.offset, h.offset + h.size - 1, 'WITHSCORES')
+            h.done = #h.ids < 2 * h.size
+            h.offset, h.at, h.size = h.offset + h.size, 1, math.min(h.size * 2, LIMIT)
+        end
+        return h.ids[h.at] and h
+    end
+    return function()
+        while true do
+            local h, other = head(0), ctx.suspects > 0 and head(1)
+            if other and (not h or tonumber(other.ids[other.at + 1]) < tonumber(h.ids[h.at + 1])) then
+                h = other
+            end
+            if not h then
+                return nil
+            end
+            local id = h.ids[h.at]
+            local j = S.job(id)
+            if j.x and j.x <= NOW then
+                ctx.expired[#ctx.expired + 1] = { id, j }
+                h.at = h.at + 2
+            else
+                local own, task, key = S.own_gate(name, q), S.task_gate(name, q, j.t), S.key_gate(name, q, j.k or '')
+                if key and key.room <= 0 then
+                    ctx.parked[#ctx.parked + 1] = { name, j.k or '', key, priority, group }
+                    return nil
+                elseif (own and own.room <= 0) or (task and task.room <= 0) then
+                    note_full(ctx, own and own.room <= 0 and own or task)
+                    return nil
+                end
+                h.at = h.at + 2
+                S.take_permit(own)
+                S.take_permit(task)
+                S.take_permit(key)
+                if j.su then
+                    ctx.suspects = ctx.suspects - 1
+                end
+                return id, j
+            end
+        end
+    end
+end
+
+-- Open groups between two bounds of ZRANGEBYLEX, in order, those of plain and of suspect lanes merged.
+local function groups_between(ctx, name, q, from, to, pch)
+    local streams = {}
+    for suspect = 0, ctx.suspects > 0 and 1 or 0 do
+        streams[#streams + 1] = { key = P .. 'open/' .. name .. '/' .. suspect, from = from, at = 1, list = {} }
+    end
+    local function peek(s)
+        if s.at > #s.list and not s.done then
+            s.list = call('ZRANGEBYLEX', s.key, s.from, to, 'LIMIT', 0, CHUNK)
+            s.done = #s.list < CHUNK
+            s.at = 1
+            if #s.list > 0 then
+                s.from = '(' .. s.list[#s.list]
+            end
+        end
+        return s.list[s.at]
+    end
+    local function full_task(member)
+        local task = member:match('^.([^\31]*)\31')
+        local gate = task and q.tasks[task] and S.task_gate(name, q, task)
+        if gate and gate.room <= 0 then
+            note_full(ctx, gate)
+            return task
+        end
+    end
+    return function()
+        while true do
+            local least
+            for _, s in ipairs(streams) do
+                local member = peek(s)
+                if member and (not least or member < least) then
+                    least = member
+                end
+            end
+            if not least then
+                return nil
+            end
+            local task = full_task(least)
+            for _, s in ipairs(streams) do
+                if task then -- all its lanes share the prefix: seek to the first one after them
+                    local beyond = pch .. task .. '\32'
+                    if peek(s) and peek(s) < beyond then
+                        while s.at <= #s.list and s.list[s.at] < beyond do
+                            s.at = s.at + 1
+                        end
+                        if s.at > #s.list and not s.done then
+                            s.from = '[' .. beyond
+                        end
+                    end
+                elseif peek(s) == least then
+                    s.at = s.at + 1
+                end
+            end
+            if not task then
+                return least:sub(2)
+            end
+        end
+    end
+end
+
+-- The open groups of a priority in the order of their turns, beginning after the one served last.
+local function groups_in_turn(ctx, name, q, priority, stop)
+    local pch, beyond = string.char(48 + priority), '(' .. string.char(49 + priority)
+    if not stop then
+        return groups_between(ctx, name, q, '[' .. pch, beyond, pch)
+    end
+    local parts = {
+        function() return groups_between(ctx, name, q, '(' .. pch .. stop[1], beyond, pch) end,
+        function() return groups_between(ctx, name, q, '[' .. pch, '(' .. pch .. stop[1], pch) end,
+        function() return groups_between(ctx, name, q, '[' .. pch .. stop[1], '[' .. pch .. stop[1], pch) end,
+    }
+    if stop[2] < weight_of(q, stop[1]) then -- it stopped inside a turn
+        table.insert(parts, 1, table.remove(parts))
+    end
+    local at, part = 0, nil
+    return function()
+        while true do
+            local group = part and part()
+            if group then
+                return group
+            end
+            at = at + 1
+            if not parts[at] then
+                return nil
+            end
+            part = parts[at]()
+        end
+    end
+end
+
+-- Weighted turns over the lanes of one priority: a function that answers id, record, group, used in this turn.
+local function priority_source(ctx, name, q, priority, stop, hint)
+    local fresh = groups_in_turn(ctx, name, q, priority, stop)
+    local this_round, next_round, at, lane, looked = nil, {}, 0, nil, 0
+    local function next_lane()
+        if fresh then
+            local group = fresh()
+            if group then
+                looked = looked + 1
+                if looked > LANES then
+                    ctx.again = true
+                    return nil
+                end
+                local weight = weight_of(q, group)
+                local used = looked == 1 and stop and stop[1] == group and stop[2] < weight and stop[2] or 0
+                return { group = group, weight = weight, used = used,
+                         take = lane_source(ctx, name, q, priority, group, hint or weight) }
+            end
+            fresh = nil
+        end
+        at = at + 1
+        if not this_round or not this_round[at] then
+            this_round, next_round, at = next_round, {}, 1
+        end
+        local found = this_round[at]
+        if found then
+            found.used = 0
+        end
+        return found
+    end
+    return function()
+        while true do
+            if not lane then
+                lane = next_lane()
+                if not lane then
+                    return nil
+                end
+            end
+            if lane.used >= lane.weight then
+                next_round[#next_round + 1] = lane
+                lane = nil
+            else
+                local id, j = lane.take()
+                if id then
+                    lane.used = lane.used + 1
+                    return id, j, lane.group, lane.used
+                end
+                lane = nil
+            end
+        end
+    end
+end
+
+local function next_priority(ctx, name, from)
+    local least
+    for suspect = 0, ctx.suspects > 0 and 1 or 0 do
+        local some = call('ZRANGEBYLEX', P .. 'open/' .. name .. '/' .. suspect, '[' .. string.char(48 + from), '+',
+            'LIMIT', 0, 1)
+        if some[1] then
+            least = math.min(least or 99, some[1]:byte(1) - 48)
+        end
+    end
+    return least
+end
+
+-- The jobs of a queue in turn: a function that answers id, record, priority, group, used.
+local function queue_source(ctx, name, q, stops, most)
+    local shaped = q.keyed or next(q.tasks) ~= nil
+    local own = S.own_gate(name, q)
+    if own and own.room <= 0 then
+        note_full(ctx, own)
+        return nil
+    end
+    local priority, source = -1, nil
+    return function()
+        while true do
+            if own and own.room <= 0 then
+                note_full(ctx, own)
+                return nil
+            end
+            if source then
+                local id, j, group, used = source()
+                if id then
+                    return id, j, priority, group, used
+                end
+            end
+            priority = next_priority(ctx, name, priority + 1)
+            if not priority then
+                return nil
+            end
+            source = priority_source(ctx, name, q, priority, shaped and stops[tostring(priority)] or nil,
+                not shaped and most or nil)
+        end
+    end
+end
+
+-- wants: {queue, most or -1} in the order of their turns; positions: by queue and priority, changed as jobs are given.
+-- Answers {id, record} in the order of the answer, and the queue that gave the last.
+function S.choose(ctx, wants, most, positions)
+    local taken, sources, last = {}, {}, nil
+    for _, want in ipairs(wants) do
+        local name, q = want[1], S.queue(want[1])
+        local bound = want[2] < 0 and most or math.min(most, want[2])
+        if q and not q.pa and bound > 0 and not ctx.closed[name] then
+            local stops = positions[name] or {}
+            local shaped = q.keyed or next(q.tasks) ~= nil
+            local take = queue_source(ctx, name, q, stops, bound)
+            if take then
+                sources[#sources + 1] = { name = name, take = take, left = bound, stops = stops, shaped = shaped }
+            end
+        end
+    end
+    while #taken < most and #sources > 0 do
+        local at = 1
+        while at <= #sources and #taken < most do
+            local s = sources[at]
+            local id, j, priority, group, used
+            if s.left > 0 then
+                id, j, priority, group, used = s.take()
+            end
+            if id then
+                s.left = s.left - 1
+                taken[#taken + 1] = { id, j }
+                last = s.name
+                if s.shaped then
+                    s.stops[tostring(priority)] = { group, used }
+                    positions[s.name] = s.stops
+                end
+                at = at + 1
+            else
+                table.remove(sources, at)
+            end
+        end
+    end
+    return taken, last
+end
+
+-- The same for certain jobs, whatever their queue.
+function S.choose_by_id(ctx, ids, most)
+    local taken, chosen = {}, {}
+    for _, id in ipairs(ids) do
+        local j = #taken < most and not chosen[id] and S.job(id)
+        local q = j and j.st == READY and S.queue(j.q)
+        if q and not q.pa then
+            local own, task, key = S.own_gate(j.q, q), S.task_gate(j.q, q, j.t), S.key_gate(j.q, q, j.k or '')
+            if j.x and j.x <= NOW then
+                chosen[id] = true
+                ctx.expired[#ctx.expired + 1] = { id, j }
+            elseif (not j.su or ctx.suspects > 0) and not (own and own.room <= 0) and not (task and task.room <= 0)
+                and not (key and key.room <= 0) then
+                chosen[id] = true
+                S.take_permit(own)
+                S.take_permit(task)
+                S.take_permit(key)
+                if j.su then
+                    ctx.suspects = ctx.suspects - 1
+                end
+                taken[#taken + 1] = { id, j }
+            end
+        end
+    end
+    return taken
+end

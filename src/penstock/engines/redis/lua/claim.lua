@@ -1,0 +1,13 @@
+--# include take
+-- A.claim: see take.lua. Answers {wait, jobs}, or {refusal, last number}.
+
+local c = S.read_claim(A.claim)
+local refused = S.refusal(c)
+if refused == 'BADCLAIMANT' then
+    return redis.error_reply('BADCLAIMANT')
+elseif refused then
+    return { refused, c.known.n or 0 }
+end
+local answer = S.claim(c)
+S.finish()
+return answer

@@ -1,0 +1,30 @@
+--# include children
+-- Claimants and members that go.
+
+-- Give back everything that a claimant holds, as `how(id, record)` says; answers how many, at most `limit`.
+function S.empty(claimant, limit, how)
+    local ids = call('ZRANGE', P .. 'run/' .. claimant, 0, limit - 1)
+    for _, id in ipairs(ids) do
+        how(id, S.job(id))
+    end
+    return #ids
+end
+
+-- Refuse its claims from now on.
+function S.retire(claimant)
+    local raw = call('HGET', P .. 'claimant', claimant)
+    local known = raw and unpack_(raw) or {}
+    call('HSET', P .. 'claimant', claimant, pack({ m = known.m, n = known.n, r = NOW }))
+    call('ZADD', P .. 'retired', NOW, claimant)
+    if known.m then
+        call('SREM', P .. 'of/' .. known.m, claimant)
+    end
+end
+
+function S.forget_member(member)
+    for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
+        S.retire(claimant)
+    end
+    call('DEL', P .. 'of/' .. member)
+    call('HDEL', P .. 'member', member)
+end

@@ -1,0 +1,136 @@
+-- What every script begins with: its arguments, the clock, numbers, queues, counts, signals.
+--
+-- KEYS[1]  the prefix of all keys, tagged: a namespace lives in one slot of a cluster
+-- ARGV[1]  the prefix of all channels
+-- ARGV[2]  now in microseconds, or '' for the server's clock
+-- ARGV[3]  the arguments of the call, in MessagePack
+-- ARGV[4+] what is binary among them, in the order in which the script asks for it (S.blob)
+--
+-- Numbers: Lua has doubles, exact below 2^53, but '..' prints 14 digits. Whatever may be large is printed
+-- by S.int. A script is not rolled back: everything that can be refused is refused before the first write.
+
+local P, CH = KEYS[1], ARGV[1]
+local call, pack, unpack_ = redis.call, cmsgpack.pack, cmsgpack.unpack
+local A = unpack_(ARGV[3])
+local CLOCK, NOW
+do
+    local t = call('TIME')
+    CLOCK = tonumber(t[1]) * 1000000 + tonumber(t[2])
+    NOW = tonumber(ARGV[2]) or CLOCK
+end
+local BLOCKED, SCHEDULED, READY, RUNNING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
+local MINUTE, LIMIT = 60000000, 1000
+
+local S = {}
+local next_blob, queues, tallies, minutes, signals = 4, {}, {}, {}, {}
+
+function S.blob()
+    local value = ARGV[next_blob]
+    next_blob = next_blob + 1
+    return value
+end
+
+function S.int(number)
+    return string.format('%.0f', number)
+end
+
+function S.be8(number)
+    return struct.pack('>I8', number)
+end
+
+function S.hex(bytes)
+    return (string.gsub(bytes, '.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+
+function S.number(name)
+    return call('HINCRBY', P .. 'n', name, 1)
+end
+
+-- The first of `count` fences: growing, and never repeated after data was lost, because the clock goes on.
+function S.fences(count)
+    local last = tonumber(call('HGET', P .. 'n', 'fence') or 0)
+    local first = math.max(last + 1, CLOCK)
+    call('HSET', P .. 'n', 'fence', S.int(first + count - 1))
+    return first
+end
+
+-- A queue as it is kept, or false. See queues.py for its fields.
+function S.queue(name)
+    local q = queues[name]
+    if q == nil then
+        local raw = call('HGET', P .. 'q', name)
+        q = raw and unpack_(raw) or false
+        queues[name] = q
+    end
+    return q
+end
+
+function S.save_queue(name, q)
+    queues[name] = q
+    call('HSET', P .. 'q', name, pack(q))
+end
+
+function S.queue_names()
+    local names = call('HKEYS', P .. 'q')
+    table.sort(names)
+    return names
+end
+
+-- Counts of jobs by queue and state; written by S.finish.
+function S.tally(queue, state, change)
+    local field = queue .. '/' .. state
+    tallies[field] = (tallies[field] or 0) + change
+end
+
+-- What ended in this minute: 'completed', 'failed', 'dead', 'cancelled'.
+function S.count(queue, what)
+    local of = minutes[queue] or {}
+    minutes[queue] = of
+    of[what] = (of[what] or 0) + 1
+end
+
+function S.signal(topic, text)
+    signals[topic .. '\n' .. (text or '')] = { topic, text or '' }
+end
+
+function S.ready_signal(queue)
+    S.signal('ready:' .. queue)
+end
+
+function S.audit(by, action, target, detail)
+    if by ~= '' then
+        call('RPUSH', P .. 'audit', pack({ NOW, by, action, target, detail or '' }))
+    end
+end
+
+function S.audit_jobs(by, action, ids)
+    if #ids > 0 then
+        local h = S.hex(ids[1])
+        local shown = string.format('%s-%s-%s-%s-%s', h:sub(1, 8), h:sub(9, 12), h:sub(13, 16), h:sub(17, 20), h:sub(21))
+        if #ids > 1 then
+            shown = shown .. ' and ' .. (#ids - 1) .. ' more'
+        end
+        S.audit(by, action, shown)
+    end
+end
+
+-- Write what was summed up and tell whom it concerns.
+function S.finish()
+    for field, change in pairs(tallies) do
+        if change ~= 0 then
+            call('HINCRBY', P .. 'tally', field, change)
+        end
+    end
+    local minute = NOW - NOW % MINUTE
+    local hour = minute - minute % (60 * MINUTE)
+    for queue, of in pairs(minutes) do
+        local name = queue .. '/' .. S.int(hour)
+        for what, count in pairs(of) do
+            call('HINCRBY', P .. 'min/' .. name, S.int((minute - hour) / MINUTE) .. '/' .. what, count)
+        end
+        call('ZADD', P .. 'mins', hour, name)
+    end
+    for _, signal in pairs(signals) do
+        call('PUBLISH', CH .. signal[1], signal[2])
+    end
+end

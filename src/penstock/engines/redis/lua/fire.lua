@@ -1,0 +1,23 @@
+--# include store
+-- A.name, A.tick, A.next_at, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
+
+local list = {}
+for n, row in ipairs(A.jobs) do
+    list[n] = S.read_new(row)
+end
+local raw = call('HGET', P .. 'schedule', A.name)
+local s = raw and unpack_(raw)
+if not s or s.pa or s.n ~= A.tick then
+    return 0
+end
+local unknown = S.unknown_parent(list)
+if unknown then
+    return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
+end
+s.l, s.n = A.tick, A.next_at
+call('HSET', P .. 'schedule', A.name, pack(s))
+for _, new in ipairs(list) do
+    S.store(new)
+end
+S.finish()
+return 1

@@ -1,0 +1,11 @@
+--# include show
+-- A.count ids as blobs. Answers the records, nil for unknown ids and tombstones.
+
+local answer = {}
+for n = 1, A.count do
+    local id = S.blob()
+    local raw = call('HGET', P .. 'job', id)
+    local j = raw and unpack_(raw)
+    answer[n] = j and not j.tomb and S.show(id, j, true) or false
+end
+return answer

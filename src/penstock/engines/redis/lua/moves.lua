@@ -1,0 +1,290 @@
+--# include core
+-- The moves of a job: out of the structure of one state, into that of another. A caller saves the record.
+--
+-- Fields of a record (absent: none, 0 or false):
+--   t task, q queue, p priority, k key, g group, co codec, h headers, to timeout, rt retry, ma attempts allowed,
+--   od on_dead, sc schedule, pd parent_died, c created_at, b born (order of creation)
+--   st state, s seq, a attempts, cr crashes, lo losses, su suspect, ca cancel asked, rp replays, tk replay token
+--   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
+--   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number
+--   pr progress, fc failures, wf parents waited for, kd has children, w is watched, nb body dropped, tomb tombstone
+
+local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cancelled' }
+local announced = {}
+
+function S.job(id)
+    local raw = call('HGET', P .. 'job', id)
+    return raw and unpack_(raw) or nil
+end
+
+function S.save(id, j)
+    call('HSET', P .. 'job', id, pack(j))
+end
+
+-- model.lane.group_of
+function S.group(q, task, key)
+    local group = q.keyed and key or ''
+    if q.tasks[task] then
+        return task .. '\31' .. group
+    end
+    return group
+end
+
+function S.lane_key(queue, priority, suspect, group)
+    return P .. 'r/' .. queue .. '/' .. priority .. '/' .. suspect .. '/' .. group
+end
+
+-- A lane with jobs is a member of lanes/<queue>/<suspect>, and of open/... unless its key's gate is parked.
+function S.enter_lane(id, j)
+    local q, suspect = S.queue(j.q), j.su and 1 or 0
+    j.g = S.group(q, j.t, j.k)
+    local lane = S.lane_key(j.q, j.p, suspect, j.g)
+    call('ZADD', lane, j.s, id)
+    if not announced[lane] then
+        announced[lane] = true
+        local member = string.char(48 + j.p) .. j.g
+        call('ZADD', P .. 'lanes/' .. j.q .. '/' .. suspect, 0, member)
+        if q.key and call('ZSCORE', P .. 'park/' .. j.q, j.k or '') then
+            call('SADD', P .. 'parked/' .. j.q .. '/' .. (j.k or ''), suspect .. member)
+        else
+            call('ZADD', P .. 'open/' .. j.q .. '/' .. suspect, 0, member)
+        end
+    end
+    S.ready_signal(j.q)
+end
+
+function S.leave_lane(id, j)
+    local suspect = j.su and 1 or 0
+    local lane = S.lane_key(j.q, j.p, suspect, j.g)
+    call('ZREM', lane, id)
+    S.close_if_empty(lane, j.q, suspect, string.char(48 + j.p) .. j.g)
+end
+
+function S.close_if_empty(lane, queue, suspect, member)
+    if call('EXISTS', lane) == 0 then
+        announced[lane] = nil
+        call('ZREM', P .. 'lanes/' .. queue .. '/' .. suspect, member)
+        call('ZREM', P .. 'open/' .. queue .. '/' .. suspect, member)
+    end
+end
+
+function S.unpark(queue, key)
+    local set = P .. 'parked/' .. queue .. '/' .. key
+    for _, lane in ipairs(call('SMEMBERS', set)) do
+        local suspect, member = lane:sub(1, 1), lane:sub(2)
+        if call('ZSCORE', P .. 'lanes/' .. queue .. '/' .. suspect, member) then
+            call('ZADD', P .. 'open/' .. queue .. '/' .. suspect, 0, member)
+        end
+    end
+    call('DEL', set)
+    call('ZREM', P .. 'park/' .. queue, key)
+end
+
+-- The holders of the gates of a task and a key are sets; of a queue's gate, all its running jobs.
+function S.hold(id, j, q)
+    local limit = q.tasks[j.t]
+    if limit and limit[1] >= 0 then
+        call('SADD', P .. 'held/' .. j.q .. '/t/' .. j.t, id)
+    end
+    if q.key and q.key[1] >= 0 then
+        call('SADD', P .. 'held/' .. j.q .. '/k/' .. (j.k or ''), id)
+    end
+end
+
+function S.leave_run(id, j)
+    local q = S.queue(j.q)
+    call('ZREM', P .. 'runq/' .. j.q, id)
+    call('ZREM', P .. 'run/' .. j.ct, id)
+    j.ct, j.cn, j.mi = nil, nil, nil
+    local limit = q.tasks[j.t]
+    if limit and limit[1] >= 0 then
+        call('SREM', P .. 'held/' .. j.q .. '/t/' .. j.t, id)
+    end
+    if q.key then
+        local key = j.k or ''
+        call('SREM', P .. 'held/' .. j.q .. '/k/' .. key, id)
+        if call('ZSCORE', P .. 'park/' .. j.q, key) then
+            S.unpark(j.q, key)
+        end
+    end
+    if q.own or q.key or limit then
+        S.ready_signal(j.q)
+    end
+end
+
+-- Out of the structure of its present state.
+function S.leave(id, j)
+    local state = j.st
+    S.tally(j.q, state, -1)
+    if state == RUNNING then
+        S.leave_run(id, j)
+        return
+    elseif state == READY then
+        S.leave_lane(id, j)
+    elseif state == SCHEDULED then
+        call('ZREM', P .. 'due/' .. j.q, S.be8(j.s) .. id)
+    elseif state == BLOCKED then
+        call('ZREM', P .. 'blk/' .. j.q, id)
+        for _, parent in ipairs(call('SMEMBERS', P .. 'wait/' .. id)) do
+            call('ZREM', P .. 'kids/' .. parent, id)
+        end
+        call('DEL', P .. 'wait/' .. id)
+    else
+        call('ZREM', P .. 'end/' .. j.q .. '/' .. state, S.be8(j.b) .. id)
+        if state == DEAD then
+            call('ZREM', P .. 'dead/' .. j.q .. '/' .. j.t, S.be8(j.b) .. id)
+        end
+    end
+    if j.x then
+        call('ZREM', P .. 'exp/' .. j.q, id)
+    end
+end
+
+local function waits_from(id, j, state)
+    j.st = state
+    S.tally(j.q, state, 1)
+    if j.x then
+        call('ZADD', P .. 'exp/' .. j.q, j.x, id)
+    end
+end
+
+-- Into its lane: at the end, or at its old place.
+function S.to_ready(id, j, old_place)
+    if not old_place then
+        j.s = S.number('seq')
+    end
+    j.r = NOW
+    waits_from(id, j, READY)
+    S.enter_lane(id, j)
+end
+
+function S.to_scheduled(id, j)
+    waits_from(id, j, SCHEDULED)
+    call('ZADD', P .. 'due/' .. j.q, j.d, S.be8(j.s) .. id)
+    S.ready_signal(j.q)
+end
+
+function S.to_blocked(id, j)
+    waits_from(id, j, BLOCKED)
+    call('ZADD', P .. 'blk/' .. j.q, j.b, id)
+end
+
+-- A job without parents to wait for: to its due time or its lane.
+function S.begin(id, j)
+    if j.d and j.d > NOW then
+        S.to_scheduled(id, j)
+    else
+        S.to_ready(id, j)
+    end
+end
+
+function S.forget_parts(id)
+    call('HDEL', P .. 'body', id)
+    call('HDEL', P .. 'result', id)
+    call('DEL', P .. 'f/' .. id, P .. 'log/' .. id, P .. 'cp/' .. id)
+end
+
+local function tell_watchers(id)
+    local key = P .. 'w/' .. id
+    local watchers = call('HGETALL', key)
+    for n = 1, #watchers, 2 do
+        call('ZREM', P .. 'watches', id .. watchers[n])
+        if tonumber(watchers[n + 1]) > NOW then
+            S.signal('ended:' .. watchers[n], S.hex(id))
+        end
+    end
+    call('DEL', key)
+end
+
+-- To a final state: counted, its children and watchers told. It is saved here.
+function S.to_final(id, j, state)
+    S.leave(id, j)
+    j.st, j.e, j.x = state, NOW, nil
+    S.count(j.q, NAMES[state])
+    if j.kd then
+        call('RPUSH', P .. 'ripple', pack({ id, state, 0 }))
+    end
+    if j.w then
+        tell_watchers(id)
+        j.w = nil
+    end
+    if S.queue(j.q).counts[state - 3] == 0 then
+        S.forget_parts(id)
+        call('ZADD', P .. 'tomb', NOW, id)
+        j = { t = j.t, q = j.q, p = j.p, st = state, f = j.f, sf = j.sf, e = NOW, b = j.b, kd = j.kd, tomb = true }
+    else
+        S.tally(j.q, state, 1)
+        call('ZADD', P .. 'end/' .. j.q .. '/' .. state, NOW, S.be8(j.b) .. id)
+        if state == DEAD then
+            call('ZADD', P .. 'dead/' .. j.q .. '/' .. j.t, NOW, S.be8(j.b) .. id)
+        end
+    end
+    S.save(id, j)
+end
+
+-- Append a failure; the first 5 and the last 20 are kept. said: kind, error, message, traceback
+function S.fail(id, j, said, attempt, retry_in)
+    local number = (j.fc or 0) + 1
+    j.fc = number
+    call('HSET', P .. 'f/' .. id, number, pack({
+        said[1], said[2], said[3], said[4], attempt, number, j.m or '', j.cl or -1, j.sa or -1, NOW, retry_in or -1,
+    }))
+    if number - 20 > 5 then
+        call('HDEL', P .. 'f/' .. id, number - 20)
+    end
+end
+
+-- A run ends without an outcome: to its old place, or to a later time.
+function S.give_back(id, j, due_at)
+    if j.ca then
+        S.to_final(id, j, CANCELLED)
+        return
+    end
+    S.leave(id, j)
+    if due_at then
+        j.d = due_at
+        S.to_scheduled(id, j)
+    else
+        S.to_ready(id, j, true)
+    end
+    S.save(id, j)
+end
+
+-- model.crash. verdict: 'suspect', 'crash'; 'lost' with its member, which says nothing about it
+function S.lose(id, j, verdict, said)
+    local crashed = verdict == 'crash' or (verdict == 'lost' and j.su and j.sa)
+    S.fail(id, j, said or { crashed and 'crash' or 'lost', '', 'its member vanished', '' }, (j.a or 0) + 1)
+    if crashed then
+        j.cr = (j.cr or 0) + 1
+    end
+    local suspect = true
+    if verdict == 'lost' then
+        j.lo = (j.lo or 0) + 1
+        suspect = j.su or j.lo >= 2
+    end
+    j.su = suspect or nil
+    if not j.ca and (j.cr or 0) >= 3 then
+        S.to_final(id, j, DEAD)
+    else
+        S.give_back(id, j)
+    end
+end
+
+function S.expire(id, j)
+    S.fail(id, j, { 'expired', '', 'not started before it expired', '' }, j.a or 0)
+    S.to_final(id, j, DEAD)
+end
+
+function S.delete(id, j)
+    if j.tomb then
+        call('ZREM', P .. 'tomb', id)
+    else
+        S.leave(id, j)
+        S.forget_parts(id)
+    end
+    call('DEL', P .. 'w/' .. id)
+    if j.kd then
+        call('RPUSH', P .. 'ripple', pack({ id, -1, 0 }))
+    end
+    call('HDEL', P .. 'job', id)
+end

@@ -1,0 +1,14 @@
+--# include core
+-- A.name, A.paused, A.by. Answers 1, or 0 if there is none.
+
+local raw = call('HGET', P .. 'schedule', A.name)
+if not raw then
+    return 0
+end
+local s = unpack_(raw)
+if (s.pa or false) ~= A.paused then
+    s.pa = A.paused or nil
+    call('HSET', P .. 'schedule', A.name, pack(s))
+    S.audit(A.by, A.paused and 'pause schedule' or 'resume schedule', A.name)
+end
+return 1

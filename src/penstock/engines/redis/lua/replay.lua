@@ -1,0 +1,32 @@
+--# include moves
+-- The token and A.count ids as blobs, A.by. Answers: 0 replayed, 1 live, 2 no body, 3 unknown.
+
+local token, answers, changed = S.blob(), {}, {}
+for n = 1, A.count do
+    local id = S.blob()
+    local j = S.job(id)
+    if not j or j.tomb then
+        answers[n] = 3
+    elseif j.tk == token then
+        answers[n] = 0
+    elseif j.st <= RUNNING then
+        answers[n] = 1
+    elseif j.nb then
+        answers[n] = 2
+    else
+        answers[n] = 0
+        changed[#changed + 1] = id
+        S.leave(id, j)
+        if j.st == COMPLETED then
+            call('DEL', P .. 'cp/' .. id)
+        end
+        call('HDEL', P .. 'result', id)
+        j.a, j.cr, j.lo, j.ca, j.pr, j.e, j.d, j.x = nil, nil, nil, nil, nil, nil, nil, nil
+        j.rp, j.tk, j.wf = (j.rp or 0) + 1, token, nil
+        S.to_ready(id, j)
+        S.save(id, j)
+    end
+end
+S.audit_jobs(A.by, 'replay', changed)
+S.finish()
+return answers

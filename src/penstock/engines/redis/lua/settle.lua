@@ -1,0 +1,105 @@
+--# include take
+--# include store
+-- A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
+-- {kind, error, message, traceback}; then is {jobs, schedule, schedule_in}. A.claim: a claim or nil.
+-- Answers {answers, claim}: 0 applied, 1 already, 2 stale; the claim as in claim.lua, or nil.
+
+local ITEM_COMPLETED, ITEM_FAILED, ITEM_STOPPED, ITEM_CRASHED = 0, 1, 2, 3
+
+local function complete(id, j, result)
+    j.a = (j.a or 0) + 1
+    if S.queue(j.q).body then
+        if result then
+            call('HSET', P .. 'result', id, result)
+        end
+    else
+        call('HDEL', P .. 'body', id)
+        j.nb = true
+    end
+    S.to_final(id, j, COMPLETED)
+end
+
+local function fail(id, j, said, retry_in)
+    j.a = (j.a or 0) + 1
+    S.count(j.q, 'failed')
+    local retry = not j.ca and retry_in
+    S.fail(id, j, said, j.a, retry or nil)
+    if retry then
+        S.leave(id, j)
+        j.d = NOW + retry_in
+        S.to_scheduled(id, j)
+        S.save(id, j)
+    else
+        S.to_final(id, j, j.ca and CANCELLED or DEAD)
+    end
+end
+
+local function set_schedule(name, at)
+    local raw = call('HGET', P .. 'schedule', name)
+    if raw then
+        local s = unpack_(raw)
+        s.n = at
+        call('HSET', P .. 'schedule', name, pack(s))
+    end
+end
+
+local function settle(item)
+    local id = item.id
+    local j = S.job(id)
+    if not j or j.st ~= RUNNING or j.f ~= item[1] then
+        return j and j.sf == item[1] and 1 or 2
+    end
+    j.sf = j.f
+    j.sa = j.sa or NOW - item[3]
+    local kind = item[2]
+    if kind == ITEM_COMPLETED then
+        complete(id, j, item.result)
+    elseif kind == ITEM_FAILED then
+        fail(id, j, item[5], item[6])
+    elseif kind == ITEM_CRASHED then
+        S.lose(id, j, 'crash', item[5])
+    else
+        S.to_final(id, j, CANCELLED)
+    end
+    if item.jobs then
+        for _, new in ipairs(item.jobs) do
+            S.store(new)
+        end
+        if item[7][2] then
+            set_schedule(item[7][2], NOW + item[7][3])
+        end
+    end
+    return 0
+end
+
+for _, item in ipairs(A.items) do
+    item.id = S.blob()
+    item.result = item[4] and S.blob() or nil
+    if item[7] then
+        item.jobs = {}
+        for n, row in ipairs(item[7][1]) do
+            item.jobs[n] = S.read_new(row)
+        end
+    end
+end
+local c, refused
+if A.claim then
+    c = S.read_claim(A.claim)
+    refused = S.refusal(c)
+    if refused == 'BADCLAIMANT' then
+        return redis.error_reply('BADCLAIMANT')
+    end
+end
+local answers = {}
+for n, item in ipairs(A.items) do
+    answers[n] = settle(item)
+end
+S.tell_children(LIMIT)
+local claim = false
+if refused then
+    claim = { refused, c.known.n or 0 }
+elseif c then
+    claim = S.claim(c)
+end
+S.finish()
+return { answers, claim }

@@ -1,0 +1,100 @@
+--# include children
+-- Storing new jobs. See records.py for the order of the fields.
+--
+-- A new job: {task, queue, priority, codec, has headers, key, delay, at, expires, timeout, retry, attempts, on_dead,
+-- schedule, parents, parent_died}, and as blobs its id, its body, its headers if it has some, its parents.
+
+local NEW = { 't', 'q', 'p', 'co', nil, 'k', nil, nil, nil, 'to', 'rt', 'ma', 'od', 'sc' }
+
+function S.read_new(row)
+    local new = { row = row, id = S.blob(), body = S.blob(), headers = row[5] and S.blob() or nil, parents = {} }
+    for n = 1, row[15] or 0 do
+        new.parents[n] = S.blob()
+    end
+    return new
+end
+
+-- The first job of a list that names a parent which is not known; nil if all are.
+function S.unknown_parent(list)
+    local earlier = {}
+    for _, new in ipairs(list) do
+        if #new.parents > 0 and not earlier[new.id] and call('HEXISTS', P .. 'job', new.id) == 0 then
+            for _, parent in ipairs(new.parents) do
+                if not earlier[parent] and call('HEXISTS', P .. 'job', parent) == 0 then
+                    return parent
+                end
+            end
+        end
+        earlier[new.id] = true
+    end
+    return nil
+end
+
+-- Which parents it waits for; the id of one that has died and takes it along.
+local function look_at_parents(id, j, parents)
+    j.wf = 0
+    for _, parent in ipairs(parents) do
+        local p = S.job(parent)
+        local died = p.st == DEAD or p.st == CANCELLED
+        if p.st ~= COMPLETED and not (died and j.pd == 'run') then
+            if call('SADD', P .. 'wait/' .. id, parent) == 1 then
+                j.wf = j.wf + 1
+                call('ZADD', P .. 'kids/' .. parent, j.b, id)
+                if not p.kd then
+                    p.kd = true
+                    S.save(parent, p)
+                end
+            end
+            if died and j.pd == 'cancel' then
+                return parent
+            end
+        end
+    end
+    return nil
+end
+
+-- True if it was stored, false if its id is known.
+function S.store(new)
+    local id, row = new.id, new.row
+    if call('HEXISTS', P .. 'job', id) == 1 then
+        return false
+    end
+    local j = { c = NOW, h = new.headers }
+    for n, name in pairs(NEW) do
+        j[name] = row[n]
+    end
+    if not S.queue(j.q) then
+        local q = unpack_(pack(A.defaults))
+        q.c = NOW
+        S.save_queue(j.q, q)
+    end
+    j.b = S.number('seq')
+    j.s = j.b
+    local due = row[8] or (NOW + (row[7] or 0))
+    j.d = due > NOW and due or nil
+    j.x = row[9] and NOW + row[9] or nil
+    call('HSET', P .. 'body', id, new.body)
+    local doomed
+    if #new.parents > 0 then
+        j.pd = row[16]
+        doomed = look_at_parents(id, j, new.parents)
+    end
+    if (j.wf or 0) > 0 then
+        S.to_blocked(id, j)
+    elseif j.d then
+        S.to_scheduled(id, j)
+    else
+        j.r = NOW
+        j.st = READY
+        S.tally(j.q, READY, 1)
+        if j.x then
+            call('ZADD', P .. 'exp/' .. j.q, j.x, id)
+        end
+        S.enter_lane(id, j)
+    end
+    S.save(id, j)
+    if doomed then
+        S.cancel_child(id, j, S.uuid(doomed))
+    end
+    return true
+end

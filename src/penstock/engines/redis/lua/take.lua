@@ -1,0 +1,198 @@
+--# include due
+--# include choose
+-- A claim. c: {number, wants, most, suspects, number of ids or nil}, with member, claimant and ids as blobs.
+
+function S.read_claim(c)
+    c.member, c.claimant, c.list = S.blob(), S.blob(), c.ids and {} or nil
+    for n = 1, c.ids or 0 do
+        c.list[n] = S.blob()
+    end
+    local raw = call('HGET', P .. 'claimant', c.claimant)
+    c.known = raw and unpack_(raw) or {}
+    return c
+end
+
+-- 'BADCLAIMANT' (an error of the caller), or why the claim is refused, or nil.
+function S.refusal(c)
+    if c.known.m and not c.known.r and c.known.m ~= c.member then
+        return 'BADCLAIMANT'
+    elseif call('HEXISTS', P .. 'member', c.member) == 0 then
+        return 'MemberGone'
+    elseif c.known.r then
+        return 'ClaimantRetired'
+    elseif c.number < (c.known.n or 0) then
+        return 'ClaimOutOfOrder'
+    end
+    return nil
+end
+
+local function shown(id, j, body)
+    local q = S.queue(j.q)
+    return {
+        id, j.f, j.s, j.t, j.q, j.p, (j.a or 0) + 1, j.ma, j.co, body, j.h or false, j.k or false, j.to or false,
+        j.rt or false, j.c, j.r, j.cr or 0, j.su and 1 or 0, (q.own or q.keyed or next(q.tasks)) and 1 or 0,
+        j.od or false, j.sc or false,
+    }
+end
+
+local function with_bodies(jobs)
+    if #jobs == 0 then
+        return {}
+    end
+    local ids, answer = {}, {}
+    for n, job in ipairs(jobs) do
+        ids[n] = job[1]
+    end
+    local bodies = call('HMGET', P .. 'body', unpack(ids))
+    for n, job in ipairs(jobs) do
+        answer[n] = shown(job[1], job[2], bodies[n])
+    end
+    return answer
+end
+
+local function again(c)
+    local jobs = {}
+    for _, id in ipairs(call('ZRANGE', P .. 'run/' .. c.claimant, 0, -1)) do
+        local j = S.job(id)
+        if j.cn == c.number then
+            jobs[#jobs + 1] = { id, j }
+        end
+    end
+    return { 0, with_bodies(jobs) }
+end
+
+-- Wanted queues in the order of turns: after the one that gave the last job.
+local function in_turn(wants, last)
+    table.sort(wants, function(a, b) return a[1] < b[1] end)
+    if not last then
+        return wants
+    end
+    local ordered = {}
+    for _, want in ipairs(wants) do
+        if want[1] > last then
+            ordered[#ordered + 1] = want
+        end
+    end
+    for _, want in ipairs(wants) do
+        if want[1] <= last then
+            ordered[#ordered + 1] = want
+        end
+    end
+    return ordered
+end
+
+-- What time and changed options do in the wanted queues, before anything is chosen.
+local function prepare(c, ctx)
+    S.tell_children(LIMIT)
+    for _, want in ipairs(c.wants) do
+        local q = S.queue(want[1])
+        if q and not q.pa then
+            S.expire_due(want[1], LIMIT)
+            S.promote_due(want[1], LIMIT)
+            if q.key then
+                S.unpark_due(want[1])
+            end
+            if S.move_stale(want[1], LIMIT) then
+                ctx.closed[want[1]], ctx.again = true, true
+            end
+        end
+    end
+    if c.list then
+        for _, id in ipairs(c.list) do
+            local j = S.job(id)
+            if j and j.st == SCHEDULED and j.d <= NOW then
+                S.promote_due(j.q, LIMIT)
+            end
+        end
+    end
+end
+
+local function start(c, taken)
+    local fence, name = S.fences(#taken), unpack_(call('HGET', P .. 'member', c.member)).name
+    local lanes, run, held = {}, {}, {}
+    for n, job in ipairs(taken) do
+        local id, j = job[1], job[2]
+        local suspect = j.su and 1 or 0
+        local key = S.lane_key(j.q, j.p, suspect, j.g)
+        local lane = lanes[key] or { j.q, suspect, string.char(48 + j.p) .. j.g, {} }
+        lanes[key] = lane
+        lane[4][#lane[4] + 1] = id
+        S.tally(j.q, READY, -1)
+        S.tally(j.q, RUNNING, 1)
+        if j.x then
+            call('ZREM', P .. 'exp/' .. j.q, id)
+        end
+        j.st, j.f, j.m, j.mi, j.ct, j.cn, j.cl, j.sa = RUNNING, fence + n - 1, name, c.member, c.claimant, c.number, NOW, nil
+        run[#run + 1] = S.int(j.f)
+        run[#run + 1] = id
+        local of = held[j.q] or {}
+        held[j.q] = of
+        of[#of + 1] = S.int(j.b)
+        of[#of + 1] = id
+        S.hold(id, j, S.queue(j.q))
+        S.save(id, j)
+    end
+    for key, lane in pairs(lanes) do
+        call('ZREM', key, unpack(lane[4]))
+        S.close_if_empty(key, lane[1], lane[2], lane[3])
+    end
+    call('ZADD', P .. 'run/' .. c.claimant, unpack(run))
+    for queue, of in pairs(held) do
+        call('ZADD', P .. 'runq/' .. queue, unpack(of))
+    end
+    S.log_taken()
+end
+
+-- From now to the moment at which time alone may make more claimable; -1: only a signal can.
+local function wait_of(c, ctx)
+    if ctx.again then
+        return 0
+    end
+    local at
+    for gate in pairs(ctx.full) do
+        at = math.min(at or math.huge, gate.wake or math.huge)
+    end
+    for _, want in ipairs(c.wants) do
+        local q = S.queue(want[1])
+        if q and not q.pa then
+            local due, wake = S.next_due(want[1]), q.key and S.next_wake(want[1])
+            at = math.min(at or math.huge, due or math.huge, wake or math.huge)
+        end
+    end
+    return at and at < math.huge and math.max(0, at - NOW) or -1
+end
+
+-- {wait, jobs}; wait -1: only a signal can make more claimable.
+function S.claim(c)
+    if c.known.n == c.number then
+        return again(c)
+    end
+    local ctx = { suspects = c.suspects, expired = {}, parked = {}, full = {}, closed = {} }
+    prepare(c, ctx)
+    local positions, taken, last = c.known.pos or {}, nil, nil
+    if c.list then
+        taken = S.choose_by_id(ctx, c.list, c.most)
+    else
+        taken, last = S.choose(ctx, in_turn(c.wants, c.known.lq), c.most, positions)
+    end
+    for _, job in ipairs(ctx.expired) do
+        S.expire(job[1], job[2])
+    end
+    if #taken > 0 then
+        start(c, taken)
+        call('HSET', P .. 'claimant', c.claimant,
+            pack({ m = c.member, n = c.number, lq = last or c.known.lq, pos = positions }))
+        call('SADD', P .. 'of/' .. c.member, c.claimant)
+    end
+    for _, park in ipairs(ctx.parked) do -- after the starts: only then is it known when a rate opens
+        S.park(unpack(park))
+    end
+    if #ctx.expired > 0 then
+        S.tell_children(LIMIT)
+    end
+    local wait = -1
+    if #taken < c.most then
+        wait = wait_of(c, ctx)
+    end
+    return { wait, with_bodies(taken) }
+end

@@ -1,0 +1,4 @@
+--# include core
+-- Answers the entries in no order.
+
+return call('HVALS', P .. 'task')

@@ -1,0 +1,149 @@
+"""Signals between processes: PUBLISH by the script that made a change, SUBSCRIBE on a connection of its own.
+
+A topic is a channel. The listening connection comes back by itself; after each return everybody who listens is told
+to look, because what was published meanwhile is lost.
+"""
+
+import asyncio
+import random
+from contextlib import suppress
+
+from redis.asyncio.connection import AbstractConnection
+
+from penstock.engines.redis.line import BACKOFF_S, Line, hang_up, open_connection
+from penstock.engines.redis.place import Place
+from penstock.model.event import ANY_TOPIC, Signal
+
+PENDING_LIMIT = 1_000
+"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
+
+
+class Inbox:
+    """A subscription: signals of some topics, merged while they wait."""
+
+    def __init__(self, topics: tuple[str, ...], post: "Post") -> None:
+        self.topics = frozenset(topics)
+        self._post = post
+        self._pending: dict[Signal, None] = {}
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def deliver(self, signal: Signal) -> None:
+        if signal.topic in self.topics or signal.topic == ANY_TOPIC:
+            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
+            self._arrived.set()
+
+    async def next(self, timeout: float | None = None) -> Signal | None:
+        loop = asyncio.get_running_loop()
+        end = None if timeout is None else loop.time() + timeout
+        while not self._closed:
+            if self._pending:
+                signal = next(iter(self._pending))
+                del self._pending[signal]
+                return signal
+            left = None if end is None else end - loop.time()
+            if left is not None and left <= 0:
+                return None
+            self._arrived.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), left)
+        return None
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._post.leave(self)
+            self._arrived.set()
+
+
+class Post:
+    """Sends and receives the signals of one engine object."""
+
+    def __init__(self, place: Place, line: Line) -> None:
+        self._place = place
+        self._line = line
+        self._inboxes: set[Inbox] = set()
+        self._listener: asyncio.Task[None] | None = None
+        self._connection: AbstractConnection | None = None
+        self._asked: set[str] = set()
+        """Topics for which SUBSCRIBE was sent on this connection."""
+        self._heard: dict[str, asyncio.Event] = {}
+        """Topics, set once the server has confirmed them on this connection."""
+
+    async def publish(self, topic: str, text: str) -> None:
+        await self._line.command("PUBLISH", self._place.channels + topic, text)
+
+    async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
+        """Listen; what is published after this returns is delivered, unless it is lost."""
+        inbox = Inbox(topics, self)
+        self._inboxes.add(inbox)
+        for topic in inbox.topics:
+            self._heard.setdefault(topic, asyncio.Event())
+        if self._listener is None:
+            self._listener = asyncio.get_running_loop().create_task(self._listen())
+        elif self._connection is not None:
+            await self._ask(self._connection)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._place.call_timeout):
+                for topic in inbox.topics:
+                    await self._heard[topic].wait()
+        return inbox
+
+    def leave(self, inbox: Inbox) -> None:
+        self._inboxes.discard(inbox)
+
+    async def _ask(self, connection: AbstractConnection) -> None:
+        """Subscribe to what is wanted and not yet asked for. A broken connection is the listener's concern."""
+        wanted = {topic for inbox in self._inboxes for topic in inbox.topics} - self._asked
+        if wanted:
+            self._asked |= wanted
+            with suppress(Exception):
+                channels = [self._place.channels + topic for topic in sorted(wanted)]
+                await connection.send_command("SUBSCRIBE", *channels, check_health=False)
+
+    async def _listen(self) -> None:
+        """Hold a connection that listens; after each return to it everybody is told to look."""
+        failures, before = 0, False
+        while True:
+            try:
+                self._connection = await open_connection(self._place, "listen")
+                await self._ask(self._connection)
+                if before:
+                    self._deliver(Signal(ANY_TOPIC))
+                before, failures = True, 0
+                while True:
+                    self._receive(await self._connection.read_response(push_request=False))
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                before = True
+                failures += 1
+            finally:
+                connection, self._connection = self._connection, None
+                self._asked.clear()
+                for heard in self._heard.values():
+                    heard.clear()
+                if connection is not None:
+                    await hang_up(connection)
+            low, high = BACKOFF_S
+            await asyncio.sleep(min(high, low * 2**failures) * random.uniform(0.5, 1.0))
+
+    def _receive(self, message: object) -> None:
+        kind, channel, content = message  # type: ignore[misc]
+        topic = channel.decode().removeprefix(self._place.channels)  # type: ignore[has-type]
+        if kind == b"subscribe":  # type: ignore[has-type]
+            self._heard.setdefault(topic, asyncio.Event()).set()
+        elif kind == b"message":  # type: ignore[has-type]
+            self._deliver(Signal(topic, content.decode(errors="replace")))  # type: ignore[has-type]
+
+    def _deliver(self, signal: Signal) -> None:
+        for inbox in self._inboxes:
+            inbox.deliver(signal)
+
+    async def close(self) -> None:
+        """End every subscription, hang up."""
+        for inbox in list(self._inboxes):
+            await inbox.close()
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])

@@ -1,0 +1,79 @@
+"""The `schedules` facet."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.engines.redis.call import Call, check_batch, check_jobs
+from penstock.engines.redis.store import Store
+from penstock.model.job import NewJob, check_new_job
+from penstock.model.names import check_task
+from penstock.model.schedule import Schedule, Timing
+from penstock.model.time import Instant
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
+_job = msgspec.json.Decoder(NewJob)
+
+
+class RedisSchedules:
+    """See `penstock.engine.protocol.Schedules`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
+        check_batch(len(schedules))
+        for schedule in schedules:
+            check_task(schedule.name)
+            check_new_job(schedule.job)
+        rows = [
+            (
+                schedule.name,
+                _encode(schedule.timing).decode(),
+                # a template's id means nothing: left out, it cannot make two equal schedules look different
+                _encode(msgspec.structs.replace(schedule.job, id=bytes(16))).decode(),
+                schedule.missed,
+                schedule.next_at,
+            )
+            for schedule in schedules
+        ]
+        await self._store.run(self._store.commands, "put", Call(schedules=rows, by=by), now)
+
+    async def fire(
+        self,
+        name: str,
+        *,
+        tick: Instant,
+        next_at: Instant | None,
+        jobs: Sequence[NewJob],
+        now: Instant | None = None,
+    ) -> bool:
+        check_jobs(jobs)
+        call = Call(name=name, tick=tick, next_at=next_at)
+        call.values["jobs"] = call.jobs(jobs)
+        return bool(await self._store.run(self._store.commands, "fire", call, now))
+
+    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
+        call = Call(name=name, paused=paused, by=by)
+        return bool(await self._store.run(self._store.commands, "pause_schedule", call, now))
+
+    async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
+        return bool(await self._store.run(self._store.commands, "remove", Call(name=name, by=by), now))
+
+    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
+        rows = await self._store.run(self._store.reads, "schedules", Call(due=due), now)
+        found = [
+            Schedule(
+                name=name.decode(),
+                timing=_timing.decode(timing),
+                job=_job.decode(job),
+                missed=missed.decode(),
+                next_at=next_at,
+                last_at=last_at,
+                paused=paused == 1,
+                version=version,
+            )
+            for name, timing, job, missed, next_at, last_at, paused, version in rows
+        ]
+        return sorted(found, key=lambda each: (each.next_at or 0 if due else 0, each.name))

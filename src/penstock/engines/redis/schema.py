@@ -1,0 +1,68 @@
+"""Whether a place can be used: a server that keeps what it is given, and keys that are ours."""
+
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ResponseError
+
+from penstock.engines.redis.place import Place
+from penstock.model.errors import BadUrl, NotOurs, SchemaTooNew, SchemaTooOld
+
+VERSION = 1
+"""Of the layout of the keys. A place records its version and the oldest code that may use it."""
+OLDEST_SERVER = (6, 2)
+
+
+async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool) -> None:
+    """Check the server and the namespace; write our mark into an empty one."""
+
+    async def ask(*parts: str) -> Any:
+        await connection.send_command(*parts, check_health=False)
+        return await connection.read_response()
+
+    _check_server(await ask("INFO", "server"), place)
+    _check_policy(await _policy(ask), place)
+    key = f"{place.prefix}meta"
+    stored = await ask("HMGET", key, "app", "version", "oldest_code")
+    if stored[0] is None:
+        if not migrate:
+            raise SchemaTooOld(f"{place} has no namespace {place.namespace!r} yet, and making it was not allowed")
+        # whole at once, and the same from everybody: several may do this at the same time
+        await ask("HSET", key, "app", "penstock", "version", str(VERSION), "oldest_code", str(VERSION))
+    elif stored[0] != b"penstock":
+        raise NotOurs(f"the keys {place.prefix}* in {place} belong to something else: take another namespace")
+    elif int(stored[2] or 0) > VERSION:
+        raise SchemaTooNew(f"{place} was made by a newer Penstock: update this one")
+
+
+async def _policy(ask: Any) -> str | None:
+    """The server's maxmemory-policy; None where it is not told (some providers forbid CONFIG and trim INFO)."""
+    found = {}
+    for line in (await ask("INFO", "memory")).decode().splitlines():
+        name, _, value = line.partition(":")
+        found[name] = value.strip()
+    if "maxmemory_policy" in found:
+        return found["maxmemory_policy"]
+    try:
+        answer = await ask("CONFIG", "GET", "maxmemory-policy")
+    except ResponseError:
+        return None
+    return answer[1].decode() if len(answer) == 2 else None
+
+
+def _check_policy(policy: str | None, place: Place) -> None:
+    """Volatile policies evict only keys that expire, and ours never do."""
+    if policy is not None and policy.startswith("allkeys"):
+        raise BadUrl(
+            f"{place} evicts keys when memory runs out (maxmemory-policy {policy}), which would lose jobs: "
+            "set maxmemory-policy to noeviction"
+        )
+
+
+def _check_server(info: bytes, place: Place) -> None:
+    for line in info.decode().splitlines():
+        name, _, value = line.partition(":")
+        if name == "redis_version":
+            version = tuple(int(part) for part in value.strip().split(".")[:2])
+            if version < OLDEST_SERVER:
+                raise BadUrl(f"{place} is Redis {value.strip()}; Penstock needs 6.2 or newer")

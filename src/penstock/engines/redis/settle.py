@@ -1,0 +1,128 @@
+"""Recording outcomes: what settles, notes, releases and losses send."""
+
+from collections.abc import Sequence
+
+from penstock.engines.redis.call import Call, check_batch, check_ids, check_jobs
+from penstock.model.errors import BadInput
+from penstock.model.job import Failure, clip_failure
+from penstock.model.run import (
+    Answer,
+    Checkpoint,
+    Completed,
+    Crashed,
+    Failed,
+    LogLine,
+    Loss,
+    Note,
+    Progress,
+    Release,
+    Settlement,
+    Started,
+    Then,
+    check_result,
+)
+from penstock.model.time import check_span
+
+ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
+COMPLETED, FAILED, STOPPED, CRASHED = range(4)
+STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
+
+Said = tuple[str, str, str, str]
+
+
+def check(settlements: Sequence[Settlement]) -> None:
+    """Refuse before anything is recorded."""
+    check_batch(len(settlements))
+    for settlement in settlements:
+        outcome = settlement.outcome
+        if isinstance(outcome, Completed):
+            check_result(outcome.result)
+        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
+            check_span(outcome.retry_in)
+        check_span(settlement.ran)
+        if settlement.then is not None:
+            _check_then(settlement.then)
+
+
+def _check_then(then: Then) -> None:
+    check_jobs(then.jobs)
+    if any(job.after for job in then.jobs):
+        raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
+
+
+def said(failure: Failure) -> Said:
+    """What a failure says; the rest is filled in by the engine."""
+    clipped = clip_failure(failure)
+    return clipped.kind, clipped.error, clipped.message, clipped.traceback
+
+
+def settle_call(settlements: Sequence[Settlement]) -> Call:
+    """As `settle.lua` reads it."""
+    call = Call()
+    call.values["items"] = [_item(call, settlement) for settlement in settlements]
+    return call
+
+
+def _item(call: Call, item: Settlement) -> tuple[object, ...]:
+    call.add(item.id)
+    result, words, retry_in = None, None, None
+    match item.outcome:
+        case Completed(result=result):
+            kind = COMPLETED
+            if result is not None:
+                call.add(result)
+        case Failed(failure=failure, retry_in=retry_in):
+            kind, words = FAILED, said(failure)
+        case Crashed(message=message):
+            kind, words = CRASHED, said(Failure(kind="crash", message=message or "its process died"))
+        case _:
+            kind = STOPPED
+    then = item.then
+    follows = None if then is None else (call.jobs(then.jobs), then.schedule, then.schedule_in)
+    return item.fence, kind, item.ran, result is not None, words, retry_in, follows
+
+
+def release_call(releases: Sequence[Release]) -> Call:
+    """As `release.lua` reads it."""
+    for item in releases:
+        check_span(item.delay or 0)
+    call = Call(items=[(item.fence, item.delay) for item in releases])
+    call.add(*check_ids([item.id for item in releases]))
+    return call
+
+
+def write_call(notes: Sequence[Note]) -> Call:
+    """As `write.lua` reads it."""
+    check_ids([note.id for note in notes])
+    call = Call()
+    call.values["notes"] = [_note(call, note) for note in notes]
+    return call
+
+
+def _note(call: Call, note: Note) -> tuple[object, ...]:
+    call.add(note.id)
+    match note.entry:
+        case Started():
+            return note.fence, STARTED, None, None
+        case Progress(value=value):
+            call.add(value)
+            return note.fence, PROGRESS, None, None
+        case LogLine(number=number, level=level, message=message):
+            call.add(message.encode(errors="backslashreplace"))
+            return note.fence, LINE, number, level
+        case Checkpoint(name=name, value=value):
+            call.add(value)
+            return note.fence, CHECKPOINT, name, None
+
+
+def retire_call(claimant: bytes, losses: Sequence[Loss]) -> Call:
+    """As `retire.lua` reads it."""
+    check_batch(len(losses))
+    call = Call(losses=[(loss.fence, loss.verdict, _lost(loss)) for loss in losses])
+    call.add(claimant, *(loss.id for loss in losses))
+    return call
+
+
+def _lost(loss: Loss) -> Said:
+    kind = "crash" if loss.verdict == "crash" else "lost"
+    return said(Failure(kind=kind, message=loss.message or "its process died"))  # type: ignore[arg-type]

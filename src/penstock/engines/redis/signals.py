@@ -1,0 +1,25 @@
+"""The `signals` facet."""
+
+from contextlib import suppress
+
+from penstock.engines.redis.post import Inbox
+from penstock.engines.redis.store import Store
+from penstock.model.errors import BadInput, EngineUnavailable
+
+
+class RedisSignals:
+    """See `penstock.engine.protocol.Signals`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def publish(self, topic: str, text: str = "") -> None:
+        try:
+            with suppress(EngineUnavailable):  # signals may be lost
+                await self._store.see_through(self._store.post.publish(topic, text))
+        except UnicodeError as error:
+            raise BadInput(f"a signal is text: {error}") from None
+
+    async def subscribe(self, *topics: str) -> Inbox:
+        self._store.check()
+        return await self._store.post.subscribe(topics)

@@ -1,0 +1,110 @@
+"""One process's hold on one namespace: a few connections, each for its purpose, opened when first used.
+
+| line | what goes over it |
+|---|---|
+| claims | claims, and settles that carry one |
+| settles | settles, releases, notes |
+| enqueues | new jobs, merged |
+| commands | what people do, promote and prune, schedules, signals published by hand |
+| beats | members, leases |
+| reads | looks at jobs and queues |
+| listen | SUBSCRIBE |
+
+So a process never has more than seven, and a long answer on one does not hold up a beat on another.
+"""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from penstock.engines.redis.call import Call
+from penstock.engines.redis.line import Line
+from penstock.engines.redis.place import Place
+from penstock.engines.redis.post import Post
+from penstock.engines.redis.scripts import script
+from penstock.model.errors import EngineClosed, SingleProcess
+from penstock.model.time import SECOND, Instant
+
+T = TypeVar("T")
+
+
+class Store:
+    """The lines of one engine object, and the calls in flight on them."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.claims = Line(place, "claims")
+        self.settles = Line(place, "settles")
+        self.enqueues = Line(place, "enqueues")
+        self.commands = Line(place, "commands")
+        self.beats = Line(place, "beats")
+        self.reads = Line(place, "reads")
+        self.post = Post(place, self.commands)
+        self._pid = os.getpid()
+        self._closed = False
+        self._calls: set[asyncio.Task[Any]] = set()
+
+    async def run(self, line: Line, name: str, call: Call, now: Instant | None = None) -> Any:
+        """The answer of one of our scripts."""
+        return await self.see_through(self.send(line, name, call, now))
+
+    async def send(self, line: Line, name: str, call: Call, now: Instant | None) -> Any:
+        """The same, without regard to cancellation."""
+        moment = b"" if now is None else b"%d" % now
+        return await line.run(script(name), (self.place.channels, moment, call.encoded(), *call.blobs))
+
+    async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
+        """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        task = self.spawn(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_forget_error)
+            raise
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Begin something that `close` waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return task
+
+    async def now(self) -> Instant:
+        seconds, micros = await self.see_through(self.reads.command("TIME"))
+        return int(seconds) * SECOND + int(micros)
+
+    def check(self) -> None:
+        """Refuse what could not be answered."""
+        if self._closed:
+            raise EngineClosed(f"{self.place} was closed by this process; open it again")
+        if os.getpid() != self._pid:
+            raise SingleProcess(f"{self.place} was opened before this process was forked; open it again here")
+
+    async def close(self) -> None:
+        """Take no more calls, finish those already made, hang up."""
+        self._closed = True
+        while self._calls:
+            await asyncio.wait(set(self._calls))
+        await self.post.close()
+        for line in self._lines:
+            await line.close()
+
+    @property
+    def _lines(self) -> tuple[Line, ...]:
+        return self.claims, self.settles, self.enqueues, self.commands, self.beats, self.reads
+
+    @property
+    def trips(self) -> int:
+        """Round trips of calls so far, for tests."""
+        return sum(line.trips for line in self._lines)
+
+
+def _forget_error(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled():
+        task.exception()  # nobody asks any more

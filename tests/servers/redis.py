@@ -1,0 +1,100 @@
+"""A private Redis: its own folder and port, killed and restarted at will.
+
+It belongs to the test process that started it and ends with it. It keeps an append-only file, synced once a second,
+as people run it; `settings` say otherwise.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from tests.servers.postgres import NoServer, free_port
+
+HINT = "install it with: apt-get install --no-install-recommends redis-server"
+DATABASES = 512
+
+
+class RedisServer:
+    """One server. `start` it before use, `close` it at the end."""
+
+    def __init__(self, *, settings: dict[str, str] | None = None) -> None:
+        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        if program is None:
+            raise NoServer(f"redis-server is not installed; {HINT}")
+        self._program = program
+        self._settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
+
+    def url(self, database: int = 0) -> str:
+        return f"redis://127.0.0.1:{self.port}/{database}"
+
+    def start(self, timeout: float = 30) -> "RedisServer":
+        """Start, or start again after a kill; returns when it answers."""
+        settings = [part for name, value in self._settings.items() for part in (f"--{name}", value)]
+        self._process = subprocess.Popen(
+            [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
+             "--databases", str(DATABASES), "--daemonize", "no", *settings],
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )  # fmt: skip
+        end = time.monotonic() + timeout
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("Redis did not start:\n" + self.log()[-2_000:])
+            time.sleep(0.01)
+        return self
+
+    def kill(self) -> None:
+        """kill -9, as a power cut would."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(10)
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def command(self, *parts: str, database: int = 0) -> bytes:
+        """What the server answers to one command, as it is on the wire. For commands of a test's own."""
+        with closing(socket.create_connection(("127.0.0.1", self.port), 5)) as sock:
+            if database:
+                self._ask(sock, "SELECT", str(database))
+            return self._ask(sock, *parts)
+
+    @staticmethod
+    def _ask(sock: socket.socket, *parts: str) -> bytes:
+        encoded = [part.encode() for part in parts]
+        sock.sendall(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in encoded))
+        return sock.recv(1 << 16)
+
+    def _answers(self) -> bool:
+        """Whether it has read its file and takes commands."""
+        with suppress(OSError):
+            return self.command("PING").startswith(b"+PONG")
+        return False

@@ -1,0 +1,24 @@
+"""Empty logical databases of one server: emptied when they are given out."""
+
+from tests.servers.redis import DATABASES, RedisServer
+
+
+class RedisPlaces:
+    """The databases of one server. Number 0 is left alone."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self.server = server
+        self._next = 1
+
+    def fresh(self) -> str:
+        """The URL of an empty place: that of the one that was given out longest ago."""
+        number, self._next = self._next, self._next % (DATABASES - 1) + 1
+        answer = self.server.command("FLUSHDB", "SYNC", database=number)
+        assert answer.startswith(b"+OK"), answer
+        return self.server.url(number)
+
+    def release(self) -> None:
+        """What was given out is no longer in use; it is emptied when its turn comes again."""
+
+    def close(self) -> None:
+        self.server.close()
