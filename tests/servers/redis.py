@@ -1,7 +1,7 @@
 """A private Redis: its own folder and port, killed and restarted at will.
 
-It belongs to the test process that started it and ends with it. It keeps an append-only file, synced once a second,
-as people run it; `settings` say otherwise.
+It belongs to the test process that started it and ends with it. It keeps an append-only file, synced once a
+second, as people run it; `settings` say otherwise.
 """
 
 import os

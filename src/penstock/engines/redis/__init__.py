@@ -1,4 +1,4 @@
-"""Redis (6.2 or newer) and Valkey: one key prefix per namespace, any number of processes on any number of hosts.
+"""Redis (6.2 or newer) and Valkey: one key prefix per namespace, any number of processes and hosts.
 
 | module | what it does |
 |---|---|
@@ -12,8 +12,8 @@
 | `jobs`, `inspect`, `queues`, `schedules`, `locks`, `members`, `signals` | the facets |
 | `engine` | all of it |
 
-A call is one script, and scripts run one after another: that is what makes it one atomic step. The scripts are in
-`lua/`, one file per operation.
+A call is one script, and scripts run one after another: that is what makes it one atomic step. The scripts
+are in `lua/`, one file per operation.
 """
 
 from penstock.engines.redis.engine import open_engine

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engines.redis.flat import flat
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import NewJob, check_new_job
 from penstock.model.queue import QueueOptions
-from penstock.engines.redis.flat import flat
 
 _encode = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode

@@ -62,7 +62,9 @@ class RedisInspect:
         call = Call(after=after, limit=limit)
         call.add(check_id(job))
         rows = await self._look("log", call)
-        return [StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows]
+        return [
+            StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows
+        ]
 
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
         call = Call()

@@ -1,10 +1,10 @@
 """A line: one connection to the server, used by one call at a time, that comes back by itself.
 
-A call on a line either is answered or raises: `EngineUnavailable` when the connection broke on the way, which
-leaves open whether the call was applied. Nothing is sent a second time by itself, except a script that the server
-does not know (NOSCRIPT: it was restarted, or its scripts were flushed), of which nothing was run. While the server
-cannot be reached, further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between
-fail at once.
+A call on a line either is answered or raises: `EngineUnavailable` when the connection broke on the way,
+which leaves open whether the call was applied. Nothing is sent a second time by itself, except a script
+that the server does not know (NOSCRIPT: it was restarted, or its scripts were flushed), of which nothing
+was run. While the server cannot be reached, further tries wait for a moment that grows from 50 ms to 2 s
+with jitter, and calls in between fail at once.
 """
 
 import asyncio
@@ -144,12 +144,12 @@ async def open_connection(place: Place, purpose: str) -> AbstractConnection:
     if place.path is not None:
         connection = UnixDomainSocketConnection(path=place.path, **options)
     elif place.tls is not None:
-        connection = SSLConnection(host=place.host, port=place.port, **place.tls, **options)
+        connection = SSLConnection(host=place.host, port=place.port, **{**options, **place.tls})
     else:
         connection = Connection(host=place.host, port=place.port, **options)
     try:
         async with asyncio.timeout(CONNECT_S):
-            await connection.connect()
+            await connection.connect()  # type: ignore[no-untyped-call]
     except BaseException:
         await hang_up(connection)
         raise

@@ -1,9 +1,9 @@
 """Pages of jobs, by the structures that claims and retention already need.
 
-A listing is a walk over (state, queue) in a fixed order, and within each by the key of a sorted set. The cursor
-holds the place in the walk and the key of the last job looked at, so a page costs the same however deep it lies.
-Task, key, tag and text are tried on each job on the way, within a budget. A script looks at 500 jobs at most, because
-it holds up everybody else: a filtered page is put together from several moments.
+A listing is a walk over (state, queue) in a fixed order, and within each by the key of a sorted set. The
+cursor holds the place in the walk and the key of the last job looked at, so a page costs the same however
+deep it lies. Task, key, tag and text are tried on each job on the way, within a budget. A script looks at
+500 jobs at most, because it holds up everybody else: a filtered page is put together from several moments.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """Signals between processes: PUBLISH by the script that made a change, SUBSCRIBE on a connection of its own.
 
-A topic is a channel. The listening connection comes back by itself; after each return everybody who listens is told
-to look, because what was published meanwhile is lost.
+A topic is a channel. The listening connection comes back by itself; after each return everybody who listens
+is told to look, because what was published meanwhile is lost.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class Post:
         self._inboxes.discard(inbox)
 
     async def _ask(self, connection: AbstractConnection) -> None:
-        """Subscribe to what is wanted and not yet asked for. A broken connection is the listener's concern."""
+        """Subscribe to what is wanted and not yet asked for. A broken connection is the listener's."""
         wanted = {topic for inbox in self._inboxes for topic in inbox.topics} - self._asked
         if wanted:
             self._asked |= wanted

@@ -26,7 +26,9 @@ async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool
     stored = await ask("HMGET", key, "app", "version", "oldest_code")
     if stored[0] is None:
         if not migrate:
-            raise SchemaTooOld(f"{place} has no namespace {place.namespace!r} yet, and making it was not allowed")
+            raise SchemaTooOld(
+                f"{place} has no namespace {place.namespace!r} yet, and making it was not allowed"
+            )
         # whole at once, and the same from everybody: several may do this at the same time
         await ask("HSET", key, "app", "penstock", "version", str(VERSION), "oldest_code", str(VERSION))
     elif stored[0] != b"penstock":
@@ -36,8 +38,8 @@ async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool
 
 
 async def _policy(ask: Any) -> str | None:
-    """The server's maxmemory-policy; None where it is not told (some providers forbid CONFIG and trim INFO)."""
-    found = {}
+    """The server's maxmemory-policy; None where it is not told: some providers forbid CONFIG."""
+    found: dict[str, str] = {}
     for line in (await ask("INFO", "memory")).decode().splitlines():
         name, _, value = line.partition(":")
         found[name] = value.strip()
@@ -47,7 +49,7 @@ async def _policy(ask: Any) -> str | None:
         answer = await ask("CONFIG", "GET", "maxmemory-policy")
     except ResponseError:
         return None
-    return answer[1].decode() if len(answer) == 2 else None
+    return str(answer[1].decode()) if len(answer) == 2 else None
 
 
 def _check_policy(policy: str | None, place: Place) -> None:

@@ -65,21 +65,26 @@ def settle_call(settlements: Sequence[Settlement]) -> Call:
 
 def _item(call: Call, item: Settlement) -> tuple[object, ...]:
     call.add(item.id)
-    result, words, retry_in = None, None, None
-    match item.outcome:
-        case Completed(result=result):
-            kind = COMPLETED
-            if result is not None:
-                call.add(result)
-        case Failed(failure=failure, retry_in=retry_in):
-            kind, words = FAILED, said(failure)
-        case Crashed(message=message):
-            kind, words = CRASHED, said(Failure(kind="crash", message=message or "its process died"))
-        case _:
-            kind = STOPPED
+    kind, has_result, words, retry_in = _outcome(call, item)
     then = item.then
     follows = None if then is None else (call.jobs(then.jobs), then.schedule, then.schedule_in)
-    return item.fence, kind, item.ran, result is not None, words, retry_in, follows
+    return item.fence, kind, item.ran, has_result, words, retry_in, follows
+
+
+def _outcome(call: Call, item: Settlement) -> tuple[int, bool, Said | None, int | None]:
+    match item.outcome:
+        case Completed(result=None):
+            return COMPLETED, False, None, None
+        case Completed(result=bytes(result)):
+            call.add(result)
+            return COMPLETED, True, None, None
+        case Failed(failure=failure, retry_in=retry_in):
+            return FAILED, False, said(failure), retry_in
+        case Crashed(message=message):
+            words = said(Failure(kind="crash", message=message or "its process died"))
+            return CRASHED, False, words, None
+        case _:
+            return STOPPED, False, None, None
 
 
 def release_call(releases: Sequence[Release]) -> Call:
@@ -124,5 +129,5 @@ def retire_call(claimant: bytes, losses: Sequence[Loss]) -> Call:
 
 
 def _lost(loss: Loss) -> Said:
-    kind = "crash" if loss.verdict == "crash" else "lost"
-    return said(Failure(kind=kind, message=loss.message or "its process died"))  # type: ignore[arg-type]
+    message = loss.message or "its process died"
+    return said(Failure(kind="crash" if loss.verdict == "crash" else "lost", message=message))

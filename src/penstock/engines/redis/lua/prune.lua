@@ -42,10 +42,25 @@ for _, name in ipairs(call('ZRANGEBYSCORE', P .. 'mins', '-inf', S.int(NOW - A.m
     call('DEL', P .. 'min/' .. name)
     call('ZREM', P .. 'mins', name)
 end
+
+-- The window of a gate's rate as it is now, 0 for none: it may be longer than when the log was written.
+local function window_of(gate)
+    local name, kind, rest = gate:match('^([^/]*)/(.)/(.*)$')
+    local q = S.queue(name)
+    local limit = kind == 'q' and q.own or kind == 't' and q.tasks[rest] or kind == 'k' and q.key
+    return limit and math.max(0, limit[3]) or 0
+end
+
 for _, gate in ipairs(call('ZRANGEBYSCORE', P .. 'ratelife', '-inf', S.int(NOW), 'LIMIT', 0, LIMIT)) do
-    call('DEL', P .. 'rate/' .. gate)
-    call('HDEL', P .. 'rates', gate)
-    call('ZREM', P .. 'ratelife', gate)
+    local last = call('ZRANGE', P .. 'rate/' .. gate, -1, -1, 'WITHSCORES')
+    local counts_until = last[2] and tonumber(last[2]) + window_of(gate) or 0
+    if counts_until > NOW then
+        call('ZADD', P .. 'ratelife', counts_until, gate)
+    else
+        call('DEL', P .. 'rate/' .. gate)
+        call('HDEL', P .. 'rates', gate)
+        call('ZREM', P .. 'ratelife', gate)
+    end
 end
 S.finish()
 return A.limit - left
