@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract import plants, postgres_plants
+from tests.contract import plants, postgres_plants, redis_plants
 from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.redis_places import RedisPlaces
 
 HERE = Path(__file__).parent
 
@@ -41,3 +42,8 @@ def test_the_suite_finds(name: str) -> None:
 @pytest.mark.parametrize("name", postgres_plants.PLANTS)
 def test_the_suite_finds_in_postgres(name: str, postgres_places: PostgresPlaces) -> None:
     fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name][0])
+
+
+@pytest.mark.parametrize("name", redis_plants.PLANTS)
+def test_the_suite_finds_in_redis(name: str, redis_places: RedisPlaces) -> None:
+    fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name][0])

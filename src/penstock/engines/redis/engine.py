@@ -55,13 +55,13 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Redi
     connection = None
     try:
         connection = await open_connection(place, "commands")
-        await prepare(connection, place, migrate=migrate)
+        flags = await prepare(connection, place, migrate=migrate)
     except BaseException as error:
         if connection is not None:
             await hang_up(connection)
         if not isinstance(error, Exception):
             raise
         raise translate_opening(error, place) from None
-    store = Store(place)
+    store = Store(place, flags=flags)
     store.commands.adopt(connection)
     return RedisEngine(store)

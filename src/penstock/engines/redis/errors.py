@@ -1,6 +1,6 @@
 """Redis's errors as ours. A message never contains what was sent: it might be a secret."""
 
-from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from penstock.engines.redis.place import Place
@@ -24,6 +24,8 @@ def translate(error: BaseException, place: Place) -> PenstockError:
         return EngineUnavailable(
             f"{place} did not answer in {place.call_timeout:g} s; the call may have been applied"
         )
+    if isinstance(error, OutOfMemoryError):
+        return EngineFull(f"{place} has no memory left; nothing was changed: free some and try again")
     if isinstance(error, ResponseError):
         return _of_server(str(error), place)
     return EngineUnavailable(f"{place} cannot be reached: {type(error).__name__}")
@@ -52,8 +54,6 @@ def _of_server(text: str, place: Place) -> PenstockError:
         return UnknownQueue("there is no queue of this name")
     if code == "BADCLAIMANT":
         return BadInput("this claimant belongs to another member: each has claimants of its own")
-    if "OOM" in text:
-        return EngineFull(f"{place} has no memory left; nothing was changed: free some and try again")
     if code == "WRONGTYPE" or "Bad data format" in text:
         return EngineDamaged(f"{place} holds something else under our keys: restore a backup")
     if code in ("READONLY", "LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "MISCONF", "TRYAGAIN"):

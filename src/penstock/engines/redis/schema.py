@@ -11,30 +11,39 @@ from penstock.model.errors import BadUrl, NotOurs, SchemaTooNew, SchemaTooOld
 VERSION = 1
 """Of the layout of the keys. A place records its version and the oldest code that may use it."""
 OLDEST_SERVER = (6, 2)
+FLAGS_SINCE = (7, 0)
 
 
-async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool) -> None:
-    """Check the server and the namespace; write our mark into an empty one."""
+async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool) -> bool:
+    """Check the server and the namespace; write our mark into an empty one. Answers whether scripts may carry
+    flags there."""
 
     async def ask(*parts: str) -> Any:
         await connection.send_command(*parts, check_health=False)
         return await connection.read_response()
 
-    _check_server(await ask("INFO", "server"), place)
+    version = _check_server(await ask("INFO", "server"), place)
     _check_policy(await _policy(ask), place)
     key = f"{place.prefix}meta"
-    stored = await ask("HMGET", key, "app", "version", "oldest_code")
+    try:
+        stored = await ask("HMGET", key, "app", "version", "oldest_code")
+    except ResponseError as error:
+        if not str(error).startswith("WRONGTYPE"):
+            raise
+        stored = [b"", None, None]
     if stored[0] is None:
         if not migrate:
-            raise SchemaTooOld(
-                f"{place} has no namespace {place.namespace!r} yet, and making it was not allowed"
-            )
+            raise SchemaTooOld(f"{place} has no namespace {place.namespace!r} yet; run `penstock migrate`")
         # whole at once, and the same from everybody: several may do this at the same time
         await ask("HSET", key, "app", "penstock", "version", str(VERSION), "oldest_code", str(VERSION))
     elif stored[0] != b"penstock":
         raise NotOurs(f"the keys {place.prefix}* in {place} belong to something else: take another namespace")
     elif int(stored[2] or 0) > VERSION:
-        raise SchemaTooNew(f"{place} was made by a newer Penstock: update this one")
+        raise SchemaTooNew(
+            f"{place} has layout {stored[1].decode()}, made by a newer Penstock; this one knows {VERSION}: "
+            "update it"
+        )
+    return version >= FLAGS_SINCE
 
 
 async def _policy(ask: Any) -> str | None:
@@ -61,10 +70,12 @@ def _check_policy(policy: str | None, place: Place) -> None:
         )
 
 
-def _check_server(info: bytes, place: Place) -> None:
+def _check_server(info: bytes, place: Place) -> tuple[int, ...]:
     for line in info.decode().splitlines():
         name, _, value = line.partition(":")
         if name == "redis_version":
             version = tuple(int(part) for part in value.strip().split(".")[:2])
             if version < OLDEST_SERVER:
                 raise BadUrl(f"{place} is Redis {value.strip()}; Penstock needs 6.2 or newer")
+            return version
+    return OLDEST_SERVER

@@ -32,8 +32,10 @@ T = TypeVar("T")
 class Store:
     """The lines of one engine object, and the calls in flight on them."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, flags: bool) -> None:
         self.place = place
+        self._flags = flags
+        """Whether the server reads the flags of a script."""
         self.claims = Line(place, "claims")
         self.settles = Line(place, "settles")
         self.enqueues = Line(place, "enqueues")
@@ -52,7 +54,9 @@ class Store:
     async def send(self, line: Line, name: str, call: Call, now: Instant | None) -> Any:
         """The same, without regard to cancellation."""
         moment = b"" if now is None else b"%d" % now
-        return await line.run(script(name), (self.place.channels, moment, call.encoded(), *call.blobs))
+        return await line.run(
+            script(name, flags=self._flags), (self.place.channels, moment, call.encoded(), *call.blobs)
+        )
 
     async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
         """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""

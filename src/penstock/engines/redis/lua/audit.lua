@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- A.before, A.limit. Answers {{number, at, by, action, target, detail}, ...}, newest first.
 

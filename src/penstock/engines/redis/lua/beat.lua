@@ -1,3 +1,4 @@
+--# goes on
 --# include claimants
 -- A.name, A.beat, A.lease, A.claimants: {answered, held fences}; the member's id, its record and the claimants' ids as
 -- blobs. Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop}.

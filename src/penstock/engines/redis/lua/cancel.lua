@@ -1,3 +1,4 @@
+--# goes on
 --# include children
 -- A.count ids as blobs, A.by. Answers: 0 cancelled, 1 asked, 2 finished, 3 unknown.
 

@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- The job's id as a blob. Answers {{number, name, value}, ...} in no order.
 

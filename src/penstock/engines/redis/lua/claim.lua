@@ -1,3 +1,4 @@
+--# goes on
 --# include take
 -- A.claim: see take.lua. Answers {wait, jobs}, or {refusal, last number}.
 

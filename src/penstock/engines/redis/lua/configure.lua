@@ -1,3 +1,4 @@
+--# adds
 --# include moves
 -- A.name, A.queue (the record, see queues.py), A.defaults, A.by.
 

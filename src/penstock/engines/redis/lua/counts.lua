@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- A.back: how many minutes before the present one count too. Answers {{queue, 7 counts, 4 sums}, ...}.
 

@@ -1,3 +1,4 @@
+--# goes on
 --# include children
 -- A.count ids as blobs, A.by. Answers: 0 dropped, 1 live, 2 unknown.
 

@@ -1,3 +1,4 @@
+--# adds
 --# include store
 -- A.jobs: rows of new jobs; A.defaults: a queue with default options.
 -- Answers for each 1 (created) or 0 (known). UNKNOWNPARENT: nothing was stored.

@@ -1,3 +1,4 @@
+--# adds
 --# include store
 -- A.name, A.tick, A.next_at, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
 

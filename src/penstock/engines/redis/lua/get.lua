@@ -1,3 +1,4 @@
+--# reads
 --# include show
 -- A.count ids as blobs. Answers the records, nil for unknown ids and tombstones.
 

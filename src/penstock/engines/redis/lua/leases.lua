@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- Answers {{name, holder, fence, expires_at}, ...} of the leases in force, in no order.
 

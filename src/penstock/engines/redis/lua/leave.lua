@@ -1,3 +1,4 @@
+--# goes on
 --# include claimants
 -- The member as a blob. Answers how many jobs were released.
 

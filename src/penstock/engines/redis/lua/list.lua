@@ -1,3 +1,4 @@
+--# reads
 --# include show
 -- Jobs of some states in their order, from a place on. Keys, never ranks: a rank moves when something before it goes.
 --

@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- The job's id as a blob, A.after, A.limit. Answers {{fence, number, at, level, message}, ...}.
 

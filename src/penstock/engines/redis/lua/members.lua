@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- Answers {now, {{record, since, beat_at, steady_since, running}, ...}} in no order.
 

@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- Minute counts from A.first to before A.last: {queue, minute, kind, count, ...}
 

@@ -1,3 +1,4 @@
+--# adds
 --# include core
 -- A.name, A.by, A.why. UNKNOWNQUEUE: there is none.
 

@@ -1,3 +1,4 @@
+--# adds
 --# include core
 -- A.name, A.paused, A.by. Answers 1, or 0 if there is none.
 

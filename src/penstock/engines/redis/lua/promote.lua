@@ -1,3 +1,4 @@
+--# goes on
 --# include due
 -- A.limit of each kind. Answers {jobs moved, wait}: -1 where nothing waits.
 

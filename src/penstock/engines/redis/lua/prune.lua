@@ -1,3 +1,4 @@
+--# goes on
 --# include children
 -- A.limit jobs, A.tombstone_age, A.minutes_age. Answers how many jobs and tombstones went.
 

@@ -1,3 +1,4 @@
+--# adds
 --# include core
 -- A.names of tasks; their entries as blobs.
 

@@ -1,3 +1,4 @@
+--# adds
 --# include core
 -- A.schedules: {name, timing, job, missed, next_at}; A.by. A schedule is {t timing, j job, mi missed, n next_at,
 -- l last_at, pa paused, v version}.

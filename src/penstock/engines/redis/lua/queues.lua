@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- Answers {{name, options, created_at, paused_at, paused_by, paused_why}, ...} by name.
 

@@ -1,3 +1,4 @@
+--# goes on
 --# include claimants
 -- A.limit; the sweeper as a blob. Answers {entitled, jobs, names of members dropped}.
 

@@ -1,3 +1,4 @@
+--# goes on
 --# include children
 -- A.items: {fence, delay}, ids as blobs. Answers: 0 applied, 1 already, 2 stale.
 

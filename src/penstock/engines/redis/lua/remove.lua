@@ -1,3 +1,4 @@
+--# goes on
 --# include core
 -- A.name of a schedule, A.by. Answers 1, or 0 if there is none.
 

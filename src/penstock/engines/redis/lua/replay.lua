@@ -1,3 +1,4 @@
+--# adds
 --# include moves
 -- The token and A.count ids as blobs, A.by. Answers: 0 replayed, 1 live, 2 no body, 3 unknown.
 

@@ -1,3 +1,4 @@
+--# goes on
 --# include claimants
 -- A.losses: {fence, verdict, said}; the claimant and the ids of the losses as blobs. Answers how many jobs it held.
 

@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- A.due: only those not paused whose time has come. Answers {{name, timing, job, missed, next_at, last_at, paused,
 -- version}, ...} in no order.

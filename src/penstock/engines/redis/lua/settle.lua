@@ -1,3 +1,4 @@
+--# goes on
 --# include take
 --# include store
 -- A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is

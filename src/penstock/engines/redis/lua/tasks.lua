@@ -1,3 +1,4 @@
+--# reads
 --# include core
 -- Answers the entries in no order.
 

@@ -1,3 +1,4 @@
+--# goes on
 --# include core
 -- A.name, A.fence. Answers 1, or 0 if it is not held under this fence.
 

@@ -1,3 +1,4 @@
+--# adds
 --# include moves
 --# include show
 -- A.waiter, A.ttl, A.count ids as blobs. Answers the records, nil for unknown ids.

@@ -1,3 +1,4 @@
+--# goes on
 --# include moves
 -- A.notes: {fence, kind, number or name, level}; ids, and the bytes of progress, lines and checkpoints as blobs.
 -- Answers: 1 applied, 0 stale. A line is a member '<fence><number><record>' of a zset without scores.

@@ -1,0 +1,152 @@
+"""Planted bugs: each changes the Redis engine as a mistake would have written it, in the text of a Lua file.
+
+A pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is planted for the whole run. See
+`plants` for the same in SQLite.
+"""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from penstock.engines.redis import scripts
+
+PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
+"""Name -> (the contract modules that must find it, what to patch)."""
+
+
+def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
+    def add(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
+        PLANTS[patch.__name__] = " ".join(modules), patch
+
+    return add
+
+
+def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
+    """Change the one place in a file's text."""
+    right = scripts.source
+    found = right(name).count(old)
+    assert found == 1, f"{name}.lua contains {old!r} {found} times: renew this planted bug"
+    patch.setattr(
+        scripts, "source", lambda each: right(each).replace(old, new) if each == name else right(each)
+    )
+    scripts.script.cache_clear()
+
+
+@plant("settle", "lifecycle")
+def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "or j.st ~= RUNNING or j.f ~= item[1] then", "or j.st ~= RUNNING then")
+
+
+@plant("settle", "lost_reply")
+def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "j.sf = j.f\n", "")
+
+
+@plant("release", "crash")
+def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "S.to_ready(id, j, true)", "S.to_ready(id, j)")
+
+
+@plant("claim_numbers", "lost_reply")
+def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "take", "if c.known.n == c.number then", "if c.known.n == -1 then")
+
+
+@plant("gates")
+def holders_of_a_key_never_go(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "call('SREM', P .. 'held/' .. j.q .. '/k/' .. key, id)", "")
+
+
+@plant("gates")
+def the_gate_of_a_key_stays_parked(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "if call('ZSCORE', P .. 'park/' .. j.q, key) then", "if false then")
+
+
+@plant("gates")
+def what_ran_before_a_limit_is_not_counted(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "configure", "S.hold(id, jobs[n], queue)", "")
+
+
+@plant("rates")
+def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "gates", "starts = starts + starts_of(entry)\n", "")
+    rewrite(patch, "gates", "local sum = S.used(gate, window) + starts", "local sum = starts")
+
+
+@plant("rates")
+def large_numbers_lose_their_digits(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "core", "return string.format('%.0f', number)", "return '' .. number")
+
+
+@plant("lanes")
+def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "take", "c.known.pos or {}", "{}")
+
+
+@plant("lanes")
+def changed_lanes_are_not_moved(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "configure", "call('ZADD', P .. 'stale/' .. name, 0, suspect .. member)", "")
+
+
+@plant("promote")
+def the_last_due_become_ready_first(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        "due",
+        "call('ZRANGEBYSCORE', P .. 'due/' .. name, '-inf', S.int(NOW), ",
+        "call('ZREVRANGEBYSCORE', P .. 'due/' .. name, S.int(NOW), '-inf', ",
+    )
+
+
+@plant("settle", "cancel")
+def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", "local retry = not j.ca and retry_in", "local retry = retry_in")
+
+
+@plant("prune", "settle", "lost_reply")
+def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "f = j.f, sf = j.sf, e = NOW", "f = j.f, e = NOW")
+
+
+@plant("members")
+def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "beat", "if j.cn <= said[1] then", "if j.cn < 0 then")
+
+
+@plant("crash")
+def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "reclaim", "or NOW - sweeper.ss < sweeper.ls then", "then")
+
+
+@plant("retire", "crash")
+def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "take", "elseif c.known.r then", "elseif false then")
+
+
+@plant("replay", "lost_reply")
+def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "replay", "elseif j.tk == token then", "elseif false then")
+
+
+@plant("children")
+def children_are_told_once_for_all(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "children", "j.wf = j.wf - 1", "j.wf = 0")
+
+
+@plant("counts")
+def the_tally_forgets_who_left(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "S.tally(j.q, state, -1)", "")
+
+
+@plant("watch", "signals")
+def watchers_are_not_told(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "moves", "        tell_watchers(id)\n", "")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    name = os.environ.get("PENSTOCK_PLANT")
+    if name:
+        patch = pytest.MonkeyPatch()
+        PLANTS[name][1](patch)
+        config.add_cleanup(patch.undo)

@@ -1,0 +1,288 @@
+"""Connections break, servers die, answers are lost: calls say so, and go on by themselves."""
+
+import asyncio
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.redis.engine import RedisEngine
+from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
+from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.job import DropAnswer, JobState
+from penstock.model.queue import QueueOptions
+from penstock.model.run import Answer
+from penstock.model.time import SECOND
+from penstock.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    completed,
+    ids_of,
+    listed,
+    snapshot,
+    some_jobs,
+    states_of,
+)
+from tests.integration.redis.conftest import Command, Connect, behind
+from tests.servers.proxy import Proxy
+from tests.servers.redis import RedisServer
+
+PATIENCE_S = 20.0
+
+
+async def until_it_works(call: Any) -> Any:
+    """Repeat a call as its callers do."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return await call()
+        except EngineUnavailable:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def test_a_lost_connection_comes_back(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    for _ in range(3):
+        jobs = some_jobs(2)
+        await until_it_works(partial(engine.jobs.enqueue, jobs, now=claimant.clock.now))
+        command("CLIENT", "KILL", "TYPE", "normal")
+    assert [queue.ready for queue in await until_it_works(engine.inspect.counts)] == [6]
+
+
+async def test_calls_in_a_storm_of_kills(engine: RedisEngine, claimant: Claimant, command: Command) -> None:
+    """Producers and a worker repeat what failed; each job is done exactly once."""
+    clock, jobs = claimant.clock, some_jobs(200)
+    done = asyncio.Event()
+
+    async def storm() -> None:
+        while not done.is_set():
+            await asyncio.to_thread(command, "CLIENT", "KILL", "TYPE", "normal")
+            await asyncio.sleep(0.02)
+
+    async def work() -> list[bytes]:
+        ended: list[bytes] = []
+        while len(ended) < len(jobs):
+            request = claimant.request(most=10)
+            claim = await until_it_works(partial(engine.jobs.claim, request, now=clock.now))
+            claimant.hear(claim, request.number)
+            for run in claim.jobs:
+                settled = await until_it_works(partial(engine.jobs.settle, [completed(run)], now=clock.now))
+                assert settled.answers[0] in (Answer.APPLIED, Answer.ALREADY)
+                ended.append(run.id)
+        return ended
+
+    async def produce() -> None:
+        for at in range(0, len(jobs), 10):
+            await until_it_works(partial(engine.jobs.enqueue, jobs[at : at + 10], now=clock.now))
+
+    storming = asyncio.ensure_future(storm())
+    async with asyncio.timeout(60):
+        _, ended = await asyncio.gather(produce(), work())
+    done.set()
+    await storming
+    assert sorted(ended) == sorted(ids_of(jobs))
+    assert set(await until_it_works(lambda: states_of(engine, jobs))) == {JobState.COMPLETED}
+
+
+@pytest.mark.row("A4")
+@pytest.mark.parametrize("own_server", [{"appendfsync": "always"}], indirect=True)
+async def test_a_server_killed_and_started_again(own_server: RedisServer, clock: Clock) -> None:
+    """With `appendfsync always` nothing that was acknowledged is lost."""
+    engine = await open_engine(own_server.url())
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    subscription = await engine.signals.subscribe("news")
+    acknowledged: list[bytes] = []
+    stop = asyncio.Event()
+
+    async def produce() -> None:
+        while not stop.is_set():
+            jobs = some_jobs(3)
+            await until_it_works(partial(engine.jobs.enqueue, jobs, now=clock.now))
+            acknowledged.extend(ids_of(jobs))
+
+    producing = [asyncio.ensure_future(produce()) for _ in range(3)]
+    for _ in range(2):
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(own_server.kill)
+        with pytest.raises(EngineUnavailable):
+            await engine.inspect.counts(now=clock.now)
+        await asyncio.to_thread(own_server.start)
+    await asyncio.sleep(0.2)
+    stop.set()
+    await asyncio.gather(*producing)
+    found = await until_it_works(lambda: engine.inspect.get(acknowledged[-1_000:]))
+    assert all(job is not None for job in found)
+    taken: list[bytes] = []
+    while runs := await until_it_works(lambda: claimant.take(most=1_000)):
+        taken += ids_of(runs)
+    assert len(taken) == len(set(taken))
+    assert set(taken) >= set(acknowledged)
+    async with asyncio.timeout(PATIENCE_S):  # who listens is told to look
+        assert await subscription.next() == Signal(ANY_TOPIC)
+    await engine.close()
+
+
+@pytest.mark.parametrize("own_server", [{"appendfsync": "everysec"}], indirect=True)
+async def test_what_is_left_after_a_kill_is_whole(own_server: RedisServer, clock: Clock) -> None:
+    """With `everysec` the last second may be missing, but never a half of a call."""
+    engine = await open_engine(own_server.url())
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    top = 0
+    for _ in range(3):
+        await until_it_works(lambda: engine.jobs.enqueue(some_jobs(50), now=clock.now))
+        runs = await until_it_works(lambda: claimant.take(most=20))
+        assert min(run.fence for run in runs) > top
+        top = max(run.fence for run in runs)
+        await until_it_works(lambda runs=runs: claimant.complete(*runs[:10]))  # type: ignore[misc]
+        await asyncio.to_thread(own_server.kill)
+        await asyncio.to_thread(own_server.start)
+        await until_it_works(claimant.beat)
+        (counts,) = await until_it_works(lambda: engine.inspect.counts(now=clock.now))
+        shown = [job.state for job in await listed(engine)]
+        assert [counts.in_state(state) for state in JobState] == [shown.count(state) for state in JobState]
+        assert len(shown) % 50 == 0
+    await engine.close()
+
+
+@pytest.mark.row("A4")
+async def test_a_reply_cut_after_the_step(connect: Connect, url: str, proxy: Proxy, clock: Clock) -> None:
+    engine, witness = await connect(behind(url, proxy)), await connect()
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+
+    async def cut(call: Any, warm: Any) -> Any:
+        """Make a call whose answer is lost, and make it again. Before it, one that opens its connection:
+        opening has replies of its own."""
+        await until_it_works(warm)
+        before = proxy.cuts
+        proxy.cut_next_reply()
+        with pytest.raises(EngineUnavailable):
+            await call()
+        assert proxy.cuts == before + 1
+        return await until_it_works(call)
+
+    jobs, idle = some_jobs(5), replace(claimant.request("none"), number=1_000)
+    again = await cut(
+        lambda: engine.jobs.enqueue(jobs, now=clock.now),
+        lambda: engine.jobs.enqueue([a_job(queue="warm")], now=clock.now),
+    )
+    assert again == [False] * 5
+    request = claimant.request(most=3)
+    claim = await cut(
+        lambda: engine.jobs.claim(request, now=clock.now), lambda: engine.jobs.claim(idle, now=clock.now)
+    )
+    claimant.hear(claim, request.number)
+    assert ids_of(claim.jobs) == ids_of(jobs[:3])
+    settled = await cut(
+        lambda: engine.jobs.settle([completed(claim.jobs[0])], now=clock.now),
+        lambda: engine.jobs.settle([], now=clock.now),
+    )
+    assert settled.answers == [Answer.ALREADY]
+    released = await cut(lambda: claimant.release(claim.jobs[1]), lambda: engine.jobs.release([]))
+    assert released == [Answer.ALREADY]
+    (counts,) = [each for each in await witness.inspect.counts(now=clock.now) if each.queue == "q"]
+    assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)
+
+
+async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:
+    engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
+    await until_it_works(lambda: engine.jobs.enqueue([a_job()]))
+    proxy.mute()
+    begin = time.monotonic()
+    with pytest.raises(EngineUnavailable, match="did not answer"):
+        await engine.jobs.enqueue([a_job()])
+    assert time.monotonic() - begin < 5
+    proxy.mute(on=False)
+    job = a_job()
+    assert await until_it_works(lambda: engine.jobs.enqueue([job])) in ([True], [False])
+
+
+@pytest.mark.parametrize("own_server", [{"maxmemory-policy": "noeviction"}], indirect=True)
+async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
+    own_server: RedisServer, clock: Clock
+) -> None:
+    engine = await open_engine(own_server.url())
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    jobs = some_jobs(3)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    first = await claimant.take_one()
+    own_server.command("CONFIG", "SET", "maxmemory", "1mb")
+    before = await snapshot(engine, clock)
+    for refused in (
+        partial(engine.jobs.enqueue, some_jobs(3), now=clock.now),
+        partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now),
+        partial(engine.queues.configure, "q", QueueOptions(concurrency=1), now=clock.now),
+    ):
+        with pytest.raises(EngineFull):
+            await refused()
+    assert await snapshot(engine, clock) == before
+    await claimant.beat()  # what runs goes on, what waits is worked off
+    assert await claimant.complete(first) == [Answer.APPLIED]
+    assert await claimant.complete(*await claimant.take()) == [Answer.APPLIED] * 2
+    assert await engine.jobs.drop(ids_of(jobs), now=clock.now) == [DropAnswer.DROPPED] * 3
+    own_server.command("CONFIG", "SET", "maxmemory", "0")
+    assert await engine.jobs.enqueue(some_jobs(2), now=clock.now) == [True, True]
+    assert [counts.ready for counts in await engine.inspect.counts(now=clock.now)] == [2]
+    await engine.close()
+
+
+async def test_listeners_come_back(engine: RedisEngine, command: Command) -> None:
+    subscription = await engine.signals.subscribe("news")
+    command("CLIENT", "KILL", "TYPE", "pubsub")
+    async with asyncio.timeout(PATIENCE_S):  # what came meanwhile is lost: look
+        assert await subscription.next() == Signal(ANY_TOPIC)
+        while True:
+            await engine.signals.publish("news", "again")
+            signal = await subscription.next(0.2)
+            if signal == Signal("news", "again"):
+                break
+
+
+async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: RedisEngine) -> None:
+    calls = [asyncio.ensure_future(engine.jobs.promote()) for _ in range(20)]
+    await asyncio.sleep(0)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert (await engine.jobs.promote()).jobs == 0
+
+
+async def test_close_finishes_the_calls_already_made(connect: Connect, clock: Clock) -> None:
+    engine, other = await connect(), await connect()
+    jobs = some_jobs(50)
+    calls = [asyncio.ensure_future(engine.jobs.enqueue([job], now=clock.now)) for job in jobs]
+    await asyncio.sleep(0)
+    await engine.close()
+    assert await asyncio.gather(*calls) == [[True]] * 50
+    with pytest.raises(EngineClosed):
+        await engine.jobs.enqueue([a_job()], now=clock.now)
+    assert (await other.inspect.counts(now=clock.now))[0].ready == 50
+
+
+async def test_no_connection_is_left(own_server: RedisServer, clock: Clock) -> None:
+    def ours() -> int:
+        return own_server.command("CLIENT", "LIST").count(b"name=penstock-")
+
+    engine = await open_engine(own_server.url())
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    await claimant.complete(*await claimant.take())
+    await engine.signals.subscribe("news")
+    await asyncio.gather(*(engine.inspect.counts(now=clock.now) for _ in range(10)))
+    assert 5 <= ours() <= 7
+    await engine.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while ours():  # noqa: ASYNC110  (the server tells nobody)
+            await asyncio.sleep(0.01)

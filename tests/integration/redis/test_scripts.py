@@ -1,0 +1,146 @@
+"""The Lua files: each is valid, and a call is one round trip whatever became of the server's memory of them."""
+
+import asyncio
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.engines import redis
+from penstock.engines.redis.engine import RedisEngine
+from penstock.engines.redis.scripts import script, source
+from penstock.model.queue import Limit, QueueOptions
+from penstock.model.view import JobFilter
+from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
+from tests.integration.redis.conftest import Command, Connect, behind
+from tests.servers.proxy import Proxy
+
+NAMES = sorted(Path(file.name).stem for file in files(redis).joinpath("lua").iterdir())
+
+
+OPERATIONS = [name for name in NAMES if not source(name).startswith("--# include") and name != "core"]
+
+
+@pytest.mark.parametrize("flags", [True, False], ids=["flags", "plain"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_is_valid(command: Command, name: str, flags: bool) -> None:
+    whole = script(name, flags=flags)
+    assert command("SCRIPT", "LOAD", whole.text.decode()) == b"$40\r\n%s\r\n" % whole.sha
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_says_what_it_does_on_a_full_server(name: str) -> None:
+    kind = source(name).splitlines()[0]
+    assert kind in ("--# reads", "--# adds", "--# goes on")
+    writes = any(word in script(name).text.decode() for word in ("S.finish()", "'HSET'", "'HDEL'", "'ZADD'"))
+    assert writes or kind == "--# reads"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_opens_with_a_legend(name: str) -> None:
+    lines = [line for line in source(name).splitlines() if not line.startswith("--# ")]
+    assert lines[0].startswith("-- ")
+
+
+async def test_a_call_is_one_round_trip(connect: Connect, url: str, proxy: Proxy, clock: Clock) -> None:
+    engine = await connect(behind(url, proxy))
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    counted: dict[str, int] = {}
+
+    async def count(name: str, call: Any) -> Any:
+        before = engine.store.trips
+        answer = await call
+        counted[name] = engine.store.trips - before
+        return answer
+
+    async def calls() -> None:
+        jobs = some_jobs(4)
+        await count("enqueue", engine.jobs.enqueue(jobs, now=clock.now))
+        taken = await count("claim", claimant.take(most=3))
+        await count("settle", claimant.complete(taken[0]))
+        request = claimant.request(most=1)
+        settled = await count("settle with a claim", claimant.settle(completed(taken[1]), claim=request))
+        await count("release", claimant.release(*settled.claim.jobs))
+        await count("beat", claimant.beat())
+        await count("cancel", engine.jobs.cancel([jobs[3].id], now=clock.now))
+        await count("promote", engine.jobs.promote(now=clock.now))
+        await count("get", engine.inspect.get(ids_of(jobs)))
+        await count("list", engine.inspect.list(JobFilter(), limit=2))
+        await claimant.complete(taken[2])
+
+    await calls()  # scripts are loaded, connections opened
+    requests = proxy.requests
+    await calls()
+    assert counted == dict.fromkeys(counted, 1)
+    assert proxy.requests - requests <= len(counted) + 1  # and nothing is sent beside it
+
+
+async def test_scripts_that_were_flushed_are_loaded_again(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    for _ in range(3):
+        jobs = some_jobs(2)
+        assert await engine.jobs.enqueue(jobs, now=claimant.clock.now) == [True, True]
+        assert command("SCRIPT", "FLUSH").startswith(b"+OK")
+        runs = await claimant.take()
+        assert command("SCRIPT", "FLUSH").startswith(b"+OK")
+        await claimant.complete(*runs)
+    assert [queue.completed for queue in await engine.inspect.counts(now=claimant.clock.now)] == [6]
+
+
+async def test_merged_enqueues_are_few_scripts(engine: RedisEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    before = engine.store.enqueues.trips
+    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
+    assert answers == [[True]] * 500
+    assert engine.store.enqueues.trips - before <= 5
+
+
+async def test_one_bad_call_among_merged_ones(engine: RedisEngine, clock: Clock) -> None:
+    """A value that has no form on the wire: the others are stored all the same."""
+    good, bad = some_jobs(5), a_job(on_dead="a lone \ud800 surrogate")
+    calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
+
+
+async def commands_run(command: Command) -> int:
+    """How many commands the server has run, those inside scripts too."""
+    stats = command("INFO", "commandstats").decode()
+    lines = [line for line in stats.splitlines() if line.startswith("cmdstat_")]
+    return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines)
+
+
+@pytest.mark.parametrize("parked", [10, 1_000])
+async def test_a_claim_does_not_pay_for_parked_lanes(
+    engine: RedisEngine, claimant: Claimant, command: Command, parked: int
+) -> None:
+    """Keys whose gate is full are not looked at again until a holder goes."""
+    clock = claimant.clock
+    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    jobs = [a_job(key=f"k{number:04}") for number in range(parked) for _ in range(2)]
+    for at in range(0, len(jobs), 1_000):
+        await engine.jobs.enqueue(jobs[at : at + 1_000], now=clock.now)
+    assert len(await claimant.take(most=1_000)) == parked
+    assert await claimant.take(most=10) == []  # meets the full ones, and parks them
+    await engine.jobs.enqueue([a_job(key="z")], now=clock.now)
+    before = await commands_run(command)
+    assert len(await claimant.take(most=10)) == 1
+    assert await commands_run(command) - before < 100
+
+
+async def test_a_claim_that_takes_nothing_writes_nothing(claimant: Claimant, command: Command) -> None:
+    clock = claimant.clock
+    await claimant.engine.jobs.enqueue([a_job(delay=1_000_000), a_job(queue="other")], now=clock.now)
+
+    def offset() -> bytes:
+        return next(
+            line for line in command("INFO", "persistence").splitlines() if b"aof_current_size" in line
+        )
+
+    before = offset()
+    for _ in range(5):
+        assert await claimant.take() == []
+    assert offset() == before
