@@ -8,7 +8,7 @@ import pytest
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.redis_places import RedisPlaces
 
-SHARED = ("sqlite-file", "postgres-server")
+SHARED = ("sqlite-file", "postgres-server", "redis-server")
 """Those that several processes can share."""
 
 

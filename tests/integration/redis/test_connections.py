@@ -142,7 +142,7 @@ async def test_what_is_left_after_a_kill_is_whole(own_server: RedisServer, clock
         runs = await until_it_works(lambda: claimant.take(most=20))
         assert min(run.fence for run in runs) > top
         top = max(run.fence for run in runs)
-        await until_it_works(lambda runs=runs: claimant.complete(*runs[:10]))  # type: ignore[misc]
+        await until_it_works(lambda runs=runs: claimant.complete(*runs[:10]))
         await asyncio.to_thread(own_server.kill)
         await asyncio.to_thread(own_server.start)
         await until_it_works(claimant.beat)

@@ -1,4 +1,4 @@
-"""The Lua files: each is valid, and a call is one round trip whatever became of the server's memory of them."""
+"""The Lua files: each is valid, and a call is one round trip whatever the server remembers of them."""
 
 import asyncio
 from importlib.resources import files

@@ -1,7 +1,7 @@
 """The Lua files. A file may begin with lines `--# include name`: those fragments come first, each once.
 
 An operation says what it does when the server has no memory left, because a script is not rolled back and
-Redis refuses only commands that need memory: one that had begun with a removal would be stopped in the middle.
+Redis refuses only commands that need memory: one that had begun with a removal would stop in the middle.
 
 - `--# reads`: nothing is written.
 - `--# adds`: refused before it begins. (SETRANGE of nothing changes nothing, but a full server refuses it.)

@@ -1,0 +1,155 @@
+--# include gates
+-- What a claim walks over: the jobs of a lane, and the open groups of a priority in the order of their turns. Nothing is
+-- written here. ctx: see choose.lua.
+
+local CHUNK = 50
+
+local function weight_of(q, group)
+    return q.weights[group:match('[^\31]*$')] or 1
+end
+
+local function note_full(ctx, gate)
+    ctx.full[gate] = true
+end
+
+-- The jobs of one lane in the order of seq: a function that answers an id and its record, or nil.
+local function lane_source(ctx, name, q, priority, group, hint)
+    local heads = {}
+    local function head(suspect)
+        local h = heads[suspect]
+        if not h then
+            h = { at = 1, offset = 0, size = hint, ids = {} }
+            heads[suspect] = h
+        end
+        if h.at > #h.ids and not h.done then
+            h.ids = call('ZRANGE', S.lane_key(name, priority, suspect, group), h.offset, h.offset + h.size - 1, 'WITHSCORES')
+            h.done = #h.ids < 2 * h.size
+            h.offset, h.at, h.size = h.offset + h.size, 1, math.min(h.size * 2, LIMIT)
+        end
+        return h.ids[h.at] and h
+    end
+    return function()
+        while true do
+            local h, other = head(0), ctx.suspects > 0 and head(1)
+            if other and (not h or tonumber(other.ids[other.at + 1]) < tonumber(h.ids[h.at + 1])) then
+                h = other
+            end
+            if not h then
+                return nil
+            end
+            local id = h.ids[h.at]
+            local j = S.job(id)
+            if j.x and j.x <= NOW then
+                ctx.expired[#ctx.expired + 1] = { id, j }
+                h.at = h.at + 2
+            else
+                local own, task, key = S.own_gate(name, q), S.task_gate(name, q, j.t), S.key_gate(name, q, j.k or '')
+                if key and key.room <= 0 then
+                    ctx.parked[#ctx.parked + 1] = { name, j.k or '', key, priority, group }
+                    return nil
+                elseif (own and own.room <= 0) or (task and task.room <= 0) then
+                    note_full(ctx, own and own.room <= 0 and own or task)
+                    return nil
+                end
+                h.at = h.at + 2
+                S.take_permit(own)
+                S.take_permit(task)
+                S.take_permit(key)
+                if j.su then
+                    ctx.suspects = ctx.suspects - 1
+                end
+                return id, j
+            end
+        end
+    end
+end
+
+-- Open groups between two bounds of ZRANGEBYLEX, in order, those of plain and of suspect lanes merged.
+local function groups_between(ctx, name, q, from, to, pch)
+    local streams = {}
+    for suspect = 0, ctx.suspects > 0 and 1 or 0 do
+        streams[#streams + 1] = { key = P .. 'open/' .. name .. '/' .. suspect, from = from, at = 1, list = {} }
+    end
+    local function peek(s)
+        if s.at > #s.list and not s.done then
+            s.list = call('ZRANGEBYLEX', s.key, s.from, to, 'LIMIT', 0, CHUNK)
+            s.done = #s.list < CHUNK
+            s.at = 1
+            if #s.list > 0 then
+                s.from = '(' .. s.list[#s.list]
+            end
+        end
+        return s.list[s.at]
+    end
+    local function full_task(member)
+        local task = member:match('^.([^\31]*)\31')
+        local gate = task and q.tasks[task] and S.task_gate(name, q, task)
+        if gate and gate.room <= 0 then
+            note_full(ctx, gate)
+            return task
+        end
+    end
+    return function()
+        while true do
+            local least
+            for _, s in ipairs(streams) do
+                local member = peek(s)
+                if member and (not least or member < least) then
+                    least = member
+                end
+            end
+            if not least then
+                return nil
+            end
+            local task = full_task(least)
+            for _, s in ipairs(streams) do
+                if task then -- all its lanes share the prefix: seek to the first one after them
+                    local beyond = pch .. task .. '\32'
+                    if peek(s) and peek(s) < beyond then
+                        while s.at <= #s.list and s.list[s.at] < beyond do
+                            s.at = s.at + 1
+                        end
+                        if s.at > #s.list and not s.done then
+                            s.from = '[' .. beyond
+                        end
+                    end
+                elseif peek(s) == least then
+                    s.at = s.at + 1
+                end
+            end
+            if not task then
+                return least:sub(2)
+            end
+        end
+    end
+end
+
+-- The open groups of a priority in the order of their turns, beginning after the one served last.
+local function groups_in_turn(ctx, name, q, priority, stop)
+    local pch, beyond = string.char(48 + priority), '(' .. string.char(49 + priority)
+    if not stop then
+        return groups_between(ctx, name, q, '[' .. pch, beyond, pch)
+    end
+    local parts = {
+        function() return groups_between(ctx, name, q, '(' .. pch .. stop[1], beyond, pch) end,
+        function() return groups_between(ctx, name, q, '[' .. pch, '(' .. pch .. stop[1], pch) end,
+        function() return groups_between(ctx, name, q, '[' .. pch .. stop[1], '[' .. pch .. stop[1], pch) end,
+    }
+    if stop[2] < weight_of(q, stop[1]) then -- it stopped inside a turn
+        table.insert(parts, 1, table.remove(parts))
+    end
+    local at, part = 0, nil
+    return function()
+        while true do
+            local group = part and part()
+            if group then
+                return group
+            end
+            at = at + 1
+            if not parts[at] then
+                return nil
+            end
+            part = parts[at]()
+        end
+    end
+end
