@@ -16,6 +16,6 @@ A call is one script, and scripts run one after another: that is what makes it o
 are in `lua/`, one file per operation.
 """
 
-from penstock.engines.redis.engine import open_engine
+from penstock.engines.redis.engine import erase, open_engine
 
-__all__ = ["open_engine"]
+__all__ = ["erase", "open_engine"]

@@ -65,3 +65,12 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Redi
     store = Store(place, flags=flags)
     store.commands.adopt(connection)
     return RedisEngine(store)
+
+
+async def erase(url: str, *, namespace: str) -> None:
+    """See `penstock.engine.registry.erase`. Only keys that are ours, a few at a time: nobody is held up."""
+    engine = await open_engine(url, namespace=namespace, migrate=False)
+    try:
+        await engine.store.erase()
+    finally:
+        await engine.close()

@@ -11,6 +11,7 @@ from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import STATES, Job
 from penstock.model.run import Checkpoint, StoredLine
+from penstock.model.storage import Part, Storage
 from penstock.model.time import MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,
@@ -83,6 +84,12 @@ class RedisInspect:
                 "audit", Call(before=before, limit=limit)
             )
         ]  # fmt: skip
+
+    async def storage(self) -> Storage:
+        rows = await self._look("storage", Call())
+        parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
+        parts.sort(key=lambda part: (-part.bytes, part.name))
+        return Storage(bytes=sum(part.bytes for part in parts), parts=parts)
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_filter(only)

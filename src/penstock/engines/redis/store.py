@@ -83,6 +83,20 @@ class Store:
         seconds, micros = await self.see_through(self.reads.command("TIME"))
         return int(seconds) * SECOND + int(micros)
 
+    async def erase(self) -> None:
+        """Delete every key of the namespace. The mark goes last: until then a second try finds its way."""
+        prefix = self.place.prefix  # of letters, digits and the tag's braces: nothing that a pattern would read
+        cursor, mark = b"0", f"{prefix}meta".encode()
+        while True:
+            cursor, keys = await self.see_through(
+                self.commands.command("SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", 1_000)
+            )
+            if keys := [key for key in keys if key != mark]:
+                await self.see_through(self.commands.command("UNLINK", *keys))
+            if cursor == b"0":
+                break
+        await self.see_through(self.commands.command("UNLINK", mark))
+
     def check(self) -> None:
         """Refuse what could not be answered."""
         if self._closed:
