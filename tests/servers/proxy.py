@@ -1,16 +1,29 @@
-"""A TCP proxy that stands between a client and a PostgreSQL and fails on demand.
+"""A TCP proxy that stands between a client and a server and fails on demand.
 
-It reads along as far as needed to tell the links apart: a startup message says what a connection is for, and
-a Bind message asks for something to be done (a Parse message alone does not).
+It reads along as far as needed to tell the links apart: what a connection is for, and whether something is
+asked to be done.
 """
 
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
-_PURPOSE = re.compile(rb"application_name\0penstock (\w+)\0")
-BIND = b"B"
+
+class Reading(NamedTuple):
+    """How a protocol is read."""
+
+    purpose: re.Pattern[bytes]
+    """What a connection is for, in the first of its messages that says it."""
+    asks: Callable[[bytes], bool]
+    """Whether this asks for something to be done."""
+
+
+# A startup message has the purpose. Bind asks for something to be done (Parse alone does not).
+POSTGRES = Reading(re.compile(rb"application_name\0penstock (\w+)\0"), lambda data: data.startswith(b"B"))
+REDIS = Reading(re.compile(rb"penstock-(\w+)"), lambda data: b"\r\nEVAL" in data)
 
 
 class Link:
@@ -31,8 +44,9 @@ class Link:
 class Proxy:
     """Passes bytes on until it is told otherwise."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, reading: Reading = POSTGRES) -> None:
         self._target = port
+        self._reading = reading
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._links: set[Link] = set()
@@ -115,11 +129,11 @@ class Proxy:
     async def _pass_requests(self, reader: asyncio.StreamReader, link: Link) -> None:
         with suppress(OSError):
             while data := await reader.read(1 << 16):
-                if not link.purpose and (found := _PURPOSE.search(data)):
+                if not link.purpose and (found := self._reading.purpose.search(data)):
                     link.purpose = found[1].decode()
                 if link.forgotten or "requests" in self._mute:
                     continue
-                link.asked = link.asked or data.startswith(BIND)
+                link.asked = link.asked or self._reading.asks(data)
                 self.requests[link.purpose] += 1
                 link.server.write(data)
                 await link.server.drain()

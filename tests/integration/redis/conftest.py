@@ -10,7 +10,7 @@ from penstock.engine.registry import connect as open_engine
 from penstock.engines.redis.engine import RedisEngine
 from penstock.testing.contract.fixtures import Claimant, Clock, clock
 from tests.servers.fixtures import redis_or_skip
-from tests.servers.proxy import Proxy
+from tests.servers.proxy import REDIS, Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
 
@@ -71,7 +71,7 @@ async def claimant(engine: RedisEngine, clock: Clock) -> Claimant:
 @pytest.fixture
 async def proxy(redis_places: RedisPlaces) -> AsyncIterator[Proxy]:
     """Stands before the server."""
-    standing = await Proxy(redis_places.server.port).start()
+    standing = await Proxy(redis_places.server.port, REDIS).start()
     yield standing
     await standing.close()
 

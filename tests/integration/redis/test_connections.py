@@ -159,12 +159,12 @@ async def test_a_reply_cut_after_the_step(connect: Connect, url: str, proxy: Pro
     claimant = Claimant(engine, clock)
     await claimant.beat()
 
-    async def cut(call: Any, warm: Any) -> Any:
+    async def cut(purpose: str, call: Any, warm: Any) -> Any:
         """Make a call whose answer is lost, and make it again. Before it, one that opens its connection:
         opening has replies of its own."""
         await until_it_works(warm)
         before = proxy.cuts
-        proxy.cut_next_reply()
+        proxy.cut_next_reply(purpose)
         with pytest.raises(EngineUnavailable):
             await call()
         assert proxy.cuts == before + 1
@@ -172,22 +172,26 @@ async def test_a_reply_cut_after_the_step(connect: Connect, url: str, proxy: Pro
 
     jobs, idle = some_jobs(5), replace(claimant.request("none"), number=1_000)
     again = await cut(
+        "enqueues",
         lambda: engine.jobs.enqueue(jobs, now=clock.now),
         lambda: engine.jobs.enqueue([a_job(queue="warm")], now=clock.now),
     )
     assert again == [False] * 5
     request = claimant.request(most=3)
     claim = await cut(
-        lambda: engine.jobs.claim(request, now=clock.now), lambda: engine.jobs.claim(idle, now=clock.now)
+        "claims",
+        lambda: engine.jobs.claim(request, now=clock.now),
+        lambda: engine.jobs.claim(idle, now=clock.now),
     )
     claimant.hear(claim, request.number)
     assert ids_of(claim.jobs) == ids_of(jobs[:3])
     settled = await cut(
+        "settles",
         lambda: engine.jobs.settle([completed(claim.jobs[0])], now=clock.now),
         lambda: engine.jobs.settle([], now=clock.now),
     )
     assert settled.answers == [Answer.ALREADY]
-    released = await cut(lambda: claimant.release(claim.jobs[1]), lambda: engine.jobs.release([]))
+    released = await cut("settles", lambda: claimant.release(claim.jobs[1]), lambda: engine.jobs.release([]))
     assert released == [Answer.ALREADY]
     (counts,) = [each for each in await witness.inspect.counts(now=clock.now) if each.queue == "q"]
     assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)

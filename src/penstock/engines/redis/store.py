@@ -85,7 +85,7 @@ class Store:
 
     async def erase(self) -> None:
         """Delete every key of the namespace. The mark goes last: until then a second try finds its way."""
-        prefix = self.place.prefix  # of letters, digits and the tag's braces: nothing that a pattern would read
+        prefix = self.place.prefix  # nothing in it that a pattern would read
         cursor, mark = b"0", f"{prefix}meta".encode()
         while True:
             cursor, keys = await self.see_through(
