@@ -9,7 +9,7 @@ from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engines.redis.flat import flat
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
-from penstock.model.job import NewJob, check_new_job
+from penstock.model.job import NewJob, check_new_jobs
 from penstock.model.queue import QueueOptions
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -70,5 +70,4 @@ def check_ids(ids: Sequence[JobId]) -> list[JobId]:
 def check_jobs(jobs: Sequence[NewJob]) -> None:
     """Refuse before anything is stored."""
     check_batch(len(jobs))
-    for job in jobs:
-        check_new_job(job)
+    check_new_jobs(jobs)
