@@ -63,6 +63,12 @@ class RedisServer:
         self._process.kill()
         self._process.wait(10)
 
+    def stop(self) -> None:
+        """End in order: everything that was acknowledged is in the file."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(30)
+
     def pause(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)

@@ -1,5 +1,8 @@
 """Empty logical databases of one server: emptied when they are given out."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tests.servers.redis import DATABASES, RedisServer
 
 
@@ -19,6 +22,13 @@ class RedisPlaces:
 
     def release(self) -> None:
         """What was given out is no longer in use; it is emptied when its turn comes again."""
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Nobody gets in, and whoever was in is thrown out, while it lasts."""
+        self.server.stop()
+        yield
+        self.server.start()
 
     def close(self) -> None:
         self.server.close()

@@ -19,6 +19,7 @@ from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.integration.supervisor.groups import a_job, enqueue, finished, get, noted, noted_pids, states
 from tests.integration.supervisor.processes import until
 from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.redis_places import RedisPlaces
 
 LEASES = 3
 
@@ -38,6 +39,9 @@ def outage(engine_mode: str, engine_url: str, request: pytest.FixtureRequest) ->
     if engine_mode == "postgres-server":
         places: PostgresPlaces = request.getfixturevalue("postgres_places")
         return lambda: places.outage(engine_url)
+    if engine_mode == "redis-server":
+        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        return redis.outage
     assert engine_mode == "sqlite-file"
 
     @contextmanager

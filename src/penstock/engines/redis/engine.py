@@ -10,6 +10,7 @@ from penstock.engines.redis.place import place_of
 from penstock.engines.redis.queues import RedisQueues, RedisTasks
 from penstock.engines.redis.schedules import RedisSchedules
 from penstock.engines.redis.schema import prepare
+from penstock.engines.redis.scripts import load_all
 from penstock.engines.redis.signals import RedisSignals
 from penstock.engines.redis.store import Store
 from penstock.model.time import Instant
@@ -62,6 +63,7 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Redi
         if not isinstance(error, Exception):
             raise
         raise translate_opening(error, place) from None
+    load_all(flags=flags)
     store = Store(place, flags=flags)
     store.commands.adopt(connection)
     return RedisEngine(store)

@@ -96,6 +96,8 @@ class Line:
             await hang_up(connection)
 
     async def _ready(self) -> AbstractConnection:
+        if self._connection is not None and _ended(self._connection):
+            await self._let_go()  # while nobody used it: nothing was sent, so nobody need know
         if self._connection is None:
             self._connection = await self._connect()
         return self._connection
@@ -117,6 +119,12 @@ class Line:
     def adopt(self, connection: AbstractConnection) -> None:
         """Take over a connection that was opened to look at the place."""
         self._connection = connection
+
+
+def _ended(connection: AbstractConnection) -> bool:
+    """Whether the server has closed the connection. (The driver's own test takes a turn of the loop.)"""
+    reader = connection._reader
+    return reader is None or reader.at_eof() or reader.exception() is not None
 
 
 async def hang_up(connection: AbstractConnection) -> None:

@@ -39,6 +39,12 @@ def script(name: str, *, flags: bool = True) -> Script:
     return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
 
 
+def load_all(*, flags: bool) -> None:
+    """Read every file now: later there may be no descriptor left, or a newer version in its place."""
+    for file in (files(__package__) / "lua").iterdir():
+        script(file.name.removesuffix(".lua"), flags=flags)
+
+
 def source(name: str) -> str:
     """The text of one file."""
     return (files(__package__) / "lua" / f"{name}.lua").read_text("utf-8")
