@@ -113,7 +113,7 @@ def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes")
 def priorities_are_not_strict(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, lanes.SQL, "look", "min(priority)", "max(priority)")
+    rewrite(patch, lanes.SQL, "look_plain", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "priority > ?", "(? < 0 OR priority < 0)")
 

@@ -141,7 +141,7 @@ def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
 
 @plant("crash")
 def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "entitled := FOUND AND", "entitled := FOUND OR")
+    rewrite(patch, "transactions", "entitled := FOUND AND", "entitled := FOUND OR")
 
 
 @plant("retire", "crash")

@@ -9,12 +9,14 @@ loop, one engine for the whole process, opened by the first call. After a fork t
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from penstock.app.portal import Portal
+from penstock.app.producer import PATIENCE_S
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine, Transactions
 from penstock.engine.registry import connect
@@ -73,12 +75,15 @@ class Link:
         """Enqueue and wait, in this thread if the engine can."""
         engine = self._shared().open_engine_or_none
         if engine is not None and engine.blocking is not None:
+            began = time.monotonic()
             try:
                 return engine.blocking.enqueue(jobs)
             except EngineFull:
                 raise
             except EngineUnavailable:
-                pass  # the producer tries again: ids make that harmless
+                if time.monotonic() - began > PATIENCE_S:
+                    raise
+                # else the producer tries again: ids make that harmless
         return self.enqueue(jobs).result()
 
     async def aenqueue(self, jobs: Sequence[NewJob]) -> list[bool]:

@@ -264,5 +264,4 @@ class Exchange:
 
     def _let_go(self, run: Run) -> None:
         self._board.let_go(run.row)
-        if run.page is not None:
-            self._notebook.close(run.fence)
+        self._notebook.close(run.fence)

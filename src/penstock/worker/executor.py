@@ -99,6 +99,8 @@ class Executor:
             run.ran = (now_ns - run.started_ns) // 1_000
             self._board_ended(run.row)  # not stuck, however long its outcome waits for the engine
         run.handle = None
+        if run.stuck:
+            self.stops.ended(run)
         completing = run.running.completing
         del run.running  # it knows the run: a circle would wait for the garbage collector
         if completing:
@@ -159,6 +161,4 @@ class Executor:
             self._exchange.settle(run)
 
     def _tell(self, run: Run, ending: Ending) -> None:
-        if run.stuck:
-            self.stops.ended(run)
         self._report.ended(run, ending)

@@ -67,20 +67,19 @@ class Resolver:
 
     async def _resolve(self, run: Run, ending: Ending) -> None:
         try:
-            fate = await self._fate(run)
-        except Forsaken:  # it stays on the board for whoever retires us
-            self._exchange.resolved()
-            return
-        match fate:
-            case Fate.SETTLED:
-                self._report.completed_itself(run, ending)
-                self._exchange.recorded(run)
-            case Fate.FREE:
-                self._notebook.release(run.fence)
-                self._go_on(run, _uncommitted(run) if isinstance(ending, Completed) else ending)
-            case _:
-                self._exchange.refused(run)
-        self._exchange.resolved()
+            match await self._fate(run):
+                case Fate.SETTLED:
+                    self._report.completed_itself(run, ending)
+                    self._exchange.recorded(run)
+                case Fate.FREE:
+                    self._notebook.release(run.fence)
+                    self._go_on(run, _uncommitted(run) if isinstance(ending, Completed) else ending)
+                case _:
+                    self._exchange.refused(run)
+        except Forsaken:
+            pass  # it stays on the board for whoever retires us
+        finally:
+            self._exchange.resolved()  # whatever happened: a drain must not wait for this for ever
 
     async def _fate(self, run: Run) -> Fate:
         """How its transaction ended, once it has."""

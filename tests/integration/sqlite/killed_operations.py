@@ -266,7 +266,7 @@ READING = (
     "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
     "inspect.audit", "inspect.storage", "queues.list", "tasks.list", "schedules.list", "locks.list",
     "members.list", "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
-    "transactions.enqueue", "engine.now", "engine.close",
+    "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now", "engine.close",
 )  # fmt: skip
 """Methods that write nothing."""
 

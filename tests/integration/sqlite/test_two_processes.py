@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+from penstock.engine import connections
 from penstock.engines.sqlite.signals import LOOK_S
 from penstock.model.event import ANY_TOPIC, ready_topic
 from penstock.testing.contract.fixtures import Clock, a_job
@@ -129,8 +130,7 @@ async def test_a_commit_without_a_signal_is_noticed(path: Path, clock: Clock) ->
     heard = asyncio.ensure_future(subscription.next(30))
     with plain(path) as db:
         db.execute("BEGIN")
-        for statement in engine.transactions.enqueue([a_job()]):
-            db.execute(statement.sql, statement.parameters)
+        connections.play(db, engine.transactions.enqueue([a_job()]), twin="")
         assert not heard.done()
         db.execute("COMMIT")
     heard_signal = await heard

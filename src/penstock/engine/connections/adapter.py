@@ -1,8 +1,9 @@
 """What all adapters have in common: playing a script, and what a database's errors mean here."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from penstock.engine.protocol import Script
@@ -11,6 +12,7 @@ from penstock.model.view import Statement
 
 T = TypeVar("T")
 Rows = Sequence[Sequence[Any]]
+Advance = Callable[[], Statement]
 Dialect = Literal["postgresql", "sqlite"]
 
 _ELSEWHERE = ("PN004", "3F000", "42883", "42P01")
@@ -33,15 +35,20 @@ class Adapter(ABC):
     def play(self, script: Script[T]) -> T:
         """Run a script to its end; its answer."""
         self.check()
-        rows: Rows | None = None
+        advance: Advance = partial(next, script)
         while True:
             try:
-                statement = next(script) if rows is None else script.send(rows)
+                statement = advance()
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            with explained(statement, self.dialect):
-                rows = self.execute(statement)
+            try:
+                with explained(statement, self.dialect):
+                    rows = self.execute(statement)
+            except BaseException as error:  # the script may have something to undo; then it raises this
+                advance = partial(script.throw, error)
+            else:
+                advance = partial(script.send, rows)
 
 
 class AsyncAdapter(ABC):
@@ -67,15 +74,20 @@ class StatementAdapter(AsyncAdapter):
 
     async def play(self, script: Script[T]) -> T:
         self.check()
-        rows: Rows | None = None
+        advance: Advance = partial(next, script)
         while True:
             try:
-                statement = next(script) if rows is None else script.send(rows)
+                statement = advance()
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            with explained(statement, self.dialect):
-                rows = await self.execute(statement)
+            try:
+                with explained(statement, self.dialect):
+                    rows = await self.execute(statement)
+            except BaseException as error:  # a cancellation too: see above
+                advance = partial(script.throw, error)
+            else:
+                advance = partial(script.send, rows)
 
 
 def at_once(what: str, how: str) -> NoTransaction:
@@ -97,9 +109,10 @@ def explained(statement: Statement, dialect: Dialect) -> Iterator[None]:
         yield
     except Exception as error:
         if _sqlstate(error) in _ELSEWHERE:
+            says = getattr(error, "orig", None) or error  # SQLAlchemy's own text has the parameters in it
             raise WrongPlace(
                 "this connection leads to another database than the app's, or the namespace is another one "
-                f"there: pass a connection to the database of the app's URL ({error})"
+                f"there: pass a connection to the database of the app's URL ({says})"
             ) from error
         raise
 

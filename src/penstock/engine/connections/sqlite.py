@@ -47,7 +47,8 @@ class AsyncSqlite(StatementAdapter):
 def check(connection: Any) -> None:
     """`NoTransaction` unless one is open or will begin by itself. Since Python 3.12 `autocommit` says which
     of them it is: True, False, or -1 for "as `isolation_level` says"."""
-    autocommit = getattr(connection, "autocommit", -1)
+    inner = getattr(connection, "_conn", connection)  # aiosqlite does not show it
+    autocommit = getattr(inner, "autocommit", -1)
     at_will = autocommit is True or (autocommit == -1 and connection.isolation_level is None)
     if at_will and not connection.in_transaction:
         raise at_once("connection", 'begin one with connection.execute("BEGIN IMMEDIATE")')

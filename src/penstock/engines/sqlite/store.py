@@ -6,9 +6,11 @@ An in-memory database has no second connection; there reads take their turn with
 
 import os
 import sqlite3
+import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from penstock.engines.sqlite import forks
 from penstock.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from penstock.engines.sqlite.outbox import Post
@@ -28,26 +30,51 @@ class Reader(CallThread):
     def __init__(self, place: Place) -> None:
         super().__init__(f"penstock-reader {place}")
         self._place = place
+        self._turn = threading.Lock()
+        """Held by whoever uses the connection."""
+        self._away = False
+        """The connection was closed for a fork."""
 
     def _open(self) -> None:
         self._db = patiently(self._place, lambda: open_connection(self._place, writes=False))
 
     def _shut(self) -> None:
-        self._db.close()
+        with self._turn:
+            self._ended = True
+            self._db.close()
+
+    def let_go(self) -> None:
+        """See `Writer.let_go`."""
+        self._turn.acquire()
+        if not self._ended:
+            self._db.close()
+            self._away = True
+
+    def go_on(self) -> None:
+        """See `Writer.go_on`."""
+        self._turn.release()
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:
-            try:
-                begin(self._db, self._place.lock_timeout, "BEGIN")
-                call.answer = call.work(self._db)
-                self._db.execute("COMMIT")
-            except sqlite3.Error as error:
-                call.error = translate(error, self._place)
-            except BaseException as error:
-                call.error = error
-            if self._db.in_transaction:
-                roll_back(self._db)
+            with self._turn:
+                self._look(call)
             answer_calls([call])
+
+    def _look(self, call: LoopCall[Any]) -> None:
+        """Answer one call from one moment's state."""
+        try:
+            if self._away:
+                self._open()
+                self._away = False
+            begin(self._db, self._place.lock_timeout, "BEGIN")
+            call.answer = call.work(self._db)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            call.error = translate(error, self._place)
+        except BaseException as error:
+            call.error = error
+        if not self._away and self._db.in_transaction:
+            roll_back(self._db)
 
 
 class Store:
@@ -66,6 +93,19 @@ class Store:
             except BaseException:
                 self.writer.stop()
                 raise
+            forks.add(self)
+
+    def let_go(self) -> None:
+        """Hold no connection, until `go_on`."""
+        self.writer.let_go()
+        if self.reader is not None:
+            self.reader.let_go()
+
+    def go_on(self) -> None:
+        """Connections may be opened again."""
+        if self.reader is not None:
+            self.reader.go_on()
+        self.writer.go_on()
 
     def close(self) -> None:
         """Finish what is queued, then let go. Blocks for as long as the last commit takes."""

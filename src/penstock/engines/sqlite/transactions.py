@@ -9,6 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -38,6 +39,8 @@ from penstock.model.run import (
 from penstock.model.time import MINUTE, Instant
 from penstock.model.view import Statement
 
+T = TypeVar("T")
+
 SQL = load_statements(__package__, "transactions")
 
 WHOLE, SMALL, TOMBSTONE = range(3)
@@ -54,6 +57,8 @@ _ENDING = (
 _KEPT = SQL.add_ended, SQL.one_more_completed
 _BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
 
+_BEGIN, _UNDO, _END = (Statement(f"{what} penstock", {}) for what in ("SAVEPOINT", "ROLLBACK TO", "RELEASE"))
+
 _options = msgspec.json.Decoder(QueueOptions).decode
 
 
@@ -67,7 +72,7 @@ class SqliteTransactions:
         enqueue.check(jobs)
         if any(job.after for job in jobs):
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
-        return self._enqueue(jobs)
+        return self._whole(self._enqueue(jobs))
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
@@ -75,7 +80,7 @@ class SqliteTransactions:
         settle.check([settlement])
         check_id(settlement.id)
         check_own(settlement, notes)
-        return self._complete(settlement, settlement.outcome, notes)
+        return self._whole(self._complete(settlement, settlement.outcome, notes))
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
         check_batch(len(runs), BATCH_LIMIT)
@@ -91,8 +96,25 @@ class SqliteTransactions:
                 "pass a connection to that file"
             )
 
-    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+    def _whole(self, script: Script[T]) -> Script[T]:
+        """All of a script or nothing, whatever the caller's transaction comes to: an error in SQLite undoes
+        one statement only. The lock comes first: it begins a transaction where the driver does that by
+        itself, and releasing a savepoint that stands in none would commit."""
         yield from self._here()
+        yield Statement(SQL.lock_file, {})
+        yield _BEGIN
+        try:
+            answer = yield from script
+            yield _END
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield _UNDO
+            yield _END
+            raise
+        return answer
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         for queue in dict.fromkeys(job.queue for job in jobs):
             yield Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS})
             yield Statement(SQL.note_queue, {"name": queue})
@@ -102,8 +124,6 @@ class SqliteTransactions:
                 yield Statement(text, values)
 
     def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
-        yield from self._here()
-        yield Statement(SQL.lock_file, {})
         rows = yield Statement(SQL.find_run, {"id": settlement.id})
         if not rows:
             return Answer.STALE

@@ -23,6 +23,8 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from penstock.engines.sqlite.calls import Call, CallThread, answer_calls
 from penstock.engines.sqlite.catalogue import Catalogue
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
@@ -30,7 +32,7 @@ from penstock.engines.sqlite.outbox import MERGE_S, Outbox, Post
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.schema import prepare
 from penstock.engines.sqlite.step import Step
-from penstock.model.errors import BadInput, EngineClosed, EngineUnavailable
+from penstock.model.errors import BadInput, EngineClosed, EngineError, EngineUnavailable, PenstockError
 from penstock.model.event import Signal
 
 T = TypeVar("T")
@@ -38,6 +40,11 @@ T = TypeVar("T")
 GROUP_CALLS, GROUP_ITEMS = 256, 2_000
 """The most calls, and the most items in them, in one transaction: it bounds how long other processes
 wait for the lock."""
+_OF_OURS = (
+    PenstockError, sqlite3.Error, msgspec.MsgspecError,
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError,
+)  # fmt: skip
+"""What an operation raises by itself: refusals, errors of the store, and what follows from damaged data."""
 _OF_ONE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 """Errors of one operation, whose values do not fit, and not of the store."""
 
@@ -63,12 +70,19 @@ class Writer(CallThread):
         self._waiting: deque[Call[Any]] = deque()
         """Calls of threads that wait for the turn."""
         self._stopping = False
+        self._away = False
+        """The connection was closed for a fork."""
+        self._guest = False
+        """The turn is a calling thread's, in which handlers of signals may run."""
         self._flushes = False
         """The thread wakes up in a moment to send what was held back."""
 
     def _open(self) -> None:
-        self._db = patiently(self._place, self._connect)
-        self._catalogue = Catalogue(self._db)
+        self._use(patiently(self._place, self._connect))
+
+    def _use(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._catalogue = Catalogue(db)
 
     def _connect(self) -> sqlite3.Connection:
         db = open_connection(self._place, writes=True)
@@ -83,6 +97,17 @@ class Writer(CallThread):
         self._stopping = True
         super().stop()
 
+    def let_go(self) -> None:
+        """A fork is about to happen: see `forks`."""
+        self._turn.acquire()
+        if not self._ended:
+            self._db.close()
+            self._away = True
+
+    def go_on(self) -> None:
+        """The fork has happened, and this is the parent. The next call opens the connection again."""
+        self._turn.release()
+
     def run_here(self, call: Call[T]) -> T:
         """Do an operation in the calling thread, together with what other threads wait for."""
         self._waiting.append(call)
@@ -93,7 +118,11 @@ class Writer(CallThread):
                         raise EngineClosed("the engine was closed; open it again")
                     if not self._waiting:  # whoever had taken it on was interrupted on the last metre
                         raise self._interrupted()
-                    self._do(self._together([]))
+                    self._guest = True
+                    try:
+                        self._do(self._together([]))
+                    finally:
+                        self._guest = False
                 if self._outbox.held_back and not self._flushes:
                     self._flushes = True
                     self._calls.put(None)
@@ -150,11 +179,15 @@ class Writer(CallThread):
         with self._turn:
             self._ended = True
             self._outbox.close()
-            self._db.close()
+            self._db.close()  # also where it was closed for a fork
 
     def _transact(self, group: list[Call[Any]]) -> list[Signal]:
-        db, signals = self._db, []
+        signals: list[Signal] = []
         try:
+            if self._away:
+                self._use(patiently(self._place, lambda: open_connection(self._place, writes=True)))
+                self._away = False
+            db = self._db
             begin(db, self._place.lock_timeout)
             self._catalogue.refresh()
             if len(group) == 1:
@@ -165,16 +198,19 @@ class Writer(CallThread):
             if db.in_transaction:  # not if its only call was refused
                 db.execute("COMMIT")
             return signals
-        except Exception as error:
+        except BaseException as error:
             self._undo()
+            if not isinstance(error, Exception) or self._is_interrupt(error):
+                for call in group:
+                    call.error = self._interrupted()
+                raise
             for call in group:
-                call.error = translate(error, self._place)
+                call.error = error if isinstance(error, EngineError) else translate(error, self._place)
             return []
-        except BaseException:  # a signal's handler raised, in the thread that has the turn
-            self._undo()
-            for call in group:
-                call.error = self._interrupted()
-            raise
+
+    def _is_interrupt(self, error: Exception) -> bool:
+        """Whether it came from outside: the handler of a signal raised it in the thread that has the turn."""
+        return self._guest and not isinstance(error, _OF_OURS)
 
     def _interrupted(self) -> EngineUnavailable:
         return EngineUnavailable(f"a call of {self._place} was interrupted: it may be stored or not")
@@ -182,7 +218,7 @@ class Writer(CallThread):
     def _undo(self) -> None:
         """Nothing of this transaction stays, neither there nor in memory."""
         self._catalogue.forget()
-        if self._db.in_transaction:  # some errors end it by themselves
+        if not self._away and self._db.in_transaction:  # some errors end it by themselves
             roll_back(self._db)
 
     def _apply(self, calls: list[Call[Any]], *, alone: bool = False) -> list[Signal]:
@@ -204,6 +240,8 @@ class Writer(CallThread):
                 raise  # the store is to blame, not this operation
             return self._refuse(calls, BadInput(f"a value has the wrong type: {error}"), alone=alone)
         except Exception as error:
+            if self._is_interrupt(error):
+                raise
             return self._refuse(calls, error, alone=alone)
         for call, answer in zip(calls, answers, strict=True):
             call.answer = answer

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine, Transactions
+from penstock.engine.protocol import BATCH_LIMIT, Engine, Script, Transactions
 from penstock.model.errors import BadInput
 from penstock.model.job import JobState, NewJob
 from penstock.model.member import MemberInfo
@@ -46,6 +46,42 @@ async def test_jobs_exist_if_the_transaction_commits(
     connection.commit()
     assert await states_of(engine, jobs) == [JobState.READY] * 3
     assert await take(engine) == ids_of(jobs)
+
+
+class Struck(Exception):
+    """Something that strikes between two statements."""
+
+
+def strike(connection: UserConnection, script: Script[object], after: int) -> bool:
+    """Play so many statements of a script and then fail; False if it ended before."""
+    try:
+        statement = next(script)
+        for _ in range(after):
+            statement = script.send(list(connection.execute(statement.sql, statement.parameters)))
+    except StopIteration:
+        return False
+    try:
+        statement = script.throw(Struck())
+        while True:
+            statement = script.send(list(connection.execute(statement.sql, statement.parameters)))
+    except Struck:  # when everything is undone
+        return True
+
+
+@pytest.mark.row("F7")
+async def test_a_script_that_fails_half_way_leaves_nothing_even_if_the_rest_commits(
+    engine: Engine, transactions: Transactions, connection: UserConnection
+) -> None:
+    await engine.jobs.enqueue(some_jobs(1))
+    before = await engine.inspect.counts()
+    after = 0
+    while strike(connection, transactions.enqueue(jobs := some_jobs(2)), after):
+        connection.commit()
+        assert await states_of(engine, jobs) == [None] * 2
+        assert await engine.inspect.counts() == before
+        after += 1
+    connection.rollback()
+    assert after > 0
 
 
 @pytest.mark.row("F7")
