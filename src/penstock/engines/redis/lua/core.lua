@@ -114,6 +114,41 @@ function S.audit_jobs(by, action, ids)
     end
 end
 
+-- Between S.gather and S.flush single writes are gathered into one command a key: a call of the server from Lua costs
+-- as much as the write itself. Nothing may be read meanwhile that was written so, except records (S.job knows them).
+local gathered
+
+function S.gather()
+    gathered = {}
+end
+
+function S.put(command, key, ...)
+    if not gathered then
+        call(command, key, ...)
+        return
+    end
+    local name = command .. key
+    local list = gathered[name]
+    if not list then
+        list = { command, key }
+        gathered[name] = list
+    end
+    for n = 1, select('#', ...) do
+        list[#list + 1] = (select(n, ...))
+    end
+    if #list > LIMIT then -- Lua passes some thousand values at a time
+        gathered[name] = nil
+        call(unpack(list))
+    end
+end
+
+function S.flush()
+    for _, list in pairs(gathered) do
+        call(unpack(list))
+    end
+    gathered = nil
+end
+
 -- Write what was summed up and tell whom it concerns.
 function S.finish()
     for field, change in pairs(tallies) do

@@ -11,13 +11,35 @@
 
 local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cancelled' }
 
+local records = {} -- as this call has read or written them
+
 function S.job(id)
-    local raw = call('HGET', P .. 'job', id)
+    local raw = records[id]
+    if raw == nil then
+        raw = call('HGET', P .. 'job', id)
+    end
     return raw and unpack_(raw) or nil
 end
 
+function S.known(id)
+    return records[id] or call('HEXISTS', P .. 'job', id) == 1
+end
+
+-- Read several records at once, for S.job.
+function S.fetch(ids)
+    if #ids > 0 then
+        for n, raw in ipairs(call('HMGET', P .. 'job', unpack(ids))) do
+            if records[ids[n]] == nil then
+                records[ids[n]] = raw
+            end
+        end
+    end
+end
+
 function S.save(id, j)
-    call('HSET', P .. 'job', id, pack(j))
+    local raw = pack(j)
+    records[id] = raw
+    S.put('HSET', P .. 'job', id, raw)
 end
 
 -- The holders of the gates of a task and a key are sets; of a queue's gate, all its running jobs.
@@ -33,8 +55,8 @@ end
 
 function S.leave_run(id, j)
     local q = S.queue(j.q)
-    call('ZREM', P .. 'runq/' .. j.q, id)
-    call('ZREM', P .. 'run/' .. j.ct, id)
+    S.put('ZREM', P .. 'runq/' .. j.q, id)
+    S.put('ZREM', P .. 'run/' .. j.ct, id)
     j.ct, j.cn, j.mi = nil, nil, nil
     local limit = q.tasks[j.t]
     if limit and limit[1] >= 0 then
@@ -154,7 +176,7 @@ function S.to_final(id, j, state)
         j = { t = j.t, q = j.q, p = j.p, st = state, f = j.f, sf = j.sf, e = NOW, b = j.b, kd = j.kd, tomb = true }
     else
         S.tally(j.q, state, 1)
-        call('ZADD', P .. 'end/' .. j.q .. '/' .. state, NOW, S.be8(j.b) .. id)
+        S.put('ZADD', P .. 'end/' .. j.q .. '/' .. state, NOW, S.be8(j.b) .. id)
         if state == DEAD then
             call('ZADD', P .. 'dead/' .. j.q .. '/' .. j.t, NOW, S.be8(j.b) .. id)
         end
@@ -226,5 +248,6 @@ function S.delete(id, j)
     if j.kd then
         call('RPUSH', P .. 'ripple', pack({ id, -1, 0 }))
     end
+    records[id] = nil
     call('HDEL', P .. 'job', id)
 end

@@ -11,7 +11,7 @@ local function complete(id, j, result)
     j.a = (j.a or 0) + 1
     if S.queue(j.q).body then
         if result then
-            call('HSET', P .. 'result', id, result)
+            S.put('HSET', P .. 'result', id, result)
         end
     else
         call('HDEL', P .. 'body', id)
@@ -91,10 +91,16 @@ if A.claim then
         return redis.error_reply('BADCLAIMANT')
     end
 end
-local answers = {}
+local answers, ids = {}, {}
+for n, item in ipairs(A.items) do
+    ids[n] = item.id
+end
+S.fetch(ids)
+S.gather()
 for n, item in ipairs(A.items) do
     answers[n] = settle(item)
 end
+S.flush()
 S.tell_children(LIMIT)
 local claim = false
 if refused then

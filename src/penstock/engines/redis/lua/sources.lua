@@ -24,6 +24,11 @@ local function lane_source(ctx, name, q, priority, group, hint)
         if h.at > #h.ids and not h.done then
             h.ids = call('ZRANGE', S.lane_key(name, priority, suspect, group), h.offset, h.offset + h.size - 1, 'WITHSCORES')
             h.done = #h.ids < 2 * h.size
+            local ids = {}
+            for n = 1, #h.ids, 2 do
+                ids[#ids + 1] = h.ids[n]
+            end
+            S.fetch(ids)
             h.offset, h.at, h.size = h.offset + h.size, 1, math.min(h.size * 2, LIMIT)
         end
         return h.ids[h.at] and h

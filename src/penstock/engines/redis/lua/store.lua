@@ -18,9 +18,9 @@ end
 function S.unknown_parent(list)
     local earlier = {}
     for _, new in ipairs(list) do
-        if #new.parents > 0 and not earlier[new.id] and call('HEXISTS', P .. 'job', new.id) == 0 then
+        if #new.parents > 0 and not earlier[new.id] and not S.known(new.id) then
             for _, parent in ipairs(new.parents) do
-                if not earlier[parent] and call('HEXISTS', P .. 'job', parent) == 0 then
+                if not earlier[parent] and not S.known(parent) then
                     return parent
                 end
             end
@@ -56,7 +56,7 @@ end
 -- True if it was stored, false if its id is known.
 function S.store(new)
     local id, row = new.id, new.row
-    if call('HEXISTS', P .. 'job', id) == 1 then
+    if S.known(id) then
         return false
     end
     local j = { c = NOW, h = new.headers }

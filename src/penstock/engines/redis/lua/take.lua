@@ -110,6 +110,7 @@ end
 local function start(c, taken)
     local fence, name = S.fences(#taken), unpack_(call('HGET', P .. 'member', c.member)).name
     local lanes, run, held = {}, {}, {}
+    S.gather()
     for n, job in ipairs(taken) do
         local id, j = job[1], job[2]
         local suspect = j.su and 1 or 0
@@ -132,6 +133,7 @@ local function start(c, taken)
         S.hold(id, j, S.queue(j.q))
         S.save(id, j)
     end
+    S.flush()
     for key, lane in pairs(lanes) do
         call('ZREM', key, unpack(lane[4]))
         S.close_if_empty(key, lane[1], lane[2], lane[3])
