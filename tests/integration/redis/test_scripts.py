@@ -11,6 +11,7 @@ from penstock.engines import redis
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.scripts import script, source
 from penstock.model.queue import Limit, QueueOptions
+from penstock.model.run import Answer, Then
 from penstock.model.view import JobFilter
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
 from tests.integration.redis.conftest import Command, Connect, behind
@@ -144,3 +145,24 @@ async def test_a_claim_that_takes_nothing_writes_nothing(claimant: Claimant, com
     for _ in range(5):
         assert await claimant.take() == []
     assert offset() == before
+
+
+async def test_what_a_call_has_written_it_knows(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    """Writes are gathered, so a script must not ask the server for what it has just written."""
+    clock, next_job = claimant.clock, a_job(queue="next")
+    twice = [a_job(), a_job()]
+    assert await engine.jobs.enqueue([*twice, *twice], now=clock.now) == [True, True, False, False]
+    first, second = await claimant.take()
+    follow = Then(jobs=(next_job, next_job))
+    settled = await claimant.settle(
+        completed(first, then=follow), completed(first, then=follow), completed(second, then=follow)
+    )
+    assert settled.answers == [Answer.APPLIED, Answer.ALREADY, Answer.APPLIED]
+    counts = {each.queue: (each.ready, each.completed) for each in await engine.inspect.counts(now=clock.now)}
+    assert counts == {"next": (1, 0), "q": (0, 2)}
+    (shown,) = await engine.inspect.get([next_job.id])
+    listed = (await engine.inspect.list(JobFilter(queue="next"))).jobs
+    assert shown is not None
+    assert [(job.id, job.seq) for job in listed] == [(next_job.id, shown.seq)]

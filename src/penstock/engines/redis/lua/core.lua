@@ -46,6 +46,22 @@ function S.number(name)
     return call('HINCRBY', P .. 'n', name, 1)
 end
 
+-- Growing numbers that order jobs; several may be drawn at once, and those not used are lost.
+local next_seq, last_seq = 1, 0
+
+function S.draw(count)
+    last_seq = call('HINCRBY', P .. 'n', 'seq', count)
+    next_seq = last_seq - count + 1
+end
+
+function S.seq()
+    if next_seq > last_seq then
+        return S.number('seq')
+    end
+    next_seq = next_seq + 1
+    return next_seq - 1
+end
+
 -- The first of `count` fences: growing, and never repeated after data was lost, because the clock goes on.
 function S.fences(count)
     local last = tonumber(call('HGET', P .. 'n', 'fence') or 0)

@@ -22,7 +22,7 @@ function S.enter_lane(id, j)
     local q, suspect = S.queue(j.q), j.su and 1 or 0
     j.g = S.group(q, j.t, j.k)
     local lane = S.lane_key(j.q, j.p, suspect, j.g)
-    call('ZADD', lane, j.s, id)
+    S.put('ZADD', lane, j.s, id)
     if not announced[lane] then
         announced[lane] = true
         local member = string.char(48 + j.p) .. j.g

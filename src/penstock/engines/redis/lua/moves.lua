@@ -22,7 +22,11 @@ function S.job(id)
 end
 
 function S.known(id)
-    return records[id] or call('HEXISTS', P .. 'job', id) == 1
+    local raw = records[id]
+    if raw ~= nil then
+        return raw ~= false
+    end
+    return call('HEXISTS', P .. 'job', id) == 1
 end
 
 -- Read several records at once, for S.job.
@@ -113,7 +117,7 @@ end
 -- Into its lane: at the end, or at its old place.
 function S.to_ready(id, j, old_place)
     if not old_place then
-        j.s = S.number('seq')
+        j.s = S.seq()
     end
     j.r = NOW
     waits_from(id, j, READY)

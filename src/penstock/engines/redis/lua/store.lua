@@ -68,12 +68,12 @@ function S.store(new)
         q.c = NOW
         S.save_queue(j.q, q)
     end
-    j.b = S.number('seq')
+    j.b = S.seq()
     j.s = j.b
     local due = row[8] or (NOW + (row[7] or 0))
     j.d = due > NOW and due or nil
     j.x = row[9] and NOW + row[9] or nil
-    call('HSET', P .. 'body', id, new.body)
+    S.put('HSET', P .. 'body', id, new.body)
     local doomed
     if #new.parents > 0 then
         j.pd = row[16]
