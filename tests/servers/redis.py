@@ -28,7 +28,7 @@ class RedisServer:
         if program is None:
             raise NoServer(f"redis-server is not installed; {HINT}")
         self._program = program
-        self._settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
+        self.settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -39,7 +39,7 @@ class RedisServer:
 
     def start(self, timeout: float = 30) -> "RedisServer":
         """Start, or start again after a kill; returns when it answers."""
-        settings = [part for name, value in self._settings.items() for part in (f"--{name}", value)]
+        settings = [part for name, value in self.settings.items() for part in (f"--{name}", value)]
         self._process = subprocess.Popen(
             [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
              "--databases", str(DATABASES), "--daemonize", "no", *settings],

@@ -75,6 +75,18 @@ async def test_a_url_that_cannot_be_meant(url: str, wrong: str) -> None:
         await open_engine(url.rstrip("0123456789") + wrong if wrong.startswith("?db") else url + wrong)
 
 
+async def test_a_unix_socket(own_server: RedisServer) -> None:
+    socket = own_server.folder / "redis.sock"
+    own_server.stop()
+    own_server.settings["unixsocket"] = str(socket)
+    own_server.start()
+    engine = await open_engine(f"redis+unix://{socket}?db=3")
+    assert engine.name == f"redis+unix://{socket}?db=3"
+    assert await engine.jobs.enqueue([a_job()]) == [True]
+    await engine.close()
+    assert own_server.command("EXISTS", "{penstock}:job", database=3) == b":1\r\n"
+
+
 async def test_a_database_that_is_not_there(own_server: RedisServer) -> None:
     with pytest.raises(BadUrl, match="no logical database"):
         await open_engine(own_server.url(9_999))

@@ -112,7 +112,7 @@ class Post:
                     self._deliver(Signal(ANY_TOPIC))
                 before, failures = True, 0
                 while True:
-                    self._receive(await self._connection.read_response(push_request=False))
+                    self._receive(await self._connection.read_response())
             except asyncio.CancelledError:
                 raise
             except Exception:

@@ -1,0 +1,64 @@
+"""A Redis URL, taken apart."""
+
+import pytest
+
+from penstock.engines.redis.place import place_of
+from penstock.model.errors import BadUrl
+
+
+@pytest.mark.parametrize(
+    ("url", "where", "shown"),
+    [
+        ("redis://", ("localhost", 6379, None, 0), "redis://localhost:6379/0"),
+        ("redis://h", ("h", 6379, None, 0), "redis://h:6379/0"),
+        ("redis://h:7000/3", ("h", 7000, None, 3), "redis://h:7000/3"),
+        ("redis://h/?db=4", ("h", 6379, None, 4), "redis://h:6379/4"),
+        ("redis://[::1]:7000/1", ("::1", 7000, None, 1), "redis://[::1]:7000/1"),
+        ("rediss://h", ("h", 6379, None, 0), "rediss://h:6379/0"),
+        (
+            "redis+unix:///run/r.sock?db=2",
+            ("localhost", 6379, "/run/r.sock", 2),
+            "redis+unix:///run/r.sock?db=2",
+        ),
+    ],
+)
+def test_where_it_leads(url: str, where: tuple[object, ...], shown: str) -> None:
+    place = place_of(url, "shop")
+    assert (place.host, place.port, place.path, place.db) == where
+    assert str(place) == shown
+
+
+def test_credentials_are_unquoted_and_not_shown() -> None:
+    place = place_of("redis://me:p%40ss@h/1", "shop")
+    assert (place.user, place.password) == ("me", "p@ss")
+    assert "p@ss" not in f"{place} {place!r}"
+    assert "p%40ss" not in f"{place} {place!r}"
+    assert str(place) == "redis://me@h:6379/1"
+
+
+def test_keys_are_tagged_and_channels_know_the_database() -> None:
+    place = place_of("redis://h/7", "shop")
+    assert place.prefix == "{shop}:"
+    assert place.channels != place_of("redis://h/8", "shop").channels
+    assert place.channels.startswith(place.prefix)
+
+
+def test_tls_has_options() -> None:
+    place = place_of("rediss://h?ssl_ca_certs=/ca.pem&ssl_cert_reqs=none", "shop")
+    assert place.tls == {"ssl_ca_certs": "/ca.pem", "ssl_cert_reqs": "none"}
+    assert place_of("redis://h", "shop").tls is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "redis://h:port",
+        "redis://h/one",
+        "redis://h/1/2",
+        "redis://h?ssl_ca_certs=/x",
+        "rediss://h?ssl_cert_reqs=x",
+    ],
+)
+def test_what_cannot_be_meant(wrong: str) -> None:
+    with pytest.raises(BadUrl):
+        place_of(wrong, "shop")
