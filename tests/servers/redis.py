@@ -53,7 +53,9 @@ class RedisServer:
         end = time.monotonic() + timeout
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("Redis did not start:\n" + self.log()[-2_000:])
+                log = self.log()[-2_000:]
+                self.close()
+                raise RuntimeError("Redis did not start:\n" + log)
             time.sleep(0.01)
         return self
 
