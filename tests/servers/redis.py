@@ -23,12 +23,15 @@ DATABASES = 512
 class RedisServer:
     """One server. `start` it before use, `close` it at the end."""
 
-    def __init__(self, *, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *, settings: dict[str, str] | None = None, environment: dict[str, str] | None = None
+    ) -> None:
         program = shutil.which("redis-server") or shutil.which("valkey-server")
         if program is None:
             raise NoServer(f"redis-server is not installed; {HINT}")
         self._program = program
         self.settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
+        self.environment = {"LANG": "C.UTF-8", **(environment or {})}
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,7 +47,7 @@ class RedisServer:
             [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
              "--databases", str(DATABASES), "--daemonize", "no", *settings],
             cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
+            env={"PATH": os.environ["PATH"], **self.environment},
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,

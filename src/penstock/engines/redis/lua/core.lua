@@ -70,6 +70,17 @@ function S.fences(count)
     return first
 end
 
+-- Whether one string stands before another by bytes, as in a zset. Lua's own '<' goes by the locale of the server.
+function S.less(one, other)
+    for n = 1, math.min(#one, #other) do
+        local a, b = string.byte(one, n), string.byte(other, n)
+        if a ~= b then
+            return a < b
+        end
+    end
+    return #one < #other
+end
+
 -- A queue as it is kept, or false. See queues.py for its fields.
 function S.queue(name)
     local q = queues[name]
@@ -88,7 +99,7 @@ end
 
 function S.queue_names()
     local names = call('HKEYS', P .. 'q')
-    table.sort(names)
+    table.sort(names, S.less)
     return names
 end
 

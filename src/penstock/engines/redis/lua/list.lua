@@ -19,7 +19,7 @@ local function rank_of(key, score, member)
     local low, high = call('ZCOUNT', key, '-inf', '(' .. score), call('ZCOUNT', key, '-inf', score)
     while low < high do
         local middle = math.floor((low + high) / 2)
-        if call('ZRANGE', key, middle, middle)[1] < member then
+        if S.less(call('ZRANGE', key, middle, middle)[1], member) then
             low = middle + 1
         else
             high = middle
@@ -106,13 +106,13 @@ end
 local names = A.names
 if not names then
     names = call('HKEYS', P .. 'q')
-    table.sort(names)
+    table.sort(names, S.less)
 end
 for _, state in ipairs(A.states) do
     if not (first and state < A.state) then
         for _, name in ipairs(names) do
             local here = first and state == A.state
-            if #rows < A.size and not (here and name < A.queue) then
+            if #rows < A.size and not (here and S.less(name, A.queue)) then
                 walk(state, name, here and name == A.queue and A.key or nil)
             end
         end

@@ -99,7 +99,7 @@ local function groups_between(ctx, name, q, from, to, pch)
             local least
             for _, s in ipairs(streams) do
                 local member = peek(s)
-                if member and (not least or member < least) then
+                if member and (not least or S.less(member, least)) then
                     least = member
                 end
             end
@@ -109,9 +109,9 @@ local function groups_between(ctx, name, q, from, to, pch)
             local task = full_task(least)
             for _, s in ipairs(streams) do
                 if task then -- all its lanes share the prefix: seek to the first one after them
-                    local beyond = pch .. task .. '\32'
-                    if peek(s) and peek(s) < beyond then
-                        while s.at <= #s.list and s.list[s.at] < beyond do
+                    local prefix, beyond = pch .. task .. '\31', pch .. task .. '\32'
+                    if peek(s) and s.list[s.at]:sub(1, #prefix) == prefix then
+                        while s.at <= #s.list and s.list[s.at]:sub(1, #prefix) == prefix do
                             s.at = s.at + 1
                         end
                         if s.at > #s.list and not s.done then

@@ -63,18 +63,18 @@ end
 
 -- Wanted queues in the order of turns: after the one that gave the last job.
 local function in_turn(wants, last)
-    table.sort(wants, function(a, b) return a[1] < b[1] end)
+    table.sort(wants, function(a, b) return S.less(a[1], b[1]) end)
     if not last then
         return wants
     end
     local ordered = {}
     for _, want in ipairs(wants) do
-        if want[1] > last then
+        if S.less(last, want[1]) then
             ordered[#ordered + 1] = want
         end
     end
     for _, want in ipairs(wants) do
-        if want[1] <= last then
+        if not S.less(last, want[1]) then
             ordered[#ordered + 1] = want
         end
     end
