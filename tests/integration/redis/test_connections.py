@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.redis.engine import RedisEngine
+from penstock.engines.redis.line import BACKOFF_S, backoff_s
 from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal
 from penstock.model.job import DropAnswer, JobState
@@ -290,3 +291,32 @@ async def test_no_connection_is_left(own_server: RedisServer, clock: Clock) -> N
     async with asyncio.timeout(PATIENCE_S):
         while ours():  # noqa: ASYNC110  (the server tells nobody)
             await asyncio.sleep(0.01)
+
+
+async def test_an_outage_may_last(own_server: RedisServer, clock: Clock) -> None:
+    """After thousands of tries the next one is made as any other."""
+    engine = await open_engine(own_server.url())
+    assert isinstance(engine, RedisEngine)
+    inbox = await engine.signals.subscribe("news")
+    own_server.kill()
+    engine.store.enqueues._failures = 5_000
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable):
+            await engine.jobs.enqueue([a_job()], now=clock.now)
+        engine.store.enqueues._not_before = 0
+    own_server.start()
+    await until_it_works(partial(engine.jobs.enqueue, [a_job()], now=clock.now))
+    assert await inbox.next(PATIENCE_S) == Signal(ANY_TOPIC)
+    await engine.close()
+    assert all(0 < backoff_s(failures) <= BACKOFF_S[1] for failures in (0, 1, 1_024, 10**9))
+
+
+async def test_calls_that_came_meanwhile_do_not_share_a_fate(engine: RedisEngine, clock: Clock) -> None:
+    """Whatever ends the call before theirs, even what nobody foresaw."""
+    parent = a_job()
+    await engine.jobs.enqueue([parent], now=clock.now)
+    bad = a_job(after=(parent.id,), retry=object())  # has no form, and no check stands before this
+    calls = [engine.jobs._enqueuer.enqueue([job], clock.now) for job in (a_job(), bad, a_job())]
+    async with asyncio.timeout(PATIENCE_S):
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(answer, Exception) for answer in answers] == [False, True, False]

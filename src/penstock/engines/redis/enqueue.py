@@ -39,10 +39,13 @@ class Enqueuer:
             return []
         call = _Waiting(jobs, now)
         self._calls.append(call)
-        if not self._at_work:
+        self._begin()
+        return await call.answer
+
+    def _begin(self) -> None:
+        if self._calls and not self._at_work:
             self._at_work = True
             self._store.spawn(self._work())
-        return await call.answer
 
     async def _work(self) -> None:
         try:
@@ -50,6 +53,7 @@ class Enqueuer:
                 await self._store_together(self._next())
         finally:
             self._at_work = False
+            self._begin()  # whatever ended this one: those who came meanwhile wait for an answer
 
     def _next(self) -> list[_Waiting]:
         """The next calls that can go together: same clock, no parents, within the bound."""
@@ -64,9 +68,9 @@ class Enqueuer:
         return together
 
     async def _store_together(self, waiting: list[_Waiting]) -> None:
-        call = Call()
-        call.values["jobs"] = call.jobs([job for each in waiting for job in each.jobs])
         try:
+            call = Call()
+            call.values["jobs"] = call.jobs([job for each in waiting for job in each.jobs])
             created = await self._store.send(self._store.enqueues, "enqueue", call, waiting[0].now)
         except PenstockError as error:
             if len(waiting) > 1 and isinstance(error, BadInput):  # only those that are to blame get the error

@@ -108,10 +108,8 @@ class Line:
         try:
             connection = await open_connection(self._place, self._purpose)
         except Exception as error:
-            low, high = BACKOFF_S
-            wait = min(high, low * 2**self._failures) * random.uniform(0.5, 1.0)
+            self._not_before = time.monotonic() + backoff_s(self._failures)
             self._failures += 1
-            self._not_before = time.monotonic() + wait
             raise translate(error, self._place) from error
         self._failures = 0
         return connection
@@ -119,6 +117,12 @@ class Line:
     def adopt(self, connection: AbstractConnection) -> None:
         """Take over a connection that was opened to look at the place."""
         self._connection = connection
+
+
+def backoff_s(failures: int) -> float:
+    """How long to wait after so many failures in a row, however many they are."""
+    low, high = BACKOFF_S
+    return min(high, low * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
 
 
 def _ended(connection: AbstractConnection) -> bool:

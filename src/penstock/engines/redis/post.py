@@ -5,12 +5,11 @@ is told to look, because what was published meanwhile is lost.
 """
 
 import asyncio
-import random
 from contextlib import suppress
 
 from redis.asyncio.connection import AbstractConnection
 
-from penstock.engines.redis.line import BACKOFF_S, Line, hang_up, open_connection
+from penstock.engines.redis.line import Line, backoff_s, hang_up, open_connection
 from penstock.engines.redis.place import Place
 from penstock.model.event import ANY_TOPIC, Signal
 
@@ -125,8 +124,7 @@ class Post:
                     heard.clear()
                 if connection is not None:
                     await hang_up(connection)
-            low, high = BACKOFF_S
-            await asyncio.sleep(min(high, low * 2**failures) * random.uniform(0.5, 1.0))
+            await asyncio.sleep(backoff_s(failures))
 
     def _receive(self, message: object) -> None:
         kind, channel, content = message  # type: ignore[misc]
