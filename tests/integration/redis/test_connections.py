@@ -1,6 +1,7 @@
 """Connections break, servers die, answers are lost: calls say so, and go on by themselves."""
 
 import asyncio
+import socket
 import time
 from functools import partial
 from typing import Any
@@ -9,11 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.engine.registry import connect as open_engine
+from penstock.engines.redis import post
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.line import BACKOFF_S, backoff_s
 from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.ids import new_id
 from penstock.model.job import DropAnswer, JobState
+from penstock.model.member import MemberInfo
 from penstock.model.queue import QueueOptions
 from penstock.model.run import Answer
 from penstock.model.time import SECOND
@@ -320,3 +324,43 @@ async def test_calls_that_came_meanwhile_do_not_share_a_fate(engine: RedisEngine
     async with asyncio.timeout(PATIENCE_S):
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(answer, Exception) for answer in answers] == [False, True, False]
+
+
+async def test_a_beat_is_given_up_in_time_for_another(connect: Connect, url: str, proxy: Proxy) -> None:
+    """Whatever a call may take: with half of the lease left the beat goes by another connection."""
+    engine = await connect(behind(url, proxy))
+    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND, lease=6 * SECOND)
+    await engine.members.beat(info)
+    proxy.forget_all()
+    begin = time.monotonic()
+    with pytest.raises(EngineUnavailable, match="did not answer in 3 s"):
+        await engine.members.beat(info)
+    assert not (await engine.members.beat(info)).new
+    assert time.monotonic() - begin < 6, "its lease"
+
+
+async def test_the_kernel_watches_over_idle_connections(engine: RedisEngine) -> None:
+    await engine.inspect.counts()
+    connection = engine.store.reads._connection
+    assert connection is not None
+    assert connection._writer is not None
+    sock = connection._writer.get_extra_info("socket")
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+
+
+async def test_a_listener_that_was_forgotten_looks_again(
+    connect: Connect, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet connection is asked for a sign of life; one that gives none is replaced."""
+    monkeypatch.setattr(post, "SILENCE_S", 0.2)
+    engine = await connect(behind(url, proxy))
+    inbox = await engine.signals.subscribe("news")
+    begin = proxy.requests["listen"]
+    async with asyncio.timeout(PATIENCE_S):
+        while proxy.requests["listen"] < begin + 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await engine.signals.publish("news", "one")
+    assert await inbox.next(PATIENCE_S) == Signal("news", "one"), "it was never replaced"
+    proxy.forget_all()
+    assert await inbox.next(PATIENCE_S) == Signal(ANY_TOPIC)

@@ -1,5 +1,7 @@
 """The engine object: its facets, and opening and closing."""
 
+import asyncio
+
 from penstock.engines.redis.errors import translate_opening
 from penstock.engines.redis.inspect import RedisInspect
 from penstock.engines.redis.jobs import RedisJobs
@@ -56,7 +58,8 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Redi
     connection = None
     try:
         connection = await open_connection(place, "commands")
-        flags = await prepare(connection, place, migrate=migrate)
+        async with asyncio.timeout(place.call_timeout):
+            flags = await prepare(connection, place, migrate=migrate)
     except BaseException as error:
         if connection is not None:
             await hang_up(connection)

@@ -16,14 +16,13 @@ from penstock.model.errors import (
 )
 
 
-def translate(error: BaseException, place: Place) -> PenstockError:
+def translate(error: BaseException, place: Place, waited_s: float | None = None) -> PenstockError:
     """Our error for one of the driver's or the server's."""
     if isinstance(error, PenstockError):
         return error
     if isinstance(error, TimeoutError | RedisTimeout):
-        return EngineUnavailable(
-            f"{place} did not answer in {place.call_timeout:g} s; the call may have been applied"
-        )
+        waited_s = place.call_timeout if waited_s is None else waited_s
+        return EngineUnavailable(f"{place} did not answer in {waited_s:g} s; the call may have been applied")
     if isinstance(error, OutOfMemoryError):
         return EngineFull(f"{place} has no memory left; nothing was changed: free some and try again")
     if isinstance(error, ResponseError):

@@ -5,10 +5,14 @@ which leaves open whether the call was applied. Nothing is sent a second time by
 that the server does not know (NOSCRIPT: it was restarted, or its scripts were flushed), of which nothing
 was run. While the server cannot be reached, further tries wait for a moment that grows from 50 ms to 2 s
 with jitter, and calls in between fail at once.
+
+A peer that is gone without a word is noticed by the kernel's keep-alive within half a minute, so that an idle
+line is found broken before it is needed.
 """
 
 import asyncio
 import random
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +30,15 @@ from penstock.model.errors import EngineUnavailable
 
 CONNECT_S = 10.0
 BACKOFF_S = (0.05, 2.0)
+KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
+"""Probes after 15 s of silence; what is not acknowledged for 20 s means that nobody is there."""
+
+_KEPT_ALIVE: dict[str, Any] = {
+    "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, name): value for name, value in KEEP_ALIVE.items() if hasattr(socket, name)
+    },
+}
 
 Argument = bytes | str | int
 
@@ -40,6 +53,8 @@ class Line:
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self.patience_s = place.call_timeout
+        """How long a call may take."""
         self.trips = 0
         """Round trips made so far, counted for tests."""
 
@@ -73,7 +88,7 @@ class Line:
         connection = await self._ready()
         self.trips += 1
         try:
-            async with asyncio.timeout(self._place.call_timeout):
+            async with asyncio.timeout(self.patience_s):
                 await connection.send_command(*parts, check_health=False)
                 return await connection.read_response()
         except ResponseError:  # the server's own words: the connection is as good as before
@@ -83,7 +98,7 @@ class Line:
             raise
         except Exception as error:
             await self._let_go()
-            raise translate(error, self._place) from error
+            raise translate(error, self._place, self.patience_s) from error
 
     async def close(self) -> None:
         """Wait for the call in progress, then hang up."""
@@ -156,9 +171,11 @@ async def open_connection(place: Place, purpose: str) -> AbstractConnection:
     if place.path is not None:
         connection = UnixDomainSocketConnection(path=place.path, **options)
     elif place.tls is not None:
-        connection = SSLConnection(host=place.host, port=place.port, **{**options, **place.tls})
+        connection = SSLConnection(
+            host=place.host, port=place.port, **{**_KEPT_ALIVE, **options, **place.tls}
+        )
     else:
-        connection = Connection(host=place.host, port=place.port, **options)
+        connection = Connection(host=place.host, port=place.port, **_KEPT_ALIVE, **options)
     try:
         async with asyncio.timeout(CONNECT_S):
             await connection.connect()  # type: ignore[no-untyped-call]

@@ -25,6 +25,7 @@ class RedisMembers:
     ) -> BeatReply:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
+        self._store.beat_within(info.lease)
         call = Call(
             name=info.name,
             beat=info.beat,

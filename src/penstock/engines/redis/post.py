@@ -1,7 +1,8 @@
 """Signals between processes: PUBLISH by the script that made a change, SUBSCRIBE on a connection of its own.
 
 A topic is a channel. The listening connection comes back by itself; after each return everybody who listens
-is told to look, because what was published meanwhile is lost.
+is told to look, because what was published meanwhile is lost. Nobody would notice a connection that is gone
+without a word, because nothing is asked on it: after some silence it is asked for a sign of life.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from penstock.engines.redis.line import Line, backoff_s, hang_up, open_connectio
 from penstock.engines.redis.place import Place
 from penstock.model.event import ANY_TOPIC, Signal
 
+SILENCE_S = 10.0
+"""After so long without a word the listening connection is asked for one, after as long again given up."""
 PENDING_LIMIT = 1_000
 """The most signals that a slow subscriber keeps; beyond it hears "look" once."""
 
@@ -64,6 +67,8 @@ class Post:
         self._inboxes: set[Inbox] = set()
         self._listener: asyncio.Task[None] | None = None
         self._connection: AbstractConnection | None = None
+        self._received = 0
+        """Messages so far, whatever they said."""
         self._asked: set[str] = set()
         """Topics for which SUBSCRIBE was sent on this connection."""
         self._heard: dict[str, asyncio.Event] = {}
@@ -104,8 +109,10 @@ class Post:
         """Hold a connection that listens; after each return to it everybody is told to look."""
         failures, before = 0, False
         while True:
+            guard = None
             try:
                 self._connection = await open_connection(self._place, "listen")
+                guard = asyncio.get_running_loop().create_task(self._guard(self._connection))
                 await self._ask(self._connection)
                 if before:
                     self._deliver(Signal(ANY_TOPIC))
@@ -118,6 +125,8 @@ class Post:
                 before = True
                 failures += 1
             finally:
+                if guard is not None:
+                    guard.cancel()
                 connection, self._connection = self._connection, None
                 self._asked.clear()
                 for heard in self._heard.values():
@@ -126,13 +135,28 @@ class Post:
                     await hang_up(connection)
             await asyncio.sleep(backoff_s(failures))
 
+    async def _guard(self, connection: AbstractConnection) -> None:
+        """Break a connection on which nothing comes any more: then its reader looks for another."""
+        while True:
+            seen = self._received
+            await asyncio.sleep(SILENCE_S)
+            if self._received == seen:
+                with suppress(Exception):  # a broken connection is the listener's
+                    await connection.send_command("PING", check_health=False)
+                await asyncio.sleep(SILENCE_S)
+                if self._received == seen and connection._writer is not None:
+                    connection._writer.transport.abort()
+
     def _receive(self, message: object) -> None:
-        kind, channel, content = message  # type: ignore[misc]
-        topic = channel.decode().removeprefix(self._place.channels)  # type: ignore[has-type]
-        if kind == b"subscribe":  # type: ignore[has-type]
+        self._received += 1
+        if not isinstance(message, list) or len(message) != 3:
+            return  # the answer to a PING
+        kind, channel, content = message
+        topic = channel.decode().removeprefix(self._place.channels)
+        if kind == b"subscribe":
             self._heard.setdefault(topic, asyncio.Event()).set()
-        elif kind == b"message":  # type: ignore[has-type]
-            self._deliver(Signal(topic, content.decode(errors="replace")))  # type: ignore[has-type]
+        elif kind == b"message":
+            self._deliver(Signal(topic, content.decode(errors="replace")))
 
     def _deliver(self, signal: Signal) -> None:
         for inbox in self._inboxes:

@@ -24,9 +24,11 @@ from penstock.engines.redis.place import Place
 from penstock.engines.redis.post import Post
 from penstock.engines.redis.scripts import script
 from penstock.model.errors import EngineClosed, SingleProcess
-from penstock.model.time import SECOND, Instant
+from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
+
+SHORTEST_PATIENCE_S = 1.0
 
 
 class Store:
@@ -78,6 +80,11 @@ class Store:
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return task
+
+    def beat_within(self, lease: Span) -> None:
+        """A beat that is not answered is given up while there is time for another on a new connection."""
+        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
+        self.beats.patience_s = min(self.beats.patience_s, patience_s)
 
     async def now(self) -> Instant:
         seconds, micros = await self.see_through(self.reads.command("TIME"))
