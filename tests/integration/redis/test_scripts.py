@@ -166,3 +166,21 @@ async def test_what_a_call_has_written_it_knows(
     listed = (await engine.inspect.list(JobFilter(queue="next"))).jobs
     assert shown is not None
     assert [(job.id, job.seq) for job in listed] == [(next_job.id, shown.seq)]
+
+
+async def test_a_claim_makes_only_so_many_dead_at_once(engine: RedisEngine, claimant: Claimant) -> None:
+    """However many have expired, others need not wait for them: the claim says "come again"."""
+    clock, lasting = claimant.clock, a_job()
+    jobs = [*some_jobs(3_500, expires=10), lasting]
+    for at in range(0, len(jobs), 1_000):
+        await engine.jobs.enqueue(jobs[at : at + 1_000], now=clock.now)
+    clock.now += 10
+    dead = []
+    while not (claim := await claimant.claim()).jobs:
+        assert claim.wait == 0
+        (counts,) = await engine.inspect.counts(now=clock.now)
+        dead.append(counts.dead)
+    assert ids_of(claim.jobs) == [lasting.id]
+    assert dead == [2_000], "those of the list of expired ones, and as many met on the way"
+    (counts,) = await engine.inspect.counts(now=clock.now)
+    assert (counts.dead, counts.ready) == (3_500, 0)

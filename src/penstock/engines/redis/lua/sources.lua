@@ -44,7 +44,10 @@ local function lane_source(ctx, name, q, priority, group, hint)
             end
             local id = h.ids[h.at]
             local j = S.job(id)
-            if j.x and j.x <= NOW then
+            if #ctx.expired >= LIMIT then -- enough for one step: nothing more is given, from no lane
+                ctx.again = true
+                return nil
+            elseif j.x and j.x <= NOW then
                 ctx.expired[#ctx.expired + 1] = { id, j }
                 h.at = h.at + 2
             else
