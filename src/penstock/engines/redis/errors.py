@@ -1,6 +1,20 @@
-"""Redis's errors as ours. A message never contains what was sent: it might be a secret."""
+"""Redis's errors as ours. A message never contains what was sent: it might be a secret.
 
-from redis.exceptions import AuthenticationError, OutOfMemoryError, RedisError, ResponseError
+The driver knows some errors by their code and then takes it off the text, so those are told by their class.
+"""
+
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from penstock.engines.redis.place import Place
@@ -15,6 +29,22 @@ from penstock.model.errors import (
     UnknownQueue,
 )
 
+_NOT_NOW = (
+    (BusyLoadingError, "it is still loading its data"),
+    (MasterDownError, "its link to the primary is down"),
+    (ClusterDownError, "its cluster is down"),
+    (TryAgainError, "its cluster is being rearranged"),
+    (AskError, "its cluster keeps this namespace on another server: name that one"),
+    (NoPermissionError, "our user may not do this: allow it in the server's ACL"),
+)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server may be the wrong one: a replica, an old primary. Redis 6 wraps a script's errors."""
+    return isinstance(error, ReadOnlyError) or (
+        isinstance(error, ResponseError) and "-READONLY " in str(error)
+    )
+
 
 def translate(error: BaseException, place: Place, waited_s: float | None = None) -> PenstockError:
     """Our error for one of the driver's or the server's."""
@@ -23,8 +53,13 @@ def translate(error: BaseException, place: Place, waited_s: float | None = None)
     if isinstance(error, TimeoutError | RedisTimeout):
         waited_s = place.call_timeout if waited_s is None else waited_s
         return EngineUnavailable(f"{place} did not answer in {waited_s:g} s; the call may have been applied")
-    if isinstance(error, OutOfMemoryError):
+    if isinstance(error, OutOfMemoryError) or (isinstance(error, ResponseError) and "-OOM " in str(error)):
         return EngineFull(f"{place} has no memory left; nothing was changed: free some and try again")
+    if is_read_only(error):
+        return EngineUnavailable(f"{place} cannot do this now: it can only be read, as a replica")
+    for kind, why in _NOT_NOW:
+        if isinstance(error, kind):
+            return EngineUnavailable(f"{place} cannot do this now: {why}")
     if isinstance(error, ResponseError):
         return _of_server(str(error), place)
     return EngineUnavailable(f"{place} cannot be reached: {type(error).__name__}")
@@ -35,9 +70,10 @@ def translate_opening(error: BaseException, place: Place) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
     text = str(error)
-    refused = isinstance(error, AuthenticationError) or text.startswith(("NOAUTH", "WRONGPASS", "NOPERM"))
-    if refused and isinstance(error, RedisError):
+    if isinstance(error, AuthenticationError):
         return BadUrl(f"{place} cannot be used: it refuses us; check user and password")
+    if isinstance(error, NoPermissionError):
+        return BadUrl(f"{place} cannot be used: its ACL does not let this user do what we need")
     if isinstance(error, ResponseError) and "DB index" in text:
         return BadUrl(f"{place} cannot be used: it has no logical database of this number")
     if isinstance(error, ValueError):
@@ -55,6 +91,6 @@ def _of_server(text: str, place: Place) -> PenstockError:
         return BadInput("this claimant belongs to another member: each has claimants of its own")
     if code == "WRONGTYPE" or "Bad data format" in text:
         return EngineDamaged(f"{place} holds something else under our keys: restore a backup")
-    if code in ("READONLY", "LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "MISCONF", "TRYAGAIN"):
+    if code in ("BUSY", "MISCONF", "NOREPLICAS"):
         return EngineUnavailable(f"{place} cannot do this now: {code}")
     return EngineUnavailable(f"{place} cannot do this: {text[:200]}")

@@ -14,7 +14,7 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,7 +23,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ResponseError
 
-from penstock.engines.redis.errors import translate
+from penstock.engines.redis.errors import is_read_only, translate
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.scripts import Script
 from penstock.model.errors import EngineUnavailable
@@ -46,9 +46,12 @@ Argument = bytes | str | int
 class Line:
     """One connection and the calls that queue for it."""
 
-    def __init__(self, place: Place, purpose: str) -> None:
+    def __init__(self, place: Place, purpose: str, abandon: Callable[[], None] = lambda: None) -> None:
         self._place = place
         self._purpose = purpose
+        self._abandon = abandon
+        """Called when the server turns out to be one that cannot be written to."""
+        self._left = False
         self._connection: AbstractConnection | None = None
         self._turn = asyncio.Lock()
         self._failures = 0
@@ -57,11 +60,6 @@ class Line:
         """How long a call may take."""
         self.trips = 0
         """Round trips made so far, counted for tests."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether a call would have to wait for another."""
-        return self._turn.locked()
 
     async def run(self, script: Script, arguments: Sequence[Argument]) -> Any:
         """The answer of a script, in one round trip; two when the server did not know it."""
@@ -91,7 +89,9 @@ class Line:
             async with asyncio.timeout(self.patience_s):
                 await connection.send_command(*parts, check_health=False)
                 return await connection.read_response()
-        except ResponseError:  # the server's own words: the connection is as good as before
+        except ResponseError as error:  # the server's own words: the connection is as good as before
+            if is_read_only(error):
+                self._abandon()
             raise
         except asyncio.CancelledError:
             await self._let_go()
@@ -99,6 +99,10 @@ class Line:
         except Exception as error:
             await self._let_go()
             raise translate(error, self._place, self.patience_s) from error
+
+    def leave(self) -> None:
+        """Dial again before the next call: behind the address there may be another server by now."""
+        self._left = True
 
     async def close(self) -> None:
         """Wait for the call in progress, then hang up."""
@@ -111,8 +115,9 @@ class Line:
             await hang_up(connection)
 
     async def _ready(self) -> AbstractConnection:
-        if self._connection is not None and _ended(self._connection):
+        if self._connection is not None and (self._left or _ended(self._connection)):
             await self._let_go()  # while nobody used it: nothing was sent, so nobody need know
+        self._left = False
         if self._connection is None:
             self._connection = await self._connect()
         return self._connection

@@ -144,8 +144,13 @@ class Post:
                 with suppress(Exception):  # a broken connection is the listener's
                     await connection.send_command("PING", check_health=False)
                 await asyncio.sleep(SILENCE_S)
-                if self._received == seen and connection._writer is not None:
-                    connection._writer.transport.abort()
+                if self._received == seen:
+                    _break(connection)
+
+    def leave_server(self) -> None:
+        """Listen on a new connection: behind the address there may be another server by now."""
+        if self._connection is not None:
+            _break(self._connection)
 
     def _receive(self, message: object) -> None:
         self._received += 1
@@ -169,3 +174,9 @@ class Post:
         if self._listener is not None:
             self._listener.cancel()
             await asyncio.wait([self._listener])
+
+
+def _break(connection: AbstractConnection) -> None:
+    """At once, whatever the peer says; who reads finds it broken."""
+    if connection._writer is not None:
+        connection._writer.transport.abort()

@@ -38,12 +38,12 @@ class Store:
         self.place = place
         self._flags = flags
         """Whether the server reads the flags of a script."""
-        self.claims = Line(place, "claims")
-        self.settles = Line(place, "settles")
-        self.enqueues = Line(place, "enqueues")
-        self.commands = Line(place, "commands")
-        self.beats = Line(place, "beats")
-        self.reads = Line(place, "reads")
+        self.claims = Line(place, "claims", self._abandon)
+        self.settles = Line(place, "settles", self._abandon)
+        self.enqueues = Line(place, "enqueues", self._abandon)
+        self.commands = Line(place, "commands", self._abandon)
+        self.beats = Line(place, "beats", self._abandon)
+        self.reads = Line(place, "reads", self._abandon)
         self.post = Post(place, self.commands)
         self._pid = os.getpid()
         self._closed = False
@@ -59,6 +59,12 @@ class Store:
         return await line.run(
             script(name, flags=self._flags), (self.place.channels, moment, call.encoded(), *call.blobs)
         )
+
+    def _abandon(self) -> None:
+        """This server cannot be written to, as after a failover: every connection is made anew."""
+        for line in self._lines:
+            line.leave()
+        self.post.leave_server()
 
     async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
         """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""
