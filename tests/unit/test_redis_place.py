@@ -62,3 +62,27 @@ def test_tls_has_options() -> None:
 def test_what_cannot_be_meant(wrong: str) -> None:
     with pytest.raises(BadUrl):
         place_of(wrong, "shop")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:12/SECRET@host/0",
+        "redis://:12?SECRET@h/0",
+        "redis://:12#SECRET@h/0",
+        "redis://:SECRET/1@h/0",
+        "redis://[SECRET@h/0",
+        "redis://:12/SECRET?x@h",
+        "redis://h/0#SECRET",
+    ],
+)
+def test_an_unreadable_url_is_not_repeated(url: str) -> None:
+    with pytest.raises(BadUrl, match="unreadable URL") as raised:
+        place_of(url, "shop")
+    assert "SECRET" not in str(raised.value)
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+def test_tracebacks_drawn_by_rich_show_no_secret() -> None:
+    place = place_of("redis://me:SECRET@h/1", "shop")
+    assert place.__rich_repr__() == [("shown", "redis://me@h:6379/1"), ("namespace", "shop")]

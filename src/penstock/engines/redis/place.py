@@ -54,6 +54,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Place({self.shown!r}, {self.namespace!r})"
 
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("shown", self.shown), ("namespace", self.namespace)]
+
 
 def place_of(url: str, namespace: str) -> Place:
     """The place that a URL names, or `BadUrl`."""
@@ -61,7 +64,9 @@ def place_of(url: str, namespace: str) -> Place:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
     except ValueError:
-        raise BadUrl("a Redis URL looks like redis://user:password@host:6379/0") from None
+        raise _unreadable() from None
+    if "#" in url or "@" in parts.path + parts.query:
+        raise _unreadable()
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in options:
         if name not in _OPTIONS:
@@ -87,6 +92,14 @@ def place_of(url: str, namespace: str) -> Place:
         password=unquote(parts.password) if parts.password else None,
         tls=tls if parts.scheme == "rediss" else None,
         call_timeout=_seconds(options.get("call_timeout", "30")),
+    )
+
+
+def _unreadable() -> BadUrl:
+    """Says nothing of the URL: where it cannot be read, a part of the password may stand anywhere."""
+    return BadUrl(
+        "unreadable URL: a Redis URL looks like redis://user:password@host:6379/0; "
+        "write / ? # @ and : in a password as %2F %3F %23 %40 and %3A"
     )
 
 
