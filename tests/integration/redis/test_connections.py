@@ -229,14 +229,16 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
     before = await snapshot(engine, clock)
     for refused in (
         partial(engine.jobs.enqueue, some_jobs(3), now=clock.now),
-        partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now),
         partial(engine.queues.configure, "q", QueueOptions(concurrency=1), now=clock.now),
     ):
         with pytest.raises(EngineFull):
             await refused()
     assert await snapshot(engine, clock) == before
     await claimant.beat()  # what runs goes on, what waits is worked off
+    watch = partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now)
+    assert [job and job.state for job in await watch()] == [JobState.RUNNING]
     assert await claimant.complete(first) == [Answer.APPLIED]
+    assert [job and job.state for job in await watch()] == [JobState.COMPLETED], "a result can be fetched"
     assert await claimant.complete(*await claimant.take()) == [Answer.APPLIED] * 2
     assert await engine.jobs.drop(ids_of(jobs), now=clock.now) == [DropAnswer.DROPPED] * 3
     own_server.command("CONFIG", "SET", "maxmemory", "0")

@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include moves
 --# include show
 -- A.waiter, A.ttl, A.count ids as blobs. Answers the records, nil for unknown ids.
