@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.protocol import PRUNE_LIMIT
 from penstock.engines import redis
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.scripts import script, source
@@ -184,3 +185,32 @@ async def test_a_claim_makes_only_so_many_dead_at_once(engine: RedisEngine, clai
     assert dead == [2_000], "those of the list of expired ones, and as many met on the way"
     (counts,) = await engine.inspect.counts(now=clock.now)
     assert (counts.dead, counts.ready) == (3_500, 0)
+
+
+async def test_a_prune_says_that_more_watches_wait(engine: RedisEngine, clock: Clock) -> None:
+    jobs = some_jobs(1_000)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    for waiter in ("one", "two"):
+        await engine.jobs.watch(ids_of(jobs), waiter=waiter, ttl=10, now=clock.now)
+    clock.now += 10
+    pruned = [await engine.jobs.prune(limit=PRUNE_LIMIT, now=clock.now) for _ in range(3)]
+    assert [(each.jobs, each.more) for each in pruned] == [(0, True), (0, True), (0, False)]
+
+
+async def test_leases_that_ran_out_leave_nothing(engine: RedisEngine, clock: Clock, command: Command) -> None:
+    prolonged = 0
+    for name in ("short", "prolonged", "released"):
+        lease = await engine.locks.acquire(name, holder="me", ttl=10, now=clock.now)
+        assert lease is not None
+        if name == "prolonged":
+            prolonged = lease.fence
+            assert await engine.locks.renew(name, fence=lease.fence, ttl=20, now=clock.now)
+        if name == "released":
+            assert await engine.locks.release(name, fence=lease.fence, now=clock.now)
+    clock.now += 10
+    await engine.jobs.prune(now=clock.now)
+    assert command("HKEYS", "{penstock}:lease") == b"*1\r\n$9\r\nprolonged\r\n"
+    clock.now += 10
+    assert not await engine.locks.release("prolonged", fence=prolonged, now=clock.now)
+    await engine.jobs.prune(now=clock.now)
+    assert command("EXISTS", "{penstock}:lease", "{penstock}:leaseend") == b":0\r\n"

@@ -6,6 +6,7 @@ from typing import Any
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
+    PRUNE_LIMIT,
     Promoted,
     Pruned,
     Reclaimed,
@@ -124,11 +125,11 @@ class RedisJobs:
         entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now)
         return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
 
-    async def prune(self, *, limit: int = BATCH_LIMIT, now: Instant | None = None) -> Pruned:
-        check_batch(limit)
-        call = Call(limit=limit, tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
-        pruned = await self._command("prune", call, now)
-        return Pruned(pruned, pruned >= limit)
+    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
+        check_batch(limit, PRUNE_LIMIT)
+        call = Call(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
+        pruned, more = await self._command("prune", call, now)
+        return Pruned(pruned, more == 1)
 
     async def _command(self, name: str, call: Call, now: Instant | None) -> Any:
         return await self._store.run(self._store.commands, name, call, now)

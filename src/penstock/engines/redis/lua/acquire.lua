@@ -13,4 +13,5 @@ else
 end
 lease.u = NOW + A.ttl
 call('HSET', P .. 'lease', A.name, pack(lease))
+call('ZADD', P .. 'leaseend', lease.u, A.name) -- for prune
 return { lease.f, lease.u }

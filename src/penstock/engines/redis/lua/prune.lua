@@ -1,9 +1,16 @@
 --# goes on
 --# include children
--- A.limit jobs, A.tombstone_age, A.minutes_age. Answers how many jobs and tombstones went.
+-- A.limit jobs, A.tombstone_age, A.minutes_age. Answers {how many jobs and tombstones went, 1 if there is more}.
 
 local HOUR = 60 * MINUTE
-local left = A.limit
+local left, more = A.limit, false
+
+-- Members of a zset whose time has come, at most LIMIT of them.
+local function past(key, till)
+    local some = call('ZRANGEBYSCORE', P .. key, '-inf', S.int(till), 'LIMIT', 0, LIMIT)
+    more = more or #some == LIMIT
+    return some
+end
 
 local function go(ids, from)
     for _, member in ipairs(ids) do
@@ -31,17 +38,22 @@ if left > 0 then
 end
 S.tell_children(LIMIT)
 
-for _, watch in ipairs(call('ZRANGEBYSCORE', P .. 'watches', '-inf', S.int(NOW), 'LIMIT', 0, LIMIT)) do
+for _, watch in ipairs(past('watches', NOW)) do
     call('HDEL', P .. 'w/' .. watch:sub(1, 16), watch:sub(17))
     call('ZREM', P .. 'watches', watch)
 end
-for _, claimant in ipairs(call('ZRANGEBYSCORE', P .. 'retired', '-inf', S.int(NOW - HOUR), 'LIMIT', 0, LIMIT)) do
+for _, claimant in ipairs(past('retired', NOW - HOUR)) do
     call('HDEL', P .. 'claimant', claimant)
     call('ZREM', P .. 'retired', claimant)
 end
-for _, name in ipairs(call('ZRANGEBYSCORE', P .. 'mins', '-inf', S.int(NOW - A.minutes_age - HOUR), 'LIMIT', 0, LIMIT)) do
+for _, name in ipairs(past('mins', NOW - A.minutes_age - HOUR)) do
     call('DEL', P .. 'min/' .. name)
     call('ZREM', P .. 'mins', name)
+end
+
+for _, name in ipairs(past('leaseend', NOW)) do
+    call('HDEL', P .. 'lease', name)
+    call('ZREM', P .. 'leaseend', name)
 end
 
 -- The window of a gate's rate as it is now, 0 for none: it may be longer than when the log was written.
@@ -52,7 +64,7 @@ local function window_of(gate)
     return limit and math.max(0, limit[3]) or 0
 end
 
-for _, gate in ipairs(call('ZRANGEBYSCORE', P .. 'ratelife', '-inf', S.int(NOW), 'LIMIT', 0, LIMIT)) do
+for _, gate in ipairs(past('ratelife', NOW)) do
     local last = call('ZRANGE', P .. 'rate/' .. gate, -1, -1, 'WITHSCORES')
     local counts_until = last[2] and tonumber(last[2]) + window_of(gate) or 0
     if counts_until > NOW then
@@ -64,4 +76,4 @@ for _, gate in ipairs(call('ZRANGEBYSCORE', P .. 'ratelife', '-inf', S.int(NOW),
     end
 end
 S.finish()
-return A.limit - left
+return { A.limit - left, (left <= 0 or more) and 1 or 0 }

@@ -9,4 +9,5 @@ if not lease or lease.f ~= A.fence or lease.u <= NOW then
 end
 lease.u = NOW + A.ttl
 call('HSET', P .. 'lease', A.name, pack(lease))
+call('ZADD', P .. 'leaseend', lease.u, A.name)
 return 1
