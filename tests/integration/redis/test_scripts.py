@@ -10,7 +10,9 @@ import pytest
 from penstock.engine.protocol import PRUNE_LIMIT
 from penstock.engines import redis
 from penstock.engines.redis.engine import RedisEngine
+from penstock.engines.redis.enqueue import MERGED_BYTES
 from penstock.engines.redis.scripts import script, source
+from penstock.model.job import PAYLOAD_LIMIT
 from penstock.model.queue import Limit, QueueOptions
 from penstock.model.run import Answer, Then
 from penstock.model.view import JobFilter
@@ -98,6 +100,15 @@ async def test_merged_enqueues_are_few_scripts(engine: RedisEngine, clock: Clock
     answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
     assert answers == [[True]] * 500
     assert engine.store.enqueues.trips - before <= 5
+
+
+async def test_large_calls_are_not_merged_without_bound(engine: RedisEngine, clock: Clock) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    before = engine.store.enqueues.trips
+    jobs = [a_job(body=bytes(PAYLOAD_LIMIT)) for _ in range(40)]
+    answers = await asyncio.gather(*(engine.jobs.enqueue([job], now=clock.now) for job in jobs))
+    assert answers == [[True]] * 40
+    assert engine.store.enqueues.trips - before >= 40 * PAYLOAD_LIMIT / MERGED_BYTES
 
 
 async def test_one_bad_call_among_merged_ones(engine: RedisEngine, clock: Clock) -> None:

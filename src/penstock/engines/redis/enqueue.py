@@ -11,15 +11,19 @@ from penstock.model.errors import BadInput, PenstockError
 from penstock.model.job import NewJob
 from penstock.model.time import Instant
 
+MERGED_BYTES = 16 << 20
+"""Calls are merged up to about this size: the server reads a command whole, and others wait for it."""
+
 
 class _Waiting:
     """One caller's jobs."""
 
-    __slots__ = ("answer", "jobs", "now", "waits")
+    __slots__ = ("answer", "bytes", "jobs", "now", "waits")
 
     def __init__(self, jobs: Sequence[NewJob], now: Instant | None) -> None:
         self.jobs = jobs
         self.now = now
+        self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
         self.waits = any(job.after for job in jobs)
         self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
 
@@ -58,10 +62,12 @@ class Enqueuer:
     def _next(self) -> list[_Waiting]:
         """The next calls that can go together: same clock, no parents, within the bound."""
         first = self._calls.popleft()
-        together, size = [first], len(first.jobs)
+        together, size, weight = [first], len(first.jobs), first.bytes
         while self._calls and not first.waits:
             call = self._calls[0]
-            if call.waits or call.now != first.now or size + len(call.jobs) > BATCH_LIMIT:
+            weight += call.bytes
+            too_many = size + len(call.jobs) > BATCH_LIMIT or weight > MERGED_BYTES
+            if call.waits or call.now != first.now or too_many:
                 break
             together.append(self._calls.popleft())
             size += len(call.jobs)

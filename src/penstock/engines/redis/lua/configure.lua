@@ -1,6 +1,6 @@
 --# adds
 --# include moves
--- A.name, A.queue (the record, see queues.py), A.defaults, A.by.
+-- A.name, A.queue (the record, see flat.py), A.defaults, A.by.
 
 local name, queue, old, new = A.name, A.queue, S.queue(A.name), false
 if not old then

@@ -81,7 +81,7 @@ function S.less(one, other)
     return #one < #other
 end
 
--- A queue as it is kept, or false. See queues.py for its fields.
+-- A queue as it is kept, or false. See flat.py for its fields.
 function S.queue(name)
     local q = queues[name]
     if q == nil then

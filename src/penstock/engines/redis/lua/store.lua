@@ -1,5 +1,5 @@
 --# include children
--- Storing new jobs. See records.py for the order of the fields.
+-- Storing new jobs. See call.py, which sends them.
 --
 -- A new job: {task, queue, priority, codec, has headers, key, delay, at, expires, timeout, retry, attempts, on_dead,
 -- schedule, parents, parent_died}, and as blobs its id, its body, its headers if it has some, its parents.
