@@ -225,3 +225,24 @@ async def test_leases_that_ran_out_leave_nothing(engine: RedisEngine, clock: Clo
     assert not await engine.locks.release("prolonged", fence=prolonged, now=clock.now)
     await engine.jobs.prune(now=clock.now)
     assert command("EXISTS", "{penstock}:lease", "{penstock}:leaseend") == b":0\r\n"
+
+
+async def test_a_claim_of_many_queues_moves_no_more_than_of_one(
+    engine: RedisEngine, claimant: Claimant
+) -> None:
+    """Due jobs of all wanted queues share one bound; each queue has its part, and the claim says "again"."""
+    clock, queues = claimant.clock, ("a", "b", "c", "d")
+    for queue in queues:
+        await engine.jobs.enqueue(some_jobs(600, queue=queue, delay=10), now=clock.now)
+    clock.now += 10
+    claim = await claimant.claim(*queues, most=1_000)
+    assert {queue: sum(job.queue == queue for job in claim.jobs) for queue in queues} == dict.fromkeys(
+        queues, 250
+    )
+    left = [each.scheduled for each in await engine.inspect.counts(now=clock.now)]
+    assert left == [350] * 4
+    taken = len(claim.jobs)
+    while taken < 2_400:
+        claim = await claimant.claim(*queues, most=1_000)
+        assert claim.jobs, "none is left behind"
+        taken += len(claim.jobs)

@@ -81,18 +81,20 @@ local function in_turn(wants, last)
     return ordered
 end
 
--- What time and changed options do in the wanted queues, before anything is chosen.
+-- What time and changed options do in the wanted queues, before anything is chosen. They share one bound, in equal
+-- parts: a long list of queues makes no long step, and none of them waits for the backlog of another.
 local function prepare(c, ctx)
+    local part = math.ceil(LIMIT / math.max(1, #c.wants))
     S.tell_children(LIMIT)
     for _, want in ipairs(c.wants) do
         local q = S.queue(want[1])
         if q and not q.pa then
-            S.expire_due(want[1], LIMIT)
-            S.promote_due(want[1], LIMIT)
+            S.expire_due(want[1], part)
+            S.promote_due(want[1], part)
             if q.key then
                 S.unpark_due(want[1])
             end
-            if S.move_stale(want[1], LIMIT) then
+            if S.move_stale(want[1], part) then
                 ctx.closed[want[1]], ctx.again = true, true
             end
         end
