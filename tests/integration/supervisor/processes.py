@@ -7,7 +7,7 @@ from pathlib import Path
 
 PATIENCE_S = 40.0
 LOOK_S = 0.01
-SERVERS = ("postgres", "pgbouncer")
+SERVERS = ("postgres", "pgbouncer", "redis-server")
 
 
 async def until(fact: Callable[[], object], patience_s: float = PATIENCE_S) -> None:

@@ -11,7 +11,6 @@ import pytest
 from penstock.engine.registry import connect as open_engine
 from penstock.model.ids import new_id, show_id
 from penstock.model.job import JobState, NewJob
-from tests.engines import SHARED
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.integration.supervisor.groups import QUEUE, enqueue, finished
 from tests.integration.transactions import complete_app
@@ -20,7 +19,7 @@ JOBS = 6
 TASKS = ("in_thread", "in_process", "on_loop")
 
 
-@pytest.fixture(params=SHARED)
+@pytest.fixture(params=["sqlite-file", "postgres-server"])  # those that take part in a user's transaction
 def engine_mode(request: pytest.FixtureRequest) -> str:
     mode: str = request.param
     return mode
