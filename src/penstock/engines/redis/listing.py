@@ -18,7 +18,7 @@ from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.job import STATES, Job, JobState
 from penstock.model.lane import PRIORITIES
-from penstock.model.view import SCAN_LIMIT, JobFilter, Page, states_of
+from penstock.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
 
 CHUNK = 500
 """The most jobs that one script looks at."""
@@ -78,7 +78,7 @@ async def page(store: Store, only: JobFilter, at: _Cursor | None, limit: int) ->
             return Page(jobs=jobs, cursor=None if last is None else _encode(last), scanned=scanned)
         scanned += 1
         last = _Cursor(job.state, job.queue, _key(job, row))
-        if _matches(only, job, row[BODY] or b""):
+        if matches(only, job, row[BODY] or b""):
             jobs.append(msgspec.structs.replace(job, body=None) if job.body is not None else job)
     return Page(jobs=jobs, cursor=None, scanned=scanned)
 
@@ -117,29 +117,6 @@ def _key(job: Job, row: Row) -> Key:
             return [job.priority, int(job.suspect), job.group, job.seq]
         case _:
             return [job.ended_at or 0, row[BORN]]
-
-
-def _matches(only: JobFilter, job: Job, body: bytes) -> bool:
-    if only.task is not None and job.task != only.task:
-        return False
-    if only.key is not None and job.key != only.key:
-        return False
-    if only.tag is not None and only.tag not in _tags(job.headers):
-        return False
-    if only.text is not None:
-        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
-    return True
-
-
-def _tags(headers: bytes | None) -> list[object]:
-    if headers is None:
-        return []
-    try:
-        decoded = msgspec.json.decode(headers)
-    except msgspec.DecodeError:  # a producer of another kind wrote something else there
-        return []
-    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
-    return tags if isinstance(tags, list) else []
 
 
 def _encode(cursor: _Cursor) -> str:
