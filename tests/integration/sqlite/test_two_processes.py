@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from penstock.engine import connections
-from penstock.engines.sqlite.signals import LOOK_S
+from penstock.engine.inbox import LOOK_S
 from penstock.model.event import ANY_TOPIC, ready_topic
 from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.children import child

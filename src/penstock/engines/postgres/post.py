@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
+from penstock.engine.inbox import Inbox
 from penstock.engines.postgres.dial import Dial
 from penstock.engines.postgres.ear import Ear
 from penstock.engines.postgres.line import Line
@@ -23,57 +24,11 @@ PAYLOAD_LIMIT = 7_900
 """PostgreSQL takes less than 8,000 bytes."""
 HELD_LIMIT = 10_000
 """The most signals that wait to be sent; beyond it topics are sent without their texts."""
-PENDING_LIMIT = 1_000
-"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
-LOOK_S = 1.0
-"""How often a subscription says "look" where the server cannot be listened to."""
 
 _NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[str]).decode
-
-
-class Inbox:
-    """A subscription: signals of some topics, merged while they wait."""
-
-    def __init__(self, topics: tuple[str, ...], post: "Post") -> None:
-        self._topics = frozenset(topics)
-        self._post = post
-        self._pending: dict[Signal, None] = {}
-        self._arrived = asyncio.Event()
-        self._closed = False
-
-    def deliver(self, signal: Signal) -> None:
-        if signal.topic in self._topics or signal.topic == ANY_TOPIC:
-            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
-            self._arrived.set()
-
-    async def next(self, timeout: float | None = None) -> Signal | None:
-        loop = asyncio.get_running_loop()
-        end = None if timeout is None else loop.time() + timeout
-        while not self._closed:
-            if self._pending:
-                signal = next(iter(self._pending))
-                del self._pending[signal]
-                return signal
-            left = None if end is None else end - loop.time()
-            if left is not None and left <= 0:
-                return None
-            wait = left if self._post.listens else min(LOOK_S, left or LOOK_S)
-            self._arrived.clear()
-            try:
-                await asyncio.wait_for(self._arrived.wait(), wait)
-            except TimeoutError:
-                if not self._post.listens and (end is None or loop.time() < end):
-                    return Signal(ANY_TOPIC)
-        return None
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._post.leave(self)
-            self._arrived.set()
 
 
 class Post:
@@ -113,14 +68,15 @@ class Post:
 
     async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
         """Listen; what is published after this returns is delivered, unless it is lost."""
-        inbox = Inbox(topics, self)
+        inbox = Inbox(topics, leave=self._inboxes.discard, look=self._cannot_listen)
         self._inboxes.add(inbox)
         if self.listens:
             await self._ear.open()
         return inbox
 
-    def leave(self, inbox: Inbox) -> None:
-        self._inboxes.discard(inbox)
+    async def _cannot_listen(self) -> bool:
+        """Then there may always be something."""
+        return not self.listens
 
     def _hear(self, payload: str) -> None:
         try:

@@ -1,6 +1,6 @@
 """The `signals` facet."""
 
-from penstock.engines.postgres.post import Inbox
+from penstock.engine.inbox import Inbox
 from penstock.engines.postgres.store import Store
 
 

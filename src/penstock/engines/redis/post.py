@@ -10,52 +10,13 @@ from contextlib import suppress
 
 from redis.asyncio.connection import AbstractConnection
 
+from penstock.engine.inbox import Inbox
 from penstock.engines.redis.line import Line, backoff_s, hang_up, open_connection
 from penstock.engines.redis.place import Place
 from penstock.model.event import ANY_TOPIC, Signal
 
 SILENCE_S = 10.0
 """After so long without a word the listening connection is asked for one, after as long again given up."""
-PENDING_LIMIT = 1_000
-"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
-
-
-class Inbox:
-    """A subscription: signals of some topics, merged while they wait."""
-
-    def __init__(self, topics: tuple[str, ...], post: "Post") -> None:
-        self.topics = frozenset(topics)
-        self._post = post
-        self._pending: dict[Signal, None] = {}
-        self._arrived = asyncio.Event()
-        self._closed = False
-
-    def deliver(self, signal: Signal) -> None:
-        if signal.topic in self.topics or signal.topic == ANY_TOPIC:
-            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
-            self._arrived.set()
-
-    async def next(self, timeout: float | None = None) -> Signal | None:
-        loop = asyncio.get_running_loop()
-        end = None if timeout is None else loop.time() + timeout
-        while not self._closed:
-            if self._pending:
-                signal = next(iter(self._pending))
-                del self._pending[signal]
-                return signal
-            left = None if end is None else end - loop.time()
-            if left is not None and left <= 0:
-                return None
-            self._arrived.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._arrived.wait(), left)
-        return None
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._post.leave(self)
-            self._arrived.set()
 
 
 class Post:
@@ -79,7 +40,7 @@ class Post:
 
     async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
         """Listen; what is published after this returns is delivered, unless it is lost."""
-        inbox = Inbox(topics, self)
+        inbox = Inbox(topics, leave=self._inboxes.discard)
         self._inboxes.add(inbox)
         for topic in inbox.topics:
             self._heard.setdefault(topic, asyncio.Event())
@@ -92,9 +53,6 @@ class Post:
                 for topic in inbox.topics:
                     await self._heard[topic].wait()
         return inbox
-
-    def leave(self, inbox: Inbox) -> None:
-        self._inboxes.discard(inbox)
 
     async def _ask(self, connection: AbstractConnection) -> None:
         """Subscribe to what is wanted and not yet asked for. A broken connection is the listener's."""

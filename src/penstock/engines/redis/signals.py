@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from penstock.engines.redis.post import Inbox
+from penstock.engine.inbox import Inbox
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput, EngineUnavailable
 

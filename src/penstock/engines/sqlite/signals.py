@@ -12,87 +12,35 @@ import asyncio
 import hashlib
 import os
 import socket
+import sqlite3
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from penstock.engine.inbox import Inbox
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.store import Session
-from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.event import Signal
 
-LOOK_S = 1.0
-"""How often a waiting subscription looks for commits that came without a signal."""
-PENDING_LIMIT = 1_000
-"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
 DATAGRAM_LIMIT = 4_096
 
 
-class Inbox:
-    """A subscription: signals of some topics, merged while they wait."""
+class Versions:
+    """Whether somebody has written to the file since the last look."""
 
-    def __init__(
-        self,
-        topics: tuple[str, ...],
-        *,
-        version: Callable[[], Awaitable[int]] | None,
-        leave: Callable[["Inbox"], None],
-    ) -> None:
-        self._topics = frozenset(topics)
-        self._version = version
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._seen: int | None = None
-        self._leave = leave
-        self._pending: dict[Signal, None] = {}
-        self._arrived = asyncio.Event()
-        self._closed = False
-        self.loop = asyncio.get_running_loop()
 
-    async def prepare(self) -> None:
-        """Remember the state from which on changes count."""
-        if self._version is not None:
-            self._seen = await self._version()
-
-    def deliver(self, signal: Signal) -> None:
-        """Called on the subscriber's loop."""
-        if signal.topic in self._topics:
-            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
-            self._arrived.set()
-
-    async def next(self, timeout: float | None = None) -> Signal | None:
-        end = None if timeout is None else self.loop.time() + timeout
-        while not self._closed:
-            if self._pending:
-                signal = next(iter(self._pending))
-                del self._pending[signal]
-                return signal
-            left = LOOK_S if end is None else min(LOOK_S, end - self.loop.time())
-            if left <= 0:
-                return None
-            self._arrived.clear()
-            try:
-                # wait_for of Python 3.11 swallows a cancellation that comes together with the event
-                async with asyncio.timeout(left):
-                    await self._arrived.wait()
-            except TimeoutError:
-                if await self._changed():
-                    return Signal(ANY_TOPIC)
-        return None
-
-    async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._leave(self)
-            self._arrived.set()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    async def _changed(self) -> bool:
-        if self._version is None or self._closed:
-            return False
-        before, self._seen = self._seen, await self._version()
+    async def changed(self) -> bool:
+        before, self._seen = self._seen, await self._session.read(_version)
         return before != self._seen
+
+
+def _version(db: sqlite3.Connection) -> int:
+    (version,) = db.execute("PRAGMA data_version").fetchone()
+    return int(version)
 
 
 class LocalPost:
@@ -111,7 +59,7 @@ class LocalPost:
                     inbox.loop.call_soon_threadsafe(inbox.deliver, signal)
 
     async def open_inbox(self, topics: tuple[str, ...], session: Session) -> Inbox:
-        inbox = Inbox(topics, version=None, leave=self._inboxes.discard)
+        inbox = Inbox(topics, leave=self._inboxes.discard)
         self._inboxes.add(inbox)
         return inbox
 
@@ -161,13 +109,11 @@ class SocketPost:
                     os.unlink(address)
             sock.close()
 
-        async def version() -> int:
-            return await session.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
-
-        inbox = Inbox(topics, version=version, leave=leave)
+        versions = Versions(session)
+        inbox = Inbox(topics, leave=leave, look=versions.changed)
         loop.add_reader(sock.fileno(), _receive, sock, inbox)
         try:
-            await inbox.prepare()
+            await versions.changed()  # from here on changes count
         except BaseException:
             await inbox.close()
             raise
