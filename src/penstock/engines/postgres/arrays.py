@@ -1,13 +1,10 @@
-"""New jobs as the arrays that our functions take, and other edges of a call."""
+"""New jobs as the arrays that our functions take."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT
-from penstock.model.errors import BadInput
-from penstock.model.ids import JobId, check_id
-from penstock.model.job import NewJob, check_new_jobs
+from penstock.model.job import NewJob
 from penstock.model.retry import Retry
 
 _encode = msgspec.json.Encoder().encode
@@ -15,24 +12,6 @@ _encode = msgspec.json.Encoder().encode
 _SAME = object()
 _BULKY = (0, 4)
 """Columns that are always sent whole: ids and bodies."""
-
-
-def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
-    """Refuse a call with more items than one step takes."""
-    if not 0 <= size <= limit:
-        raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
-
-
-def check_ids(ids: Sequence[JobId]) -> list[JobId]:
-    """The same ids, or `BadInput`."""
-    check_batch(len(ids))
-    return [check_id(job_id) for job_id in ids]
-
-
-def check_jobs(jobs: Sequence[NewJob]) -> None:
-    """Refuse before anything is stored."""
-    check_batch(len(jobs))
-    check_new_jobs(jobs)
 
 
 def encode_retry(retry: Retry | None) -> bytes | None:

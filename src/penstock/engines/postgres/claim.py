@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.edge import check_batch
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engine.turns import Turns
-from penstock.engines.postgres.arrays import check_batch
 from penstock.engines.postgres.cursors import Cursors
 from penstock.engines.postgres.line import Row
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused

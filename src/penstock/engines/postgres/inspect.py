@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.engine.edge import check_ids
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres import listing
-from penstock.engines.postgres.arrays import check_ids
 from penstock.engines.postgres.line import Connection
 from penstock.engines.postgres.rows import job_of
 from penstock.engines.postgres.store import Store

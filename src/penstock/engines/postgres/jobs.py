@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -17,7 +18,6 @@ from penstock.engine.protocol import (
 )
 from penstock.engines.postgres import claim as claiming
 from penstock.engines.postgres import settle as settling
-from penstock.engines.postgres.arrays import check_batch, check_ids, check_jobs
 from penstock.engines.postgres.claim import Claims
 from penstock.engines.postgres.enqueue import Enqueuer
 from penstock.engines.postgres.line import Row
@@ -71,7 +71,7 @@ class PostgresJobs:
         claim: ClaimRequest | None = None,
         now: Instant | None = None,
     ) -> Settled:
-        settling.check(settlements)
+        check_settlements(settlements)
         store, call = self._store, settling.Settling(settlements)
         asked: tuple[object, ...] = claiming.NO_CLAIM
         line = store.settles

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.engine.edge import check_batch
 from penstock.engine.statements import load_statements
-from penstock.engines.postgres.arrays import check_batch
 from penstock.engines.postgres.store import Store
 from penstock.model.names import check_queue, check_task
 from penstock.model.queue import Keep, Limit, QueueOptions

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.engine.edge import check_batch, check_jobs
 from penstock.engine.statements import load_statements
-from penstock.engines.postgres.arrays import check_batch, check_jobs, job_arrays, parent_arrays
+from penstock.engines.postgres.arrays import job_arrays, parent_arrays
 from penstock.engines.postgres.store import Store
 from penstock.model.job import NewJob, check_new_job
 from penstock.model.names import check_task

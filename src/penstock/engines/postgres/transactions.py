@@ -6,9 +6,10 @@ place it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 
+from penstock.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from penstock.engine.protocol import BATCH_LIMIT, Script
 from penstock.engines.postgres import settle
-from penstock.engines.postgres.arrays import check_batch, check_ids, check_jobs, job_arrays
+from penstock.engines.postgres.arrays import job_arrays
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId
@@ -59,7 +60,7 @@ class PostgresTransactions:
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
-        settle.check([settlement])
+        check_settlements([settlement])
         check_ids([settlement.id])
         check_own(settlement, notes)
         return self._complete(settlement, settlement.outcome, notes)

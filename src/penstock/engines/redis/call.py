@@ -5,11 +5,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engines.redis.flat import flat
 from penstock.model.errors import BadInput
-from penstock.model.ids import JobId, check_id
-from penstock.model.job import NewJob, check_new_jobs
+from penstock.model.job import NewJob
 from penstock.model.queue import QueueOptions
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,21 +51,3 @@ class Call:
             None if job.retry is None else _encode_json(job.retry).decode(), job.attempts, job.on_dead,
             job.schedule, len(job.after), job.parent_died if job.after else None,
         )  # fmt: skip
-
-
-def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
-    """Refuse a call with more items than one step takes."""
-    if not 0 <= size <= limit:
-        raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
-
-
-def check_ids(ids: Sequence[JobId]) -> list[JobId]:
-    """The same ids, or `BadInput`."""
-    check_batch(len(ids))
-    return [check_id(job_id) for job_id in ids]
-
-
-def check_jobs(jobs: Sequence[NewJob]) -> None:
-    """Refuse before anything is stored."""
-    check_batch(len(jobs))
-    check_new_jobs(jobs)

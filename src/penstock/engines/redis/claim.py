@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.edge import check_batch
 from penstock.engine.protocol import BATCH_LIMIT
-from penstock.engines.redis.call import Call, check_batch
+from penstock.engines.redis.call import Call
 from penstock.engines.redis.rows import Row, maybe_text
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from penstock.model.ids import check_id

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.engines.redis.call import Call, check_ids
+from penstock.engine.edge import check_ids
+from penstock.engines.redis.call import Call
 from penstock.engines.redis.listing import page, place_of
 from penstock.engines.redis.rows import job_of
 from penstock.engines.redis.store import Store

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -14,7 +15,7 @@ from penstock.engine.protocol import (
 )
 from penstock.engines.redis import claim as claiming
 from penstock.engines.redis import settle as settling
-from penstock.engines.redis.call import Call, check_batch, check_ids, check_jobs
+from penstock.engines.redis.call import Call
 from penstock.engines.redis.enqueue import Enqueuer
 from penstock.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from penstock.engines.redis.store import Store
@@ -56,7 +57,7 @@ class RedisJobs:
         claim: ClaimRequest | None = None,
         now: Instant | None = None,
     ) -> Settled:
-        settling.check(settlements)
+        check_settlements(settlements)
         call, line = settling.settle_call(settlements), self._store.settles
         if claim is not None:
             claiming.check(claim)

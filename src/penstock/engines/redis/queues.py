@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engines.redis.call import DEFAULTS, Call, check_batch
+from penstock.engine.edge import check_batch
+from penstock.engines.redis.call import DEFAULTS, Call
 from penstock.engines.redis.flat import flat
 from penstock.engines.redis.store import Store
 from penstock.model.errors import UnknownQueue

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engines.redis.call import Call, check_batch, check_jobs
+from penstock.engine.edge import check_batch, check_jobs
+from penstock.engines.redis.call import Call
 from penstock.engines.redis.store import Store
 from penstock.model.job import NewJob, check_new_job
 from penstock.model.names import check_task

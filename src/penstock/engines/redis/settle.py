@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from penstock.engines.redis.call import Call, check_batch, check_ids, check_jobs
-from penstock.model.errors import BadInput
+from penstock.engine.edge import check_batch, check_ids
+from penstock.engines.redis.call import Call
 from penstock.model.job import Failure, clip_failure
 from penstock.model.run import (
     Answer,
@@ -18,8 +18,6 @@ from penstock.model.run import (
     Release,
     Settlement,
     Started,
-    Then,
-    check_result,
 )
 from penstock.model.time import check_span
 
@@ -28,26 +26,6 @@ COMPLETED, FAILED, STOPPED, CRASHED = range(4)
 STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
 
 Said = tuple[str, str, str, str]
-
-
-def check(settlements: Sequence[Settlement]) -> None:
-    """Refuse before anything is recorded."""
-    check_batch(len(settlements))
-    for settlement in settlements:
-        outcome = settlement.outcome
-        if isinstance(outcome, Completed):
-            check_result(outcome.result)
-        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
-            check_span(outcome.retry_in)
-        check_span(settlement.ran)
-        if settlement.then is not None:
-            _check_then(settlement.then)
-
-
-def _check_then(then: Then) -> None:
-    check_jobs(then.jobs)
-    if any(job.after for job in then.jobs):
-        raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
 
 
 def said(failure: Failure) -> Said:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from penstock.engine.edge import check_batch
 from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engine.turns import Turns
@@ -28,7 +29,7 @@ from penstock.engines.sqlite.ready_rows import (
     TASK,
     Row,
 )
-from penstock.engines.sqlite.step import READY, RUNNING, Step, check_batch
+from penstock.engines.sqlite.step import READY, RUNNING, Step
 from penstock.engines.sqlite.stretches import SQL as STRETCHES
 from penstock.engines.sqlite.stretches import Part
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
@@ -47,8 +48,8 @@ class Claimant(NamedTuple):
 
 def check(request: ClaimRequest) -> None:
     """Refuse before anything is done."""
-    check_batch(len(request.ids or ()), BATCH_LIMIT)
-    check_batch(len(request.wants), BATCH_LIMIT)
+    check_batch(len(request.ids or ()))
+    check_batch(len(request.wants))
     if len({want.queue for want in request.wants}) != len(request.wants):
         raise BadInput("a claim names each queue once")
     if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):

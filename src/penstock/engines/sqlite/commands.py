@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engine.edge import check_batch
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, moves, places
 from penstock.engines.sqlite.children import GONE, parent_ended
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.places import TOMBSTONE
-from penstock.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step, check_batch
+from penstock.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step
 from penstock.model.errors import BadInput
 from penstock.model.event import member_topic
 from penstock.model.ids import JobId, show_id
@@ -20,7 +20,7 @@ SQL = load_statements(__package__, "commands")
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
     """Stop jobs: those not started never start, running ones are told."""
-    check_batch(len(ids), BATCH_LIMIT)
+    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -48,7 +48,7 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
 
 def replay(step: Step, ids: Sequence[JobId], token: bytes, by: str) -> list[ReplayAnswer]:
     """Run finished jobs again, once per token."""
-    check_batch(len(ids), BATCH_LIMIT)
+    check_batch(len(ids))
     if len(token) != 16:
         raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
     answers, changed = [], []
@@ -84,7 +84,7 @@ def _replay(step: Step, job: Facts, token: bytes) -> None:
 
 def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:
     """Delete finished jobs."""
-    check_batch(len(ids), BATCH_LIMIT)
+    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -115,7 +115,7 @@ def delete(step: Step, job: Facts) -> None:
 
 def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
     """Record what runs say about themselves, fenced."""
-    check_batch(len(notes), BATCH_LIMIT)
+    check_batch(len(notes))
     jobs = facts.by_ids(step, {note.id: None for note in notes})
     answers: list[Answer] = []
     logged: set[int] = set()

@@ -9,22 +9,16 @@ from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, lanes, places, plain_jobs, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step, check_batch
+from penstock.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step
 from penstock.model.errors import UnknownParent
 from penstock.model.ids import JobId, show_id
-from penstock.model.job import NewJob, check_new_jobs
+from penstock.model.job import NewJob
 from penstock.model.retry import Retry
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "enqueue")
 
 _encode = msgspec.json.Encoder().encode
-
-
-def check(jobs: Sequence[NewJob]) -> None:
-    """Refuse before anything is stored."""
-    check_batch(len(jobs), BATCH_LIMIT)
-    check_new_jobs(jobs)
 
 
 def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:

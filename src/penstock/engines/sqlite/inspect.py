@@ -4,11 +4,10 @@ import time
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engine.edge import check_batch
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import listing, rows
 from penstock.engines.sqlite.places import TOMBSTONE
-from penstock.engines.sqlite.step import check_batch
 from penstock.engines.sqlite.storage import storage
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
@@ -42,7 +41,7 @@ class SqliteInspect:
         self._session = session
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
-        check_batch(len(ids), BATCH_LIMIT)
+        check_batch(len(ids))
         wanted = [check_id(job_id) for job_id in ids]
         return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from penstock.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from penstock.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -27,10 +28,10 @@ from penstock.engines.sqlite import (
 )
 from penstock.engines.sqlite import losses as lost_runs
 from penstock.engines.sqlite.runs import Runs
-from penstock.engines.sqlite.step import Step, check_batch
+from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import Refused
-from penstock.model.ids import JobId, check_id
+from penstock.model.ids import JobId
 from penstock.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
 from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from penstock.model.time import Instant, Span
@@ -47,7 +48,7 @@ class SqliteJobs:
         self._runs = Runs()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
-        enqueue.check(jobs)
+        check_jobs(jobs)
         return await self._session.merge(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
 
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
@@ -64,10 +65,10 @@ class SqliteJobs:
         claim: ClaimRequest | None = None,
         now: Instant | None = None,
     ) -> Settled:
-        check_batch(len(settlements), BATCH_LIMIT)
+        check_batch(len(settlements))
         done = completions.plain(settlements, self._runs)
         if done is None:
-            settle.check(settlements)
+            check_settlements(settlements)
         if claim is not None:
             claiming.check(claim)
         taken: dict[JobId, int] = {}
@@ -97,25 +98,25 @@ class SqliteJobs:
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
     ) -> list[CancelAnswer]:
-        _check_ids(ids)
+        check_ids(ids)
         return await self._write(lambda step: commands.cancel(step, ids, by), now)
 
     async def replay(
         self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
     ) -> list[ReplayAnswer]:
-        _check_ids(ids)
+        check_ids(ids)
         return await self._write(lambda step: commands.replay(step, ids, token, by), now)
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
     ) -> list[DropAnswer]:
-        _check_ids(ids)
+        check_ids(ids)
         return await self._write(lambda step: commands.drop(step, ids, by), now)
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
-        _check_ids(ids)
+        check_ids(ids)
         return await self._write(lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now)
 
     async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
@@ -152,14 +153,8 @@ class SqliteBlocking:
         self._session = session
 
     def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
-        enqueue.check(jobs)
+        check_jobs(jobs)
         return self._session.merge_here(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
-
-
-def _check_ids(ids: Sequence[JobId]) -> None:
-    check_batch(len(ids), BATCH_LIMIT)
-    for job_id in ids:
-        check_id(job_id)
 
 
 def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:

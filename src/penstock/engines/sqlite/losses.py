@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.protocol import BATCH_LIMIT, Reclaimed
+from penstock.engine.edge import check_batch
+from penstock.engine.protocol import Reclaimed
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, moves
 from penstock.engines.sqlite.beats import decode_info
 from penstock.engines.sqlite.facts import Facts
-from penstock.engines.sqlite.step import CANCELLED, CODE, READY, Step, check_batch
+from penstock.engines.sqlite.step import CANCELLED, CODE, READY, Step
 from penstock.model.crash import AfterLoss, after_claimant_lost, after_member_lost
 from penstock.model.job import Failure, FailureKind
 from penstock.model.member import may_sweep
@@ -18,7 +19,7 @@ SQL = load_statements(__package__, "losses")
 
 def retire(step: Step, claimant: bytes, losses: Sequence[Loss]) -> int:
     """A child is dead: its jobs go back, and it may not claim any more."""
-    check_batch(len(losses), BATCH_LIMIT)
+    check_batch(len(losses))
     row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
     if row is None:
         step.db.execute(SQL.remember_retired, (claimant, step.now))
@@ -55,7 +56,7 @@ def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
 
 def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
     """Give back what members that are gone still hold."""
-    check_batch(limit, BATCH_LIMIT)
+    check_batch(limit)
     row = step.db.execute(SQL.sweeper, (sweeper,)).fetchone()
     if row is None or not may_sweep(decode_info(row[0]), row[1], row[2], step.now):
         return Reclaimed(entitled=False)

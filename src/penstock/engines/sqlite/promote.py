@@ -1,10 +1,11 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
+from penstock.engine.edge import check_batch
 from penstock.engine.protocol import PROMOTE_LIMIT, Promoted
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, lanes, moves, places, ripple
 from penstock.engines.sqlite.catalogue import Queue
-from penstock.engines.sqlite.step import READY, SCHEDULED, Step, check_batch
+from penstock.engines.sqlite.step import READY, SCHEDULED, Step
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "promote")

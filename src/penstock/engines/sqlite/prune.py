@@ -1,5 +1,6 @@
 """Retention, in bounded steps."""
 
+from penstock.engine.edge import check_batch
 from penstock.engine.protocol import PRUNE_LIMIT, Pruned
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts
@@ -7,7 +8,7 @@ from penstock.engines.sqlite.catalogue import Queue
 from penstock.engines.sqlite.commands import delete
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.moves import keep_of
-from penstock.engines.sqlite.step import CANCELLED, COMPLETED, Step, check_batch
+from penstock.engines.sqlite.step import CANCELLED, COMPLETED, Step
 from penstock.model.queue import TOMBSTONE_AGE
 from penstock.model.time import DAY, HOUR, span_of
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT
+from penstock.engine.edge import check_batch, check_jobs
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue
-from penstock.engines.sqlite.step import Step, check_batch
+from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
 from penstock.model.job import NewJob, check_new_job
 from penstock.model.names import check_task
@@ -29,7 +29,7 @@ class SqliteSchedules:
         self._session = session
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        check_batch(len(schedules), BATCH_LIMIT)
+        check_batch(len(schedules))
         for schedule in schedules:
             check_task(schedule.name)
             check_new_job(schedule.job)
@@ -50,7 +50,7 @@ class SqliteSchedules:
         jobs: Sequence[NewJob],
         now: Instant | None = None,
     ) -> bool:
-        enqueue.check(jobs)
+        check_jobs(jobs)
 
         def work(step: Step) -> bool:
             fired = step.db.execute(SQL.fire, (tick, next_at, name, tick)).rowcount == 1

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
+from penstock.engine.edge import check_batch
+from penstock.engine.protocol import PROMOTE_LIMIT
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue, facts, losses, moves, ripple
 from penstock.engines.sqlite.facts import Facts
-from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step, check_batch
-from penstock.model.errors import BadInput
+from penstock.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step
 from penstock.model.lifecycle import state_after_failure, state_after_release
 from penstock.model.run import (
     Answer,
@@ -18,31 +18,10 @@ from penstock.model.run import (
     Settlement,
     Stopped,
     Then,
-    check_result,
 )
 from penstock.model.time import check_span
 
 SQL = load_statements(__package__, "settle")
-
-
-def check(settlements: Sequence[Settlement]) -> None:
-    """Refuse before anything is recorded."""
-    check_batch(len(settlements), BATCH_LIMIT)
-    for settlement in settlements:
-        outcome = settlement.outcome
-        if isinstance(outcome, Completed):
-            check_result(outcome.result)
-        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
-            check_span(outcome.retry_in)
-        check_span(settlement.ran)
-        if settlement.then is not None:
-            _check_then(settlement.then)
-
-
-def _check_then(then: Then) -> None:
-    enqueue.check(then.jobs)
-    if any(job.after for job in then.jobs):
-        raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
 
 
 def settle(step: Step, settlements: Sequence[Settlement]) -> list[Answer]:
@@ -109,7 +88,7 @@ def _follow(step: Step, then: Then) -> None:
 
 def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
     """Give jobs back without using an attempt."""
-    check_batch(len(releases), BATCH_LIMIT)
+    check_batch(len(releases))
     for item in releases:
         check_span(item.delay or 0)
     answers = []

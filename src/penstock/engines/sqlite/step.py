@@ -12,7 +12,6 @@ from functools import cache
 
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.catalogue import Catalogue
-from penstock.model.errors import BadInput
 from penstock.model.event import Signal, ready_topic, waiter_topic
 from penstock.model.ids import JobId
 from penstock.model.job import STATES, JobState
@@ -135,12 +134,6 @@ def _check(before: int | None, after: int | None) -> None:
 
 def _state(code: int | None) -> JobState | None:
     return None if code is None else STATES[code]
-
-
-def check_batch(size: int, limit: int) -> None:
-    """Refuse a call with more items than one step takes."""
-    if not 0 <= size <= limit:
-        raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
 
 
 def marks(count: int) -> str:

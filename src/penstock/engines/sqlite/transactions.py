@@ -13,11 +13,12 @@ from typing import TypeVar
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT, Script
+from penstock.engine.edge import check_batch, check_jobs, check_settlements
+from penstock.engine.protocol import Script
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import enqueue, settle
+from penstock.engines.sqlite import enqueue
 from penstock.engines.sqlite.catalogue import DEFAULT_OPTIONS
-from penstock.engines.sqlite.step import RUNNING, check_batch
+from penstock.engines.sqlite.step import RUNNING
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput, WrongPlace
 from penstock.model.ids import JobId, check_id
@@ -69,7 +70,7 @@ class SqliteTransactions:
         self._session = session
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
-        enqueue.check(jobs)
+        check_jobs(jobs)
         if any(job.after for job in jobs):
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
         return self._whole(self._enqueue(jobs))
@@ -77,13 +78,13 @@ class SqliteTransactions:
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
-        settle.check([settlement])
+        check_settlements([settlement])
         check_id(settlement.id)
         check_own(settlement, notes)
         return self._whole(self._complete(settlement, settlement.outcome, notes))
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
-        check_batch(len(runs), BATCH_LIMIT)
+        check_batch(len(runs))
         return await self._session.read(lambda db: [_fate(db, *run) for run in runs])
 
     def _here(self) -> Script[None]:

@@ -1,0 +1,44 @@
+"""The edge of a call, the same on every engine: what is refused before anything is stored."""
+
+from collections.abc import Sequence
+
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.model.errors import BadInput
+from penstock.model.ids import JobId, check_id
+from penstock.model.job import NewJob, check_new_jobs
+from penstock.model.run import Completed, Failed, Settlement, check_result
+from penstock.model.time import check_span
+
+
+def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
+    """Refuse a call with more items than one step takes."""
+    if not 0 <= size <= limit:
+        raise BadInput(f"one call takes at most {limit:,} items, not {size:,}: split it")
+
+
+def check_ids(ids: Sequence[JobId]) -> list[JobId]:
+    """The same ids, or `BadInput`."""
+    check_batch(len(ids))
+    return [check_id(job_id) for job_id in ids]
+
+
+def check_jobs(jobs: Sequence[NewJob]) -> None:
+    """Refuse jobs that cannot be stored."""
+    check_batch(len(jobs))
+    check_new_jobs(jobs)
+
+
+def check_settlements(settlements: Sequence[Settlement]) -> None:
+    """Refuse outcomes that cannot be recorded."""
+    check_batch(len(settlements))
+    for settlement in settlements:
+        outcome = settlement.outcome
+        if isinstance(outcome, Completed):
+            check_result(outcome.result)
+        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
+            check_span(outcome.retry_in)
+        check_span(settlement.ran)
+        if settlement.then is not None:
+            check_jobs(settlement.then.jobs)
+            if any(job.after for job in settlement.then.jobs):
+                raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
