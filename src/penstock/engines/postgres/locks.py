@@ -36,7 +36,7 @@ class PostgresLocks:
         ]
 
     async def _write(self, sql: str, *parameters: object) -> bool:
-        rows = await self._store.run(self._store.beats.fetch(self._store.sql(sql), *parameters))
+        rows = await self._store.see_through(self._store.beats.fetch(self._store.sql(sql), *parameters))
         return bool(rows)
 
 

@@ -69,7 +69,7 @@ class Looks:
         """Find what committed late."""
         store, queues = self._store, self._cursors.names()
         if not self._snapshots:
-            rows = await store.run(store.beats.fetch("SELECT pg_current_snapshot()::text"))
+            rows = await store.see_through(store.beats.fetch("SELECT pg_current_snapshot()::text"))
             self._snapshots = [rows[0][0]]
             return
         lanes = _encode([self._cursors.busy(queue) for queue in queues]).decode()

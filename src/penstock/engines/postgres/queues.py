@@ -70,7 +70,7 @@ class PostgresTasks:
             check_queue(entry.queue)
         last = {entry.name: _encode(entry) for entry in entries}
         names = sorted(last)
-        await self._store.run(
+        await self._store.see_through(
             self._store.commands.fetch(self._store.sql(SQL.publish), names, [last[name] for name in names])
         )
 

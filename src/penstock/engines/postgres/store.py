@@ -13,15 +13,13 @@
 So an engine object never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
 """
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from penstock.engine.in_flight import InFlight
 from penstock.engines.postgres.dial import Connection, Dial
 from penstock.engines.postgres.line import Line, Row
 from penstock.engines.postgres.post import Post
-from penstock.model.errors import EngineClosed, SingleProcess
 from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
@@ -31,10 +29,11 @@ SHORTEST_PATIENCE_S = 1.0
 """A busy machine may take this long for a beat, whatever the lease."""
 
 
-class Store:
+class Store(InFlight):
     """The lines of one engine object, and the calls in flight on them."""
 
     def __init__(self, dial: Dial) -> None:
+        super().__init__(dial.place)
         self.place = dial.place
         self.claims = Line(dial, "claims")
         self.settles = Line(dial, "settles")
@@ -43,39 +42,15 @@ class Store:
         self.beats = Line(dial, "beats")
         self._readers = [Line(dial, "reads") for _ in range(READERS)]
         self.post = Post(dial)
-        self._pid = os.getpid()
-        self._closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
 
     def sql(self, text: str) -> str:
         """A statement for this namespace: `{schema}` stands before every name of ours."""
         return text.replace("{schema}", f'"{self.place.schema}"')
 
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""
-        try:
-            self.check()
-        except BaseException:
-            work.close()
-            raise
-        task = self.spawn(work)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(_forget_error)
-            raise
-
-    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Begin something that `close` waits for."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
-        return task
-
     async def call(self, line: Line, function: str, *parameters: object) -> Row:
         """Call one of our functions that answers one row."""
         marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
-        return await self.run(
+        return await self.see_through(
             line.row(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
         )
 
@@ -88,13 +63,13 @@ class Store:
     async def rows(self, line: Line, function: str, *parameters: object) -> Sequence[Row]:
         """Call one of our functions that answers many rows."""
         marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
-        return await self.run(
+        return await self.see_through(
             line.fetch(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
         )
 
     async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
         """Rows of one look."""
-        return await self.run(self._reader().fetch(self.sql(sql), *parameters, reads=True))
+        return await self.see_through(self._reader().fetch(self.sql(sql), *parameters, reads=True))
 
     async def look(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
         """Several looks at one moment's state."""
@@ -103,7 +78,7 @@ class Store:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 return await work(connection)
 
-        return await self.run(self._reader().use(whole, reads=True))
+        return await self.see_through(self._reader().use(whole, reads=True))
 
     def _reader(self) -> Line:
         """A free line if there is one, the first before the others."""
@@ -118,18 +93,9 @@ class Store:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
         return int(rows[0][0])
 
-    def check(self) -> None:
-        """Refuse what could not be answered."""
-        if self._closed:
-            raise EngineClosed(f"{self.place} was closed by this process; open it again")
-        if os.getpid() != self._pid:
-            raise SingleProcess(f"{self.place} was opened before this process was forked; open it again here")
-
     async def close(self) -> None:
         """Take no more calls, finish those already made, hang up."""
-        self._closed = True
-        while self._calls:
-            await asyncio.wait(set(self._calls))
+        await self.finish()
         await self.post.close()
         for line in (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers):
             await line.close()
@@ -139,8 +105,3 @@ class Store:
         """Round trips of calls so far, for tests."""
         lines = (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers)
         return sum(line.trips for line in lines)
-
-
-def _forget_error(task: "asyncio.Task[Any]") -> None:
-    if not task.cancelled():
-        task.exception()  # nobody asks any more

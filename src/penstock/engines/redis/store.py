@@ -13,17 +13,14 @@
 So a process never has more than seven, and a long answer on one does not hold up a beat on another.
 """
 
-import asyncio
-import os
-from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from penstock.engine.in_flight import InFlight
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.line import Line
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.post import Post
 from penstock.engines.redis.scripts import script
-from penstock.model.errors import EngineClosed, SingleProcess
 from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
@@ -31,10 +28,11 @@ T = TypeVar("T")
 SHORTEST_PATIENCE_S = 1.0
 
 
-class Store:
+class Store(InFlight):
     """The lines of one engine object, and the calls in flight on them."""
 
     def __init__(self, place: Place, *, flags: bool) -> None:
+        super().__init__(place)
         self.place = place
         self._flags = flags
         """Whether the server reads the flags of a script."""
@@ -45,9 +43,6 @@ class Store:
         self.beats = Line(place, "beats", self._abandon)
         self.reads = Line(place, "reads", self._abandon)
         self.post = Post(place, self.commands)
-        self._pid = os.getpid()
-        self._closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
 
     async def run(self, line: Line, name: str, call: Call, now: Instant | None = None) -> Any:
         """The answer of one of our scripts."""
@@ -65,27 +60,6 @@ class Store:
         for line in self._lines:
             line.leave()
         self.post.leave_server()
-
-    async def see_through(self, work: Coroutine[Any, Any, T]) -> T:
-        """See a call through, also if its caller is cancelled meanwhile: it may have been applied."""
-        try:
-            self.check()
-        except BaseException:
-            work.close()
-            raise
-        task = self.spawn(work)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(_forget_error)
-            raise
-
-    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Begin something that `close` waits for."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._calls.add(task)
-        task.add_done_callback(self._calls.discard)
-        return task
 
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection."""
@@ -110,18 +84,9 @@ class Store:
                 break
         await self.see_through(self.commands.command("UNLINK", mark))
 
-    def check(self) -> None:
-        """Refuse what could not be answered."""
-        if self._closed:
-            raise EngineClosed(f"{self.place} was closed by this process; open it again")
-        if os.getpid() != self._pid:
-            raise SingleProcess(f"{self.place} was opened before this process was forked; open it again here")
-
     async def close(self) -> None:
         """Take no more calls, finish those already made, hang up."""
-        self._closed = True
-        while self._calls:
-            await asyncio.wait(set(self._calls))
+        await self.finish()
         await self.post.close()
         for line in self._lines:
             await line.close()
@@ -134,8 +99,3 @@ class Store:
     def trips(self) -> int:
         """Round trips of calls so far, for tests."""
         return sum(line.trips for line in self._lines)
-
-
-def _forget_error(task: "asyncio.Task[Any]") -> None:
-    if not task.cancelled():
-        task.exception()  # nobody asks any more
