@@ -1,12 +1,5 @@
-"""Planted bugs: each patches the SQLite engine as a mistake would have written it.
+"""Planted bugs: each patches the SQLite engine as a mistake would have written it (see `planting`)."""
 
-A pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is planted for the whole run.
-`test_planted_bugs` runs the contract suite under each and expects it to fail. Shipped code has no
-switch for any of them.
-"""
-
-import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,22 +23,15 @@ from penstock.engines.sqlite import (
 from penstock.engines.sqlite.step import Step
 from penstock.model.job import JobState
 from penstock.model.run import Answer
+from tests.contract.planting import Plants, replaced
 
-PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
-"""Name -> (the contract modules that must find it, what to patch)."""
-
-
-def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
-    def add(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
-        PLANTS[patch.__name__] = " ".join(modules), patch
-
-    return add
+PLANTS = Plants()
+plant = PLANTS.plant
+pytest_configure = PLANTS.configure
 
 
 def rewrite(patch: pytest.MonkeyPatch, statements: Statements, name: str, old: str, new: str) -> None:
-    text = getattr(statements, name)
-    assert old in text, f"{name} no longer contains {old!r}: renew this planted bug"
-    patch.setattr(statements, name, text.replace(old, new))
+    patch.setattr(statements, name, replaced(getattr(statements, name), old, new, where=name))
 
 
 @plant("settle")
@@ -77,7 +63,7 @@ def reclaim_sends_to_the_back(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(moves, "to_ready", lambda step, job, *, keep_seq: right(step, job, keep_seq=False))
 
 
-@plant("promote", "promote_races")
+@plant("promote")
 def promote_takes_ready_jobs_again(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, promote.SQL, "forget_due", "WHERE", "WHERE 0 AND")
 
@@ -191,11 +177,3 @@ def completing_in_a_transaction_leaves_the_run(patch: pytest.MonkeyPatch) -> Non
     ending = tuple(text for text in transactions._ENDING if text != transactions.SQL.shorten_run)
     assert len(ending) == len(transactions._ENDING) - 1
     patch.setattr(transactions, "_ENDING", ending)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    name = os.environ.get("PENSTOCK_PLANT")
-    if name:
-        patch = pytest.MonkeyPatch()
-        PLANTS[name][1](patch)
-        config.add_cleanup(patch.undo)

@@ -1,38 +1,24 @@
 """Planted bugs: each changes the PostgreSQL engine as a mistake would have written it, in Python or in the
-text of a migration.
-
-A pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is planted for the whole run, and the
-test server's databases are made with it. See `plants` for the same in SQLite.
-"""
-
-import os
-from collections.abc import Callable
+text of a migration: the test server's databases are made with it (see `planting`)."""
 
 import pytest
 
 from penstock.engines.postgres import claim, schema, settle
 from penstock.engines.postgres.cursors import Cursors
 from penstock.model.run import Answer
+from tests.contract.planting import Plants, replaced
 
-PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
-"""Name -> (the contract modules that must find it, what to patch)."""
-
-
-def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
-    def add(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
-        PLANTS[patch.__name__] = " ".join(modules), patch
-
-    return add
+PLANTS = Plants()
+plant = PLANTS.plant
+pytest_configure = PLANTS.configure
 
 
 def rewrite(patch: pytest.MonkeyPatch, part: str, old: str, new: str) -> None:
     """Change the one place in a migration's text."""
     for place, migration in enumerate(schema.MIGRATIONS):
         if part in migration.name:
-            found = migration.sql.count(old)
-            assert found == 1, f"{migration.name} contains {old!r} {found} times: renew this planted bug"
             changed = list(schema.MIGRATIONS)
-            changed[place] = migration._replace(sql=migration.sql.replace(old, new))
+            changed[place] = migration._replace(sql=replaced(migration.sql, old, new, where=migration.name))
             patch.setattr(schema, "MIGRATIONS", changed)
             return
     raise AssertionError(f"there is no migration {part}")
@@ -141,7 +127,7 @@ def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
 
 @plant("crash")
 def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "transactions", "entitled := FOUND AND", "entitled := FOUND OR")
+    rewrite(patch, "members", "entitled := FOUND AND", "entitled := FOUND OR")
 
 
 @plant("retire", "crash")
@@ -176,14 +162,4 @@ def completing_in_a_transaction_is_not_remembered(patch: pytest.MonkeyPatch) -> 
 
 @plant("transactions_complete")
 def a_retirement_forgets_what_it_had_to_leave(patch: pytest.MonkeyPatch) -> None:
-    rewrite(
-        patch, "transactions", "WHERE c.retired_at IS NOT NULL LIMIT p_limit", "WHERE false LIMIT p_limit"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    name = os.environ.get("PENSTOCK_PLANT")
-    if name:
-        patch = pytest.MonkeyPatch()
-        PLANTS[name][1](patch)
-        config.add_cleanup(patch.undo)
+    rewrite(patch, "members", "WHERE c.retired_at IS NOT NULL LIMIT p_limit", "WHERE false LIMIT p_limit")

@@ -1,35 +1,21 @@
-"""Planted bugs: each changes the Redis engine as a mistake would have written it, in the text of a Lua file.
-
-A pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is planted for the whole run. See
-`plants` for the same in SQLite.
-"""
-
-import os
-from collections.abc import Callable
+"""Planted bugs: each changes the Redis engine as a mistake would have written it, in the text of a Lua file
+(see `planting`)."""
 
 import pytest
 
 from penstock.engines.redis import scripts
+from tests.contract.planting import Plants, replaced
 
-PLANTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {}
-"""Name -> (the contract modules that must find it, what to patch)."""
-
-
-def plant(*modules: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], None]:
-    def add(patch: Callable[[pytest.MonkeyPatch], None]) -> None:
-        PLANTS[patch.__name__] = " ".join(modules), patch
-
-    return add
+PLANTS = Plants()
+plant = PLANTS.plant
+pytest_configure = PLANTS.configure
 
 
 def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     """Change the one place in a file's text."""
     right = scripts.source
-    found = right(name).count(old)
-    assert found == 1, f"{name}.lua contains {old!r} {found} times: renew this planted bug"
-    patch.setattr(
-        scripts, "source", lambda each: right(each).replace(old, new) if each == name else right(each)
-    )
+    changed = replaced(right(name), old, new, where=f"{name}.lua")
+    patch.setattr(scripts, "source", lambda each: changed if each == name else right(each))
     scripts.script.cache_clear()
 
 
@@ -142,11 +128,3 @@ def the_tally_forgets_who_left(patch: pytest.MonkeyPatch) -> None:
 @plant("watch", "signals")
 def watchers_are_not_told(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "moves", "        tell_watchers(id)\n", "")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    name = os.environ.get("PENSTOCK_PLANT")
-    if name:
-        patch = pytest.MonkeyPatch()
-        PLANTS[name][1](patch)
-        config.add_cleanup(patch.undo)

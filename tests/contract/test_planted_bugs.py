@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from tests.servers.redis_places import RedisPlaces
 HERE = Path(__file__).parent
 
 
-def fails_under(plugin: str, mode: str, name: str, modules: str) -> None:
+def fails_under(plugin: str, mode: str, name: str, modules: Sequence[str]) -> None:
     """Run contract modules with a bug planted; the first failure is enough."""
-    files = [str(path) for module in modules.split() if (path := HERE / f"test_{module}.py").exists()]
-    assert files, f"no contract module of {modules} exists"
+    files = [str(path) for module in modules if (path := HERE / f"test_{module}.py").exists()]
+    assert len(files) == len(modules), f"not every contract module of {modules} exists"
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", f"tests.contract.{plugin}",
          "-p", "no:cacheprovider", "-k", mode, *files],
@@ -34,16 +35,18 @@ def fails_under(plugin: str, mode: str, name: str, modules: str) -> None:
 
 @pytest.mark.parametrize("name", plants.PLANTS)
 def test_the_suite_finds(name: str) -> None:
-    modules = plants.PLANTS[name][0]
-    mode = "sqlite-file" if "transactions" in modules else "sqlite-memory"  # which nobody else can connect to
+    modules = plants.PLANTS[name].modules
+    mode = (
+        "sqlite-file" if "transactions_complete" in modules else "sqlite-memory"
+    )  # nobody else can connect there
     fails_under("plants", mode, name, modules)
 
 
 @pytest.mark.parametrize("name", postgres_plants.PLANTS)
 def test_the_suite_finds_in_postgres(name: str, postgres_places: PostgresPlaces) -> None:
-    fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name][0])
+    fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name].modules)
 
 
 @pytest.mark.parametrize("name", redis_plants.PLANTS)
 def test_the_suite_finds_in_redis(name: str, redis_places: RedisPlaces) -> None:
-    fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name][0])
+    fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name].modules)

@@ -121,19 +121,26 @@ BEGIN
     signals := (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
 END $$;
 
--- The watch is written before the rows are read, and running rows are locked: a settle in flight either is
--- waited for or sees the watch. Ready rows are not locked, a claim would pass them.
+-- The lock closes the gap to a settle on its way, which either sees the watch or is seen here. If it cannot be had
+-- soon, the waiter's own look has to do.
 CREATE FUNCTION watch_v1(p_ids bytea[], p_waiter text, p_ttl bigint, p_now bigint) RETURNS SETOF shown
 LANGUAGE plpgsql AS $$
 DECLARE
     v_now bigint := coalesce(p_now, instant_v1());
+    v_timeout text := current_setting('lock_timeout');
 BEGIN
     INSERT INTO watch (job, waiter, until)
     SELECT j.id, p_waiter, v_now + p_ttl FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
     JOIN job AS j ON j.id = u.id WHERE j.state::integer < 4
     ON CONFLICT (job, waiter) DO UPDATE SET until = greatest(watch.until, excluded.until);
-    PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
-    JOIN job AS j ON j.id = u.id WHERE j.state::integer = 3 FOR SHARE OF j;
+    BEGIN
+        PERFORM set_config('lock_timeout', '100ms', true);
+        PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
+        JOIN job AS j ON j.id = u.id WHERE j.state::integer = 3 FOR SHARE OF j;
+    EXCEPTION WHEN lock_not_available THEN
+        NULL;
+    END;
+    PERFORM set_config('lock_timeout', v_timeout, true);
     RETURN QUERY SELECT * FROM shown WHERE id = ANY (p_ids);
 END $$;
 

@@ -55,9 +55,40 @@ BEGIN
     END IF;
 END $$;
 
+-- Lock running jobs: those that are free at once, the others if they become free soon (a settle on its way). The
+-- ids of those that were locked.
+CREATE FUNCTION lock_soon_v1(p_ids bytea[]) RETURNS bytea[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_locked bytea[];
+    v_id bytea;
+    v_timeout text := current_setting('lock_timeout');
+BEGIN
+    v_locked := ARRAY(
+        SELECT j.id FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS named
+        JOIN job AS j ON j.id = named.id WHERE j.state::integer = 3
+        FOR NO KEY UPDATE OF j SKIP LOCKED);
+    IF cardinality(v_locked) < cardinality(p_ids) THEN
+        BEGIN
+            PERFORM set_config('lock_timeout', '100ms', true);
+            FOR v_id IN SELECT u.id FROM unnest(p_ids) AS u (id) WHERE u.id <> ALL (v_locked) ORDER BY u.id LOOP
+                PERFORM 1 FROM job WHERE id = v_id AND state::integer = 3 FOR NO KEY UPDATE;
+                v_locked := v_locked || v_id;
+            END LOOP;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;  -- what was locked here is free again, and is not touched: it does not run any more
+        END;
+        PERFORM set_config('lock_timeout', v_timeout, true);
+        v_locked := ARRAY(
+            SELECT j.id FROM unnest(v_locked) AS u (id) JOIN job AS j ON j.id = u.id WHERE j.state::integer = 3
+            FOR NO KEY UPDATE OF j SKIP LOCKED);
+    END IF;
+    RETURN v_locked;
+END $$;
+
 -- What a member or one claimant holds, locked. The rows are read again under their locks: a settle that was on
 -- its way has won.
-CREATE FUNCTION held_v1(p_member bytea, p_claimant bytea, p_limit integer) RETURNS SETOF job LANGUAGE plpgsql AS $$
+CREATE FUNCTION held_v1(p_member bytea, p_claimant bytea, p_limit integer) RETURNS SETOF job
+LANGUAGE plpgsql AS $$
 DECLARE
     v_ids bytea[];
 BEGIN
@@ -67,7 +98,7 @@ BEGIN
         v_ids := ARRAY(SELECT j.id FROM claimant AS c JOIN job AS j ON j.claimant = c.id AND j.token IS NOT NULL
                        WHERE c.member = p_member LIMIT p_limit);
     END IF;
-    PERFORM lock_jobs_v1(v_ids, 3, 3);
+    v_ids := lock_soon_v1(v_ids);
     RETURN QUERY
         SELECT j.* FROM unnest(v_ids) AS u (id) JOIN job AS j ON j.id = u.id
         WHERE j.state::integer = 3 AND (p_claimant IS NULL OR j.claimant = p_claimant)
@@ -122,6 +153,30 @@ BEGIN
     signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
 END $$;
 
+-- What retirements had to leave, because a transaction held it: given back once that is over. Until then its
+-- claimant is remembered.
+CREATE FUNCTION left_behind_v1(p_limit integer, p_now bigint, OUT jobs integer, OUT signals text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    v_ids bytea[];
+BEGIN
+    jobs := 0;
+    signals := '{}';
+    v_ids := ARRAY(SELECT l.id FROM claimant AS c JOIN job AS l ON l.claimant = c.id AND l.token IS NOT NULL
+                   WHERE c.retired_at IS NOT NULL LIMIT p_limit);
+    IF v_ids = '{}' THEN
+        RETURN;
+    END IF;
+    UPDATE claimant SET retired_at = p_now
+    WHERE id IN (SELECT claimant FROM job WHERE id = ANY (v_ids) AND token IS NOT NULL);
+    FOR j IN SELECT l.* FROM unnest(lock_soon_v1(v_ids)) AS u (id) JOIN job AS l ON l.id = u.id
+             WHERE l.state::integer = 3 LOOP
+        signals := signals || give_back_v1(j, p_now);
+        jobs := jobs + 1;
+    END LOOP;
+END $$;
+
 -- Give back what members that are gone still hold. A member that is just beating, claiming or leaving is
 -- left to the next sweep.
 CREATE FUNCTION reclaim_v1(p_sweeper bytea, p_limit integer, p_now bigint,
@@ -131,6 +186,8 @@ DECLARE
     m member;
     j job;
     v_now bigint;
+    v_jobs integer;
+    v_more text[];
 BEGIN
     jobs := 0;
     gone := '{}';
@@ -149,10 +206,17 @@ BEGIN
             jobs := jobs + 1;
         END LOOP;
         EXIT WHEN jobs >= p_limit;
+        CONTINUE WHEN EXISTS (SELECT 1 FROM claimant AS c JOIN job AS l ON l.claimant = c.id AND l.token IS NOT NULL
+                              WHERE c.member = m.id);
         UPDATE claimant SET retired_at = v_now WHERE member = m.id AND retired_at IS NULL;
         DELETE FROM member WHERE id = m.id;
         gone := gone || m.name;
     END LOOP;
+    IF jobs < p_limit THEN
+        SELECT l.jobs, l.signals INTO v_jobs, v_more FROM left_behind_v1(p_limit - jobs, v_now) AS l;
+        jobs := jobs + v_jobs;
+        signals := signals || v_more;
+    END IF;
     signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
 END $$;
 

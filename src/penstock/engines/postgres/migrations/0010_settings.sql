@@ -1,7 +1,8 @@
 -- oldest code: 1
 -- Settings of the functions that are called from outside: a session's own would be lost behind PgBouncer. Plans
 -- are made once and never for an empty table; every access here is by an index, so the planner is kept from
--- choosing anything else while it knows no better.
+-- choosing anything else while it knows no better. pg_temp comes last: `enqueue` has its owner's rights, and a
+-- caller's temporary table must not pass for one of ours.
 DO $$
 DECLARE
     f regprocedure;
@@ -12,9 +13,10 @@ BEGIN
             'enqueue_v1', 'enqueue_here_v1', 'claim_v1', 'settle_v1', 'release_v1', 'write_v1', 'cancel_v1',
             'replay_v1', 'drop_v1', 'watch_v1', 'promote_v1', 'prune_v1', 'configure_v1', 'pause_v1', 'resume_v1',
             'beat_v1', 'leave_v1', 'retire_v1', 'reclaim_v1', 'put_schedules_v1', 'pause_schedule_v1',
-            'remove_schedule_v1', 'fire_v1', 'acquire_v1', 'late_v1', 'behind_v1'])
+            'remove_schedule_v1', 'fire_v1', 'acquire_v1', 'late_v1', 'behind_v1',
+            'place_v1', 'here_v1', 'complete_here_v1', 'fates_v1', 'enqueue'])
     LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_catalog', f, current_schema());
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_catalog, pg_temp', f, current_schema());
         EXECUTE format('ALTER FUNCTION %s SET jit = off', f);
         EXECUTE format('ALTER FUNCTION %s SET plan_cache_mode = force_generic_plan', f);
         EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off', f);

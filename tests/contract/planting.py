@@ -1,0 +1,58 @@
+"""How a bug is planted in an engine, for its whole run of the contract suite.
+
+A module of planted bugs is a pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is
+planted before anything else is set up. `test_planted_bugs` runs the contract suite under each and expects
+it to fail. Shipped code has no switch for any of them.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import pytest
+
+Patch: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+
+
+class Plant(NamedTuple):
+    """One bug."""
+
+    modules: tuple[str, ...]
+    """The contract modules that must find it."""
+    patch: Patch
+
+
+class Plants:
+    """The planted bugs of one engine, by name."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Plant] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __getitem__(self, name: str) -> Plant:
+        return self._known[name]
+
+    def plant(self, *modules: str) -> Callable[[Patch], None]:
+        """The decorator of a patch: which contract modules must find it."""
+
+        def add(patch: Patch) -> None:
+            self._known[patch.__name__] = Plant(modules, patch)
+
+        return add
+
+    def configure(self, config: pytest.Config) -> None:
+        """The plugin's `pytest_configure`."""
+        name = os.environ.get("PENSTOCK_PLANT")
+        if name:
+            patch = pytest.MonkeyPatch()
+            self[name].patch(patch)
+            config.add_cleanup(patch.undo)
+
+
+def replaced(text: str, old: str, new: str, *, where: str) -> str:
+    """The text with its one place changed. A bug that no longer fits the code must not pass unseen."""
+    found = text.count(old)
+    assert found == 1, f"{where} contains {old!r} {found} times: renew this planted bug"
+    return text.replace(old, new)
