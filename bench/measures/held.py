@@ -30,7 +30,7 @@ ROOMY = QueueOptions(concurrency=10_000)
 
 _READER = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM penstock.member"
 _WRITER = "BEGIN; SELECT pg_current_xact_id()"
-_SLOWEST = "SELECT max(max_exec_time) FROM pg_stat_statements WHERE query ~ 'claim_v1|settle_v1'"
+_SLOWEST = "SELECT max(max_exec_time) FROM pg_stat_statements WHERE query ~ 'claim_plain_v1|settle_v1'"
 
 
 async def reader(bench: Product) -> list[Comparison | Figure]:

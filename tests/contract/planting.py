@@ -6,7 +6,7 @@ it to fail. Shipped code has no switch for any of them.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import pytest
@@ -22,7 +22,7 @@ class Plant(NamedTuple):
     patch: Patch
 
 
-class Plants:
+class Plants(Mapping[str, Plant]):
     """The planted bugs of one engine, by name."""
 
     def __init__(self) -> None:
@@ -30,6 +30,9 @@ class Plants:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def __getitem__(self, name: str) -> Plant:
         return self._known[name]

@@ -50,7 +50,9 @@ async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
             await user.execute(statement.sql, *statement.parameters)
         await engine.jobs.enqueue(some_jobs(3), now=clock.now)
         request, claims = claimant.request(most=3), engine.jobs._claims
-        first, *rows = await store.rows(store.claims, "claim_v1", *claims.parameters(request), clock.now)
+        first, *rows = await store.rows(
+            store.claims, "claim_plain_v1", *claims.parameters(request), clock.now
+        )
     await engine.looks.late()
     claimant.hear(engine.jobs._answer(request, first, rows))
     assert max(claims.cursors.plain(["q"])) > 0, "past the job, which has the lowest seq"

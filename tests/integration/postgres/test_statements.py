@@ -97,7 +97,9 @@ async def test_a_claim_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = Claims().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM penstock.claim_v1({', '.join(f'${n}' for n in range(1, 13))})", *request, clock.now
+        f"SELECT * FROM penstock.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        *request,
+        clock.now,
     )
     assert len(rows) == 101
     choice = plans.of("CROSS JOIN LATERAL")
@@ -118,7 +120,9 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = Claims().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM penstock.claim_v1({', '.join(f'${n}' for n in range(1, 13))})", *request, clock.now
+        f"SELECT * FROM penstock.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        *request,
+        clock.now,
     )
     assert len(rows) == 51
     assert "job_ready" in plans.of("NOT suspect AND lane")

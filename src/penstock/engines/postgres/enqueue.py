@@ -67,7 +67,7 @@ class Enqueuer:
     async def _store_together(self, calls: list[_Call]) -> None:
         jobs = [job for call in calls for job in call.jobs]
         arrays = job_arrays(jobs) if calls[0].waits else short_arrays(jobs)
-        parameters = [*arrays, *parent_arrays(jobs), calls[0].now]
+        parameters = [*arrays, *parent_arrays(jobs), calls[0].now, self._store.post.lead()]
         try:
             statement = self._store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
             created, signals = await self._store.enqueues.row(statement, *parameters)
@@ -92,7 +92,7 @@ class Enqueuer:
             start += len(call.jobs)
 
 
-_MARKS = ", ".join(f"${n}" for n in range(1, 21))
+_MARKS = ", ".join(f"${n}" for n in range(1, 22))
 
 
 def _fail(call: _Call, error: BaseException) -> None:

@@ -61,7 +61,7 @@ class PostgresJobs:
         claiming.check(request)
         self._looks.begin()
         store = self._store
-        head, *rows = await store.rows(store.claims, "claim_v1", *self._claims.parameters(request), now)
+        head, *rows = await store.rows(store.claims, "claim_plain_v1", *self._claims.parameters(request), now)
         return self._answer(request, head, rows)
 
     async def settle(

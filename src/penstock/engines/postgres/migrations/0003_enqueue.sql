@@ -2,14 +2,10 @@
 -- Storing new jobs.
 
 -- Queues come into being with default options.
-CREATE FUNCTION make_queues_v1(p_names text[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    IF EXISTS (SELECT 1 FROM (SELECT DISTINCT u FROM unnest(p_names) AS u) AS n
-               WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n.u)) THEN
-        INSERT INTO queue (name, created_at) SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_names) AS n ORDER BY 1
-        ON CONFLICT DO NOTHING;
-    END IF;
-END $$;
+CREATE FUNCTION make_queues_v1(p_names text[], p_now bigint) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO queue (name, created_at) SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_names) AS n
+    WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n) ORDER BY 1 ON CONFLICT DO NOTHING
+$$;
 
 -- Jobs without parents, in the order of the arrays: the ids that were stored. Arrays may be shorter than that of
 -- the ids, which saves most of their way here: unnest fills up with NULL. What may be NULL is NULL for all then;
@@ -29,16 +25,20 @@ DECLARE
     v_priority smallint := p_priorities[1];
     v_codec smallint := p_codecs[1];
     v_attempts integer := p_attempts[1];
+    v_known bigint;
     v_shaped text[];
 BEGIN
-    IF p_users THEN  -- of a transaction that may stay open: nobody must have to wait for it
+    SELECT count(*), coalesce(array_agg(name) FILTER (WHERE shaped), '{}') INTO v_known, v_shaped
+    FROM queue WHERE name = ANY (p_queues);
+    IF v_known = cardinality(p_queues) OR v_known = (SELECT count(DISTINCT n) FROM unnest(p_queues) AS n) THEN
+        NULL;  -- all are known, as nearly always
+    ELSIF p_users THEN  -- of a transaction that may stay open: nobody must have to wait for it
         INSERT INTO queue_new (name, created_at)
         SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_queues) AS n
         WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n);
     ELSE
         PERFORM make_queues_v1(p_queues, p_now);
     END IF;
-    v_shaped := ARRAY(SELECT name FROM queue WHERE name = ANY (p_queues) AND shaped);
     WITH stored AS (
         INSERT INTO job (id, born, seq, xid, task, queue, priority, body, codec, headers, key, created_at, due_at,
             ready_at, expires_at, timeout, retry, max_attempts, on_dead, schedule, state, lane)
@@ -106,12 +106,12 @@ BEGIN
 END $$;
 
 -- p_children, p_parents: pairs of (place of the child in the call, id of a parent). Answers whether each
--- job was created, and the signals.
+-- job was created, and the signals that are still to be sent. p_channel: send them along, if they are few.
 CREATE FUNCTION enqueue_v1(
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
-    p_children integer[], p_parents bytea[], p_parent_died text[], p_now bigint,
+    p_children integer[], p_parents bytea[], p_parent_died text[], p_now bigint, p_channel text DEFAULT NULL,
     OUT created boolean[], OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -135,6 +135,10 @@ BEGIN
         END IF;
         IF v_stored <> '{}' THEN
             signals := ARRAY(SELECT DISTINCT 'ready:' || queue FROM unnest(p_queues) AS queue);
+            IF p_channel IS NOT NULL AND cardinality(signals) < 20 THEN
+                PERFORM pg_notify(p_channel, to_json(signals)::text);
+                signals := '{}';
+            END IF;
         END IF;
         RETURN;
     END IF;

@@ -61,6 +61,23 @@ BEGIN
     END IF;
 END $$;
 
+-- Choose and lock up to p_most jobs of a queue's plain lanes, from their cursors on.
+CREATE FUNCTION from_cursors_v1(p_queue text, p_most integer, p_cursors bigint[], p_taken tid[], p_now bigint)
+RETURNS tid[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT j.at FROM unnest(p_cursors) WITH ORDINALITY AS c (seq, place)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM job
+            WHERE state = 2 AND queue = p_queue AND priority = ((c.place - 1) / 2)::smallint AND NOT suspect
+              AND lane = '' AND seq >= c.seq AND (expires_at IS NULL OR expires_at > p_now)
+              AND ctid <> ALL (p_taken)
+            ORDER BY seq LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED
+        ) AS j
+        WHERE c.place % 2 = 1
+        LIMIT p_most);
+END $$;
+
 -- Choose and lock up to p_most jobs of a queue without limits and groups. p_cursors: for each priority that of
 -- its plain lane, then that of its suspects.
 CREATE FUNCTION plain_v1(
@@ -75,19 +92,7 @@ DECLARE
 BEGIN
     suspects := 0;
     IF NOT v_suspects AND NOT EXISTS (SELECT 1 FROM job WHERE state = 2 AND back AND queue = p_queue) THEN
-        SELECT array_agg(at) INTO taken FROM (
-            SELECT j.at FROM unnest(p_cursors) WITH ORDINALITY AS c (seq, place)
-            CROSS JOIN LATERAL (
-                SELECT ctid AS at FROM job
-                WHERE state = 2 AND queue = p_queue AND priority = ((c.place - 1) / 2)::smallint AND NOT suspect
-                  AND lane = '' AND seq >= c.seq AND (expires_at IS NULL OR expires_at > p_now)
-                  AND ctid <> ALL (p_taken)
-                ORDER BY seq LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED
-            ) AS j
-            WHERE c.place % 2 = 1
-            LIMIT p_most
-        ) AS found;
-        taken := coalesce(taken, '{}');
+        taken := from_cursors_v1(p_queue, p_most, p_cursors, p_taken, p_now);
         RETURN;
     END IF;
     taken := '{}';

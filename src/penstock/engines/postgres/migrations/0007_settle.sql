@@ -180,7 +180,7 @@ BEGIN
     head := jsonb_build_object('answers', to_jsonb(v_answers), 'signals', to_jsonb(v_signals));
     RETURN NEXT;
     IF p_claimant IS NOT NULL THEN
-        RETURN QUERY SELECT * FROM claim_v1(
+        RETURN QUERY SELECT * FROM claim_plain_v1(
             p_member, p_claimant, p_number, p_queues, p_mosts, p_most, p_suspects, p_claim_ids, p_cursors, p_lanes,
             p_turns, p_now, v_alone);
     END IF;
