@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.app.job import Job
+    from penstock.app.members import Member, MemberProcess
     from penstock.app.penstock import Penstock
     from penstock.app.task import Bound, Call, Task
     from penstock.model.errors import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         WrongPlace,
     )
     from penstock.model.job import JobState
+    from penstock.model.member import Health
     from penstock.model.queue import Keep, Limit, Rate
     from penstock.model.retry import Retry
     from penstock.task.current import Abort, Aborted, RunningJob, current_job
@@ -50,12 +52,15 @@ __all__ = [
     "Call",
     "EngineError",
     "EngineUnavailable",
+    "Health",
     "Job",
     "JobCancelled",
     "JobFailed",
     "JobState",
     "Keep",
     "Limit",
+    "Member",
+    "MemberProcess",
     "NoCurrentJob",
     "NoResult",
     "NoTransaction",
@@ -81,6 +86,7 @@ __all__ = [
 
 _HOME = {
     "penstock.app.job": ("Job",),
+    "penstock.app.members": ("Member", "MemberProcess"),
     "penstock.app.penstock": ("Penstock",),
     "penstock.app.task": ("Bound", "Call", "Task"),
     "penstock.model.errors": (
@@ -108,6 +114,7 @@ _HOME = {
         "WrongPlace",
     ),
     "penstock.model.job": ("JobState",),
+    "penstock.model.member": ("Health",),
     "penstock.model.queue": ("Keep", "Limit", "Rate"),
     "penstock.model.retry": ("Retry",),
     "penstock.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),

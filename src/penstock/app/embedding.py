@@ -19,6 +19,7 @@ def embed(
     slots: int | None,
     queues: Sequence[str] | None,
     shutdown_timeout: float | None,
+    controller: bool,
 ) -> EmbeddedWorker:
     """The worker that the app's settings and these arguments ask for. While it works, async calls of the app
     on its loop use its engine."""
@@ -37,6 +38,7 @@ def embed(
         url=app.url,
         namespace=app.namespace,
         app=place,
+        roles=("worker", "controller") if controller else ("worker",),
         queues=settings.queues if queues is None else tuple(queues),
         slots=settings.slots if slots is None else slots,
         beat_s=settings.beat,

@@ -10,6 +10,7 @@ from uuid import UUID
 from penstock.app.by_name import job_by_name
 from penstock.app.job import Job
 from penstock.app.link import Link, refuse_in_loop
+from penstock.app.members import Member, members
 from penstock.app.options import (
     NOTHING,
     Options,
@@ -236,14 +237,24 @@ class Penstock:
         """A handle on a job by its id; nothing is asked before its first `refresh` or `result`."""
         return Job(self._link, parse_id(job_id))
 
+    def members(self) -> list[Member]:
+        """Who is there: every process group that beats, by name, with its health and what it runs."""
+        return self._link.wait("members", members)
+
+    async def amembers(self) -> list[Member]:
+        """`members` for async code."""
+        return await self._link.run(members)
+
     def worker(
         self,
         *,
         slots: int | None = None,
         queues: Sequence[str] | None = None,
         shutdown_timeout: float | None = None,
+        controller: bool = True,
     ) -> "EmbeddedWorker":
-        """A worker inside this program: `async with app.worker(): ...`. Leaving the block drains it.
+        """A worker inside this program: `async with app.worker(): ...`. Leaving the block drains it. It
+        stands for controller too, unless `controller` is False.
 
         Tasks with `runs_in="process"` run in processes that import the app by its name: it must be a variable
         of a module, or `PENSTOCK_APP` must say where it is.
@@ -252,7 +263,9 @@ class Penstock:
         takes both. Use `penstock worker` where jobs must not harm one another."""
         from penstock.app.embedding import embed
 
-        return embed(self, slots=slots, queues=queues, shutdown_timeout=shutdown_timeout)
+        return embed(
+            self, slots=slots, queues=queues, shutdown_timeout=shutdown_timeout, controller=controller
+        )
 
     def close(self) -> None:
         """Let go of the engine. The next call opens it anew."""

@@ -12,6 +12,7 @@ from penstock.cli.program import Commands, Program, debug_option
 COMMANDS = {
     "bench": "penstock.cli.bench:bench",
     "config": "penstock.cli.config:config",
+    "controller": "penstock.cli.controller:controller",
     "dead": "penstock.cli.dead:dead",
     "demo": "penstock.cli.demo:demo",
     "doctor": "penstock.cli.doctor:doctor",

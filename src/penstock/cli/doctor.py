@@ -1,4 +1,5 @@
-"""`penstock doctor`: finds what is wrong, and says what to do. So far: what makes the state grow."""
+"""`penstock doctor`: finds what is wrong, and says what to do. So far: what makes the state grow, and a
+cluster without a controller."""
 
 from typing import TYPE_CHECKING
 
@@ -7,14 +8,13 @@ import click
 from penstock.cli import exits
 from penstock.cli.picking import json_option
 from penstock.cli.shaping import doctor_shape
-from penstock.cli.text import NOTHING, Column, Columns, json_line, length
+from penstock.cli.text import NOTHING, Column, Columns, json_line, length, size
 from penstock.cli.where import Where, where_options, with_engine
-from penstock.model.storage import Holder, Part, Storage, warnings_of
+from penstock.model.member import CONTROLLER, NO_CONTROLLER, Member, without_controller
+from penstock.model.storage import Holder, Part, Storage, StorageWarning, warnings_of
 
 if TYPE_CHECKING:
     from penstock.engine.protocol import Engine
-
-KIB = 1 << 10
 
 
 @click.command()
@@ -24,21 +24,24 @@ def doctor(where: Where, as_json: bool) -> int:
     """Look for what is wrong, and say what to do: exit code 0 if all is well, 1 with warnings.
 
     Shows the size of each table or file, rows that are deleted and not yet removed, and who keeps them from
-    being removed: a transaction that stays open, a prepared one, a replication slot, a reader.
+    being removed: a transaction that stays open, a prepared one, a replication slot, a reader. Warns too when
+    members are there and none of them stands for controller.
     """
 
-    async def work(engine: "Engine") -> tuple[str, Storage]:
-        return engine.name, await engine.inspect.storage()
+    async def work(engine: "Engine") -> tuple[str, Storage, list[Member]]:
+        return engine.name, await engine.inspect.storage(), await engine.members.list()
 
-    name, storage = with_engine(where, work)
+    name, storage, members = with_engine(where, work)
     warnings = warnings_of(storage)
+    if without_controller(members):
+        warnings.append(StorageWarning(kind=CONTROLLER, subject="", text=NO_CONTROLLER))
     if as_json:
         json_line(doctor_shape(name, storage, warnings))
     else:
         _show(storage)
         for warning in warnings:
             click.secho(f"warning: {warning.text}", fg="yellow", err=True)
-        click.echo(f"{name}: {_size(storage.bytes)}, {_verdict(len(warnings))}", err=True)
+        click.echo(f"{name}: {size(storage.bytes)}, {_verdict(len(warnings))}", err=True)
     return exits.PARTLY if warnings else exits.DONE
 
 
@@ -52,7 +55,7 @@ def _show(storage: Storage) -> None:
 
 
 def _part(part: Part) -> tuple[object, ...]:
-    return part.name, _size(part.bytes), _count(part.rows), _count(part.dead), _size(part.free)
+    return part.name, size(part.bytes), _count(part.rows), _count(part.dead), size(part.free)
 
 
 def _holder(holder: Holder) -> tuple[object, ...]:
@@ -61,7 +64,7 @@ def _holder(holder: Holder) -> tuple[object, ...]:
         holder.name or NOTHING,
         NOTHING if holder.age is None else length(holder.age),
         _count(holder.behind),
-        _size(holder.bytes),
+        size(holder.bytes),
         holder.state or NOTHING,
         holder.application or NOTHING,
         holder.user or NOTHING,
@@ -70,16 +73,6 @@ def _holder(holder: Holder) -> tuple[object, ...]:
 
 def _count(number: int | None) -> str:
     return NOTHING if number is None else f"{number:,}"
-
-
-def _size(number: int | None) -> str:
-    """In the largest unit that leaves a number of one or more."""
-    if number is None:
-        return NOTHING
-    size, units = float(number), ["B", "KiB", "MiB", "GiB"]
-    while size >= KIB and len(units) > 1:
-        size, units = size / KIB, units[1:]
-    return f"{size:,.1f} {units[0]}" if units[0] != "B" else f"{number} B"
 
 
 def _verdict(warnings: int) -> str:

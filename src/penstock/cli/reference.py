@@ -56,6 +56,8 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`window` of `stats`", shapes.FinishedShape),
     ("`queues ls`", shapes.QueueShape),
     ("`members`", shapes.MemberShape),
+    ("`processes` of a member", shapes.ProcessShape),
+    ("`runs` of a process", shapes.RunShape),
     ("`doctor`", shapes.DoctorShape),
     ("`parts` of `doctor`", shapes.PartShape),
     ("`holders` of `doctor`", shapes.HolderShape),

@@ -144,6 +144,27 @@ class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
     paused_why: str
 
 
+class RunShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that a process has."""
+
+    id: str
+    for_s: Annotated[
+        Seconds,
+        Meta(description="how long it runs; null: it waits, runs in a process of its own, or has just ended"),
+    ]
+
+
+class ProcessShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of a member."""
+
+    pid: int
+    memory: Annotated[int | None, Meta(description="resident bytes; null: not known")]
+    held: Annotated[int, Meta(description="jobs it has: running, waiting, or ended and not yet settled")]
+    started: Annotated[int, Meta(description="jobs that run")]
+    loop_silent_s: Annotated[float, Meta(description="since when its loop has not turned; long: blocked")]
+    runs: Annotated[list[RunShape], Meta(description="up to 10 of them, the longest running first")]
+
+
 class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     """One member."""
 
@@ -153,7 +174,8 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    roles: list[str]
+    roles: Annotated[list[str], Meta(description="worker: runs jobs; controller: stands for controller")]
+    controller: Annotated[bool, Meta(description="it is the controller now")]
     queues: list[str]
     slots: int
     running: Annotated[int, Meta(description="jobs it has now")]
@@ -161,6 +183,10 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     beat_at: Annotated[Time, Meta(description="its last beat")]
     beat_s: Annotated[float, Meta(description="how often it beats")]
     lease_s: Annotated[float, Meta(description="how long it may be silent")]
+    memory: Annotated[
+        int | None, Meta(description="resident bytes of the process that beats; null: not known")
+    ]
+    processes: Annotated[list[ProcessShape], Meta(description="those that run its jobs")]
 
 
 class PartShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +217,7 @@ class HolderShape(msgspec.Struct, frozen=True, kw_only=True):
 class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
     """Something to be looked after."""
 
-    kind: Annotated[str, Meta(description="held, dead, free or off")]
+    kind: Annotated[str, Meta(description="held, dead, free, off or controller")]
     subject: Annotated[str, Meta(description="whom it is about")]
     text: Annotated[str, Meta(description="what is wrong, and what to do")]
 

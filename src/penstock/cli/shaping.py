@@ -13,6 +13,7 @@ from penstock.cli.shapes import (
     MemberShape,
     PartShape,
     Payload,
+    ProcessShape,
     QueueShape,
     Seconds,
     StatsShape,
@@ -21,7 +22,7 @@ from penstock.cli.shapes import (
 from penstock.cli.text import rfc3339
 from penstock.model.ids import show_id
 from penstock.model.job import Failure, Job
-from penstock.model.member import Member
+from penstock.model.member import Member, detail_of
 from penstock.model.storage import Storage, StorageWarning
 from penstock.model.time import SECOND, Instant, Span
 from penstock.model.view import Finished, QueueCounts, QueueInfo
@@ -122,8 +123,8 @@ def queue_shape(queue: QueueInfo) -> QueueShape:
     )
 
 
-def member_shape(member: Member) -> MemberShape:
-    info = member.info
+def member_shape(member: Member, *, controller: bool) -> MemberShape:
+    info, detail = member.info, detail_of(member.info)
     beat_at: Instant = member.beat_at
     return MemberShape(
         id=show_id(info.id),
@@ -133,6 +134,7 @@ def member_shape(member: Member) -> MemberShape:
         pid=info.pid,
         version=info.version,
         roles=list(info.roles),
+        controller=controller,
         queues=list(info.queues),
         slots=info.slots,
         running=member.running,
@@ -140,6 +142,8 @@ def member_shape(member: Member) -> MemberShape:
         beat_at=rfc3339(beat_at),
         beat_s=info.beat / SECOND,
         lease_s=info.lease / SECOND,
+        memory=detail.memory,
+        processes=[msgspec.convert(one, ProcessShape, from_attributes=True) for one in detail.processes],
     )
 
 

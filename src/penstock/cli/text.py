@@ -11,6 +11,7 @@ import msgspec
 from penstock.model.time import SECOND, Instant, Span, moment_of
 
 NOTHING = "-"
+KIB = 1 << 10
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _ONE_LINE = {**_CONTROL, ord("\n"): " ", ord("\t"): " "}
@@ -121,6 +122,16 @@ def length(span: Span | None) -> str:
             parts.append(f"{rest // size} {unit}")
             rest %= size
     return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def size(number: int | None) -> str:
+    """Bytes, in the largest unit that leaves a number of one or more."""
+    if number is None:
+        return NOTHING
+    left, units = float(number), ["B", "KiB", "MiB", "GiB"]
+    while left >= KIB and len(units) > 1:
+        left, units = left / KIB, units[1:]
+    return f"{left:,.1f} {units[0]}" if units[0] != "B" else f"{number} B"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

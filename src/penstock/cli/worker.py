@@ -8,7 +8,7 @@ as JSON; workers import the application themselves.
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,7 +19,7 @@ from penstock.model.errors import BadInput
 from penstock.task.settings import Settings
 
 if TYPE_CHECKING:
-    from penstock.worker.config import WorkerConfig
+    from penstock.worker.config import Role, WorkerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +36,8 @@ BY_OPTION = (
 )
 """The settings that are options of a worker."""
 SINGULAR = {"queues": "queue"}
+OF_CONTROLLER = ("namespace", "url", "beat", "lease", "sweep", "give_up_after", "log_format")
+"""Those that a controller has too."""
 
 
 def _long(name: str) -> str:
@@ -44,7 +46,19 @@ def _long(name: str) -> str:
 
 def worker_options(command: F) -> F:
     """APP, and an option for each setting that a worker has."""
-    for name in reversed(BY_OPTION):
+    no_controller = click.option(
+        "--no-controller", is_flag=True, help="Do not stand for controller: only run jobs."
+    )
+    return member_options(BY_OPTION)(no_controller(command))
+
+
+def member_options(names: Sequence[str]) -> Callable[[F], F]:
+    """APP, and an option for each of these settings."""
+    return lambda command: _with_options(command, names)
+
+
+def _with_options(command: F, names: Sequence[str]) -> F:
+    for name in reversed(names):
         entry = Settings.table()[name]
         default = f" [{entry.default}]" if entry.default else ""
         command = click.option(
@@ -65,8 +79,13 @@ def worker_options(command: F) -> F:
 
 @click.command()
 @worker_options
-def worker(app: str | None, app_option: str | None, lifeline: int | None, **given: Any) -> int:
+def worker(
+    app: str | None, app_option: str | None, lifeline: int | None, no_controller: bool, **given: Any
+) -> int:
     """Run the jobs of APP (module:attribute): a supervisor with worker processes.
+
+    Unless told otherwise it also stands for controller: of all that do, one is elected and does the chores of
+    the cluster (schedules, retention).
 
     SIGTERM or SIGINT: nothing new is taken, running jobs finish (up to --shutdown-timeout, then they are
     handed back); a second one hurries, a third one kills.
@@ -74,16 +93,20 @@ def worker(app: str | None, app_option: str | None, lifeline: int | None, **give
     \b
     Exit codes: 0 all finished; 1 some jobs were handed back; 75 gave up on the engine.
     """
+    import msgspec
+
     from penstock.worker.lifeline import hold_on_to
     from penstock.worker.supervisor import supervise
 
     if lifeline is not None:
         hold_on_to(lifeline)
-    return supervise(configured(app or app_option, given))
+    config = configured(app or app_option, given)
+    roles: tuple[Role, ...] = ("worker",) if no_controller else ("worker", "controller")
+    return supervise(msgspec.structs.replace(config, roles=roles))
 
 
 @click.command(hidden=True)
-@worker_options
+@member_options(BY_OPTION)
 @click.option("--url-on-stdin", is_flag=True)
 def worker_config(
     app: str | None, app_option: str | None, lifeline: None, url_on_stdin: bool, **given: Any
@@ -122,22 +145,29 @@ def _written(given: dict[str, Any]) -> Iterator[str]:
 
 def work_out(spec: str | None, given: dict[str, Any]) -> "WorkerConfig":
     """The configuration by options, the application's settings, and the other settings."""
-    from penstock.worker.config import WorkerConfig
-
     named = Settings.load(given_as="the argument APP", app=spec).app
     if named is None:
         raise BadInput("which application? give APP (module:attribute), or set PENSTOCK_APP")
     app = load(named)
     for definition in app.registry.definitions():
         definition.signature.check()
+    settings = but(app.settings, given)
+    return config_of(settings, app=named, queues=settings.queues or app.registry.queue_names())
+
+
+def but(settings: Settings, given: dict[str, Any]) -> Settings:
+    """The settings, with the options that were really given."""
     said = {name: value for name, value in given.items() if value not in (None, ())}
-    settings = app.settings.but(given_as="option --{name}", **said)
-    queues = settings.queues or app.registry.queue_names()
+    return settings.but(given_as="option --{name}", **said)
+
+
+def config_of(settings: Settings, **more: Any) -> "WorkerConfig":
+    """As the settings say."""
+    from penstock.worker.config import WorkerConfig
+
     return WorkerConfig(
         url=settings.url,
         namespace=settings.namespace,
-        app=named,
-        queues=queues,
         slots=settings.slots,
         processes=settings.processes,
         beat_s=settings.beat,
@@ -147,4 +177,5 @@ def work_out(spec: str | None, given: dict[str, Any]) -> "WorkerConfig":
         shutdown_timeout_s=settings.shutdown_timeout,
         cancel_grace_s=settings.cancel_grace,
         log_format=settings.log_format,
+        **more,
     )

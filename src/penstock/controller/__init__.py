@@ -1,1 +1,12 @@
-"""The controller: the one elected member that does the cluster's chores. `tick` says what a chore is."""
+"""The controller: the one elected member that does the cluster's chores.
+
+| module | |
+|---|---|
+| `election`, `term` | who it is, and for how long that can be trusted |
+| `controller` | stands, and runs the ticks of a term |
+| `tick`, `ticks` | what a tick is, and all there are |
+| `promotion`, `retention`, `upkeep` | one tick each |
+
+Correct with two at once: every tick is idempotent and guarded. What cannot wait for an election (due times,
+the jobs of members that are gone) is done by every worker, without a leader.
+"""

@@ -41,5 +41,8 @@ def member_topic(member: bytes) -> str:
     return f"asked:{member.hex()}"
 
 
+CONTROLLER_TOPIC = "controller"
+"""The controller has given up its lease: stand for it now."""
+
 ANY_TOPIC = "*"
 """Something may have changed; look. Delivered to every subscriber whatever its topics."""

@@ -5,6 +5,7 @@ engine's. A sweeper may declare others gone only while its own view is good: aft
 beats without a gap of more than two beats, because an outage silences everybody alike.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -12,6 +13,9 @@ import msgspec
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.model.time import SECOND, Instant, Span
+
+CONTROLLER = "controller"
+"""The role of those who stand for controller."""
 
 BEAT: Span = 2 * SECOND
 LEASE: Span = 10 * SECOND
@@ -41,9 +45,42 @@ class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] = ()
     slots: int = 0
     detail: bytes | None = None
-    """JSON: memory, what each child runs."""
+    """A `Detail` in JSON."""
     beat: Span = BEAT
     lease: Span = LEASE
+
+
+class RunDetail(msgspec.Struct, frozen=True):
+    """A job that a process has."""
+
+    id: str
+    """Dashed, as people read it."""
+    for_s: float | None = None
+    """How long it has been running; None: it waits, runs in a process of its own, or has just ended."""
+
+
+class ProcessDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that runs jobs, as its member sees it."""
+
+    pid: int = 0
+    memory: int | None = None
+    """Resident bytes."""
+    held: int = 0
+    """Jobs that it has: running, waiting for a slot, or ended and not yet settled."""
+    started: int = 0
+    """Those that run."""
+    loop_silent_s: float = 0.0
+    """Since when its loop has not turned: long means blocked."""
+    runs: tuple[RunDetail, ...] = ()
+    """Some of those it has, the longest running first."""
+
+
+class Detail(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member says of itself for people. Everything may be missing: other versions say other things."""
+
+    memory: int | None = None
+    """Resident bytes of the process that beats."""
+    processes: tuple[ProcessDetail, ...] = ()
 
 
 class ClaimantBeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +124,26 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Since when its beats have come without a gap of more than two beats."""
     health: Health
     running: int
+
+
+def detail_of(info: MemberInfo) -> Detail:
+    """Read; what cannot be read is left out, because it is only for people."""
+    try:
+        return Detail() if info.detail is None else msgspec.json.decode(info.detail, type=Detail)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Detail()
+
+
+def without_controller(members: Iterable[Member]) -> bool:
+    """Members are there, and none of them stands for controller: nobody does the cluster's chores."""
+    there = [member for member in members if member.health is not Health.GONE]
+    return bool(there) and not any(CONTROLLER in member.info.roles for member in there)
+
+
+NO_CONTROLLER = (
+    "no member stands for controller: schedules do not fire and finished jobs are not deleted; start "
+    "a worker without --no-controller, or `penstock controller`"
+)
 
 
 def health(member: MemberInfo, beat_at: Instant, now: Instant) -> Health:

@@ -121,6 +121,10 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+CONTROLLER_LEASE = "controller"
+"""Whoever holds the lease of this name is the controller; the holder is its member's id in hex."""
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """A named lease that somebody holds."""
 

@@ -13,5 +13,5 @@
 | `notes` | progress and log lines on their way |
 | `insistence`, `backoff`, `bell`, `listener`, `moments`, `report` | patience, signals, facts, log lines |
 | `embedded`, `heart` | a worker inside another program |
-| `supervisor`, `spawn`, `child`, `beats`, `chores`, `board`, `channel` | the process group around it |
+| `supervisor`, `spawn`, `child`, `beats`, `candidate`, `board`, `channel` | the process group around it |
 """

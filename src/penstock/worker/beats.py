@@ -33,14 +33,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import EngineClosed, EngineError
-from penstock.model.event import member_topic
+from penstock.model.event import CONTROLLER_TOPIC, member_topic
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.model.member import BeatReply, ClaimantBeat, MemberInfo
 from penstock.worker.bell import Bell
-from penstock.worker.board import boot_ns
 from penstock.worker.repeat import repeat
 
 GAP_S = 0.05
@@ -101,7 +101,9 @@ class Beats:
         sweep_s: float,
         give_up_after: int | None = None,
         gave_up: Callable[[], None] = lambda: None,
+        vacant: Callable[[], None] | None = None,
     ) -> None:
+        """`vacant`: told when a controller says that it gave up."""
         self._engine = engine
         self._info = info
         self._charges = charges
@@ -109,6 +111,7 @@ class Beats:
         self._sweep_s = sweep_s
         self._give_up_after = give_up_after
         self._gave_up = gave_up
+        self._vacant = vacant
         self._member = info().id
         self._wake = Bell()
         self._number = 0
@@ -166,10 +169,13 @@ class Beats:
         return 0 if reclaimed.jobs >= BATCH_LIMIT else self._sweep_s
 
     async def listen(self) -> float:
-        """Wait for word that a job of ours was asked to stop; a beat then tells which."""
-        topic = member_topic(self._member)
+        """Wait for word that a job of ours was asked to stop (a beat then tells which), or that there is no
+        controller. One subscription for both."""
+        topics = {member_topic(self._member): self.soon}
+        if self._vacant is not None:
+            topics[CONTROLLER_TOPIC] = self._vacant
         try:
-            subscription = await self._engine.signals.subscribe(topic)
+            subscription = await self._engine.signals.subscribe(*topics)
         except EngineClosed:
             raise
         except EngineError as error:
@@ -179,8 +185,8 @@ class Beats:
             # "Something may have changed" comes with every commit of our own children: the next beat is
             # early enough for a signal that was lost.
             while (signal := await subscription.next()) is not None:
-                if signal.topic == topic:
-                    self.soon()
+                if (told := topics.get(signal.topic)) is not None:
+                    told()
         except EngineClosed:
             raise
         except EngineError as error:

@@ -26,15 +26,13 @@ import mmap
 import os
 import struct
 import tempfile
-import time
 from typing import NamedTuple
 
+from penstock.engine.boot import boot_ns
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.model.member import ClaimantBeat
 from penstock.model.time import Span
-
-BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 NO_RETRY = -1
 """In `retry_in`: the run's failure would be the last."""
@@ -44,11 +42,6 @@ _HEADER_CELLS, _ROW_CELLS = 16, 8
 _ANSWERED, _TICK, _BEATEN = 0, 1, 8  # the supervisor's cell lies on a cache line of its own
 _STARTED, _DEADLINE, _RETRY_IN = 1, 2, 3  # in a row; its fence comes first, its id last
 _FILL = struct.Struct("qqq16s")  # a row without its fence: native order, so that cells are written whole
-
-
-def boot_ns() -> int:
-    """Now, on the clock of the board."""
-    return time.clock_gettime_ns(BOOT_CLOCK)
 
 
 class BoardFull(RuntimeError):

@@ -14,12 +14,13 @@ import asyncio
 
 import msgspec
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import ClaimantRetired, Refused
 from penstock.model.run import Claim, ClaimRequest
 from penstock.model.time import Span
 from penstock.worker.backoff import Backoff, jittered
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.slots import Slots
 from penstock.worker.stops import Stops
 from penstock.worker.wants import Ask, Wants

@@ -1,5 +1,7 @@
 """Everything a worker is told, as plain data: a supervisor hands it to its processes as JSON."""
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from penstock.engine.protocol import BATCH_LIMIT
@@ -14,6 +16,9 @@ HELD_PER_SLOT = 4
 their settle has not been answered."""
 
 
+Role: TypeAlias = Literal["worker", "controller"]
+
+
 class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker works. Lengths of time are in seconds."""
 
@@ -21,6 +26,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = "penstock"
     app: str = ""
     """`module:attr`, for processes that load it themselves."""
+    roles: tuple[Role, ...] = ("worker", "controller")
+    """What the member does: it runs jobs, it stands for controller, or both."""
     queues: tuple[str, ...] = ()
     """Empty: every queue that the app declares or whose tasks it has."""
     slots: int = 10
@@ -53,6 +60,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
             raise BadInput(
                 f"a lease ({self.lease_s} s) must be longer than a beat ({self.beat_s} s): usual are 5 beats"
             )
+        if not self.roles:
+            raise BadInput("a member is a worker, a controller, or both")
         for queue in self.queues:
             check_queue(queue)
         if len(set(self.queues)) != len(self.queues):

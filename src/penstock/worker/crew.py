@@ -1,11 +1,13 @@
-"""The crew of one member: its seats, its beats, its chores, and how all of it ends.
+"""The crew of one member: its seats, its beats, its candidate for controller, and how all of it ends.
 
     is known (first beat) -> seats work -> a signal, or giving up -> seats drain -> sign off
 
 Everything here runs on one loop and shares nothing with the worker processes but their boards and channels.
-Beats, looks for stuck jobs and retention go on until the last seat is empty: a drain of half a minute must
-not cost the lease. A fault in any of them ends the crew: better that others take over than that a member
-beats without looking.
+Beats and looks for stuck jobs go on until the last seat is empty: a drain of half a minute must not cost the
+lease. A controller hands over as soon as the drain begins. A fault in any of them ends the crew: better that
+others take over than that a member beats without looking.
+
+A member that only stands for controller has no seats, and otherwise lives the same life.
 """
 
 import asyncio
@@ -19,7 +21,7 @@ from penstock.engine.protocol import Engine
 from penstock.model.errors import BadInput, EngineError
 from penstock.model.member import MemberInfo
 from penstock.worker.beats import Beats
-from penstock.worker.chores import Chores
+from penstock.worker.candidate import candidate
 from penstock.worker.config import WorkerConfig
 from penstock.worker.incarnation import Incarnation
 from penstock.worker.introduction import introduction
@@ -49,13 +51,15 @@ class Crew:
         self._gave_up = False
         self._unfit = ""
         self._ending = asyncio.Event()
+        works = "worker" in config.roles
         self._seats = [
             # A suspect runs alone: one seat takes them, so that there is one at a time in the member.
             Seat(
                 engine, config, member=self._member, takes_suspects=number == 0, unfit=self._cannot_be_loaded
             )
-            for number in range(config.processes)
+            for number in range(config.processes if works else 0)
         ]
+        self._candidate = candidate(engine, config, self._member)
         self._beats = Beats(
             engine,
             info=self._info,
@@ -64,6 +68,7 @@ class Crew:
             sweep_s=config.sweep_s,
             give_up_after=config.give_up_after,
             gave_up=self._give_up,
+            vacant=self._candidate.vacant if self._candidate else None,
         )
 
     async def run(self) -> int:
@@ -80,6 +85,10 @@ class Crew:
         return self._exit_code()
 
     async def _work(self) -> None:
+        if not self._seats:
+            log.info("standing for controller of %s", self._engine.name)
+            await self._ending.wait()
+            return
         log.info(
             "working on %s: %d processes with %d slots each",
             self._engine.name,
@@ -101,13 +110,14 @@ class Crew:
 
     @asynccontextmanager
     async def _chores(self) -> AsyncIterator[None]:
-        """Beats, looks and retention, as long as the block lasts. A fault in one of them ends it all."""
+        """Beats, looks and the candidate, as long as the block lasts. A fault in one of them ends it all."""
         async with asyncio.TaskGroup() as group:
             chores = [
                 group.create_task(self._beats.run(), name="beats"),
                 group.create_task(repeat(self._look), name="looks"),
-                group.create_task(Chores(self._engine).run(), name="chores"),
             ]
+            if self._candidate is not None:
+                chores.append(group.create_task(self._candidate.run(), name="candidate"))
             yield
             for chore in chores:
                 chore.cancel()
@@ -150,6 +160,8 @@ class Crew:
 
     def _drain(self, timeout_s: float | None) -> None:
         self._ending.set()
+        if self._candidate is not None:
+            self._candidate.stop()
         for seat in self._seats:
             seat.drain(timeout_s)
 
@@ -167,7 +179,9 @@ class Crew:
         return [seat.incarnation for seat in self._seats if seat.incarnation is not None]
 
     def _info(self) -> MemberInfo:
-        return introduction(self._member, self._config, self._incarnations())
+        living = self._incarnations()
+        queues = {queue for one in living if one.ready for queue in one.ready.queues}
+        return introduction(self._member, self._config, [(one.pid, one.board) for one in living], queues)
 
     async def _end_all(self) -> None:
         """After a fault of our own somebody may still be there; otherwise nobody is."""
@@ -191,6 +205,9 @@ class Crew:
     def _exit_code(self) -> int:
         if self._gave_up:
             return GAVE_UP
+        if not self._seats:
+            log.info("stopped")
+            return FINISHED
         finished = sum(seat.finished for seat in self._seats)
         handed_back = sum(seat.handed_back for seat in self._seats)
         log.info("stopped: %d finished, %d handed back", finished, handed_back)

@@ -14,8 +14,9 @@ when the machine wakes up.
 import asyncio
 from collections.abc import Callable
 
+from penstock.engine.boot import boot_ns
 from penstock.model.job import Fence
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.runs import Run
 
 TICK_S = 0.1

@@ -113,7 +113,8 @@ class EmbeddedWorker:
 
     def info(self) -> MemberInfo:
         """How the member introduces itself."""
-        return introduction(self.member, self._config, [])
+        with self._reading:  # not while a new claimant takes over
+            return introduction(self.member, self._config, [(os.getpid(), self._board)])
 
     # What its beats need (`beats.Charge`): called where the heart beats
 

@@ -24,13 +24,14 @@ does not answer any more is left after a while (`insistence`); what it was not t
 
 import asyncio
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
 from penstock.model.errors import BadInput, Refused
 from penstock.model.run import Answer, Claim, ClaimRequest, Failed, Release, Settlement
 from penstock.model.time import Span
 from penstock.task.failures import failure_of
 from penstock.worker.bell import Bell
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.claims import Claims
 from penstock.worker.insistence import Forsaken, Insistence
 from penstock.worker.moments import Moments

@@ -12,10 +12,11 @@ A step either passes the run on or ends it. Every run that began here is ended h
 its code does, and only when its code has ended.
 """
 
+from penstock.engine.boot import boot_ns
 from penstock.model.run import Completed
 from penstock.model.time import SECOND, Span
 from penstock.task.current import RunningJob
-from penstock.worker.board import NO_RETRY, Board, boot_ns
+from penstock.worker.board import NO_RETRY, Board
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.exchange import Exchange
 from penstock.worker.outcomes import Ending, Instead, refused_payload

@@ -18,7 +18,7 @@ from penstock.model.errors import EngineError, EngineUnavailable
 from penstock.model.member import MemberInfo
 from penstock.worker.backoff import Backoff
 from penstock.worker.beats import Beats, Charge
-from penstock.worker.chores import Chores
+from penstock.worker.candidate import candidate
 from penstock.worker.config import WorkerConfig
 
 CANCEL_AGAIN_S = 0.2
@@ -37,7 +37,7 @@ class Body(Charge, Protocol):
 
 
 class Heart:
-    """Beats and chores of an embedded member: in a thread of its own, or on the engine's loop."""
+    """Beats and candidate of an embedded member: in a thread of its own, or on the engine's loop."""
 
     def __init__(self, charge: Body, config: WorkerConfig, *, engine: Engine | None) -> None:
         self._charge = charge
@@ -102,16 +102,19 @@ class Heart:
     async def _beat(self) -> None:
         engine = self._engine = self._engine or await self._connect()
         charge, config = self._charge, self._config
+        standing = candidate(engine, config, charge.member)
         beats = Beats(
             engine,
             info=charge.info,
             charges=lambda: (charge,),
             beat_s=config.beat_s,
             sweep_s=config.sweep_s,
+            vacant=standing.vacant if standing else None,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(beats.run())
-            group.create_task(Chores(engine).run())
+            if standing is not None:
+                group.create_task(standing.run())
 
     async def _connect(self) -> Engine:
         backoff = Backoff()

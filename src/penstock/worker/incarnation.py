@@ -13,10 +13,11 @@ import logging
 import os
 from collections.abc import Sequence
 
+from penstock.engine.boot import boot_ns
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.model.member import ClaimantBeat
-from penstock.worker.board import Board, Held, boot_ns
+from penstock.worker.board import Board, Held
 from penstock.worker.channel import (
     Asked,
     Beaten,

@@ -2,51 +2,65 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
 import msgspec
 
-from penstock.model.member import MemberInfo
+from penstock.engine.boot import boot_ns
+from penstock.model.ids import show_id
+from penstock.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
 from penstock.model.time import span_of
-from penstock.worker.board import boot_ns
+from penstock.worker.board import Board, Held
 from penstock.worker.config import WorkerConfig
-from penstock.worker.incarnation import Incarnation
+
+RUNS_SHOWN = 10
+"""Of each process: the record is written with every beat, so it must stay small."""
 
 VERSION = version("penstock")
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def introduction(member: bytes, config: WorkerConfig, incarnations: Sequence[Incarnation]) -> MemberInfo:
-    """The record of this member now."""
+def introduction(
+    member: bytes, config: WorkerConfig, boards: Sequence[tuple[int, Board]], queues: Iterable[str] = ()
+) -> MemberInfo:
+    """The record of this member now. `boards`: of its processes, by process id; `queues`: as they say."""
     host, pid = socket.gethostname(), os.getpid()
-    queues = {queue for one in incarnations if one.ready for queue in one.ready.queues}
-    detail = {"memory": memory_of(pid), "processes": [_portrait(one) for one in incarnations]}
+    works = "worker" in config.roles
+    detail = Detail(memory=memory_of(pid), processes=tuple(_portrait(*one) for one in boards))
     return MemberInfo(
         id=member,
         name=f"{host}:{pid}",
         host=host,
         pid=pid,
         version=VERSION,
-        queues=tuple(sorted(queues or config.queues)),
-        slots=config.slots * config.processes,
+        roles=config.roles,
+        queues=tuple(sorted(set(queues) or config.queues)) if works else (),
+        slots=config.slots * config.processes if works else 0,
         detail=msgspec.json.encode(detail),
         beat=span_of(config.beat_s),
         lease=span_of(config.lease_s),
     )
 
 
-def _portrait(one: Incarnation) -> dict[str, object]:
-    rows = one.rows()
-    silent_ns = boot_ns() - one.board.ticked_ns if one.board.ticked_ns else 0
-    return {
-        "pid": one.pid,
-        "memory": memory_of(one.pid),
-        "held": len(rows),
-        "started": sum(1 for row in rows if row.started_ns),
-        "loop_silent_s": round(silent_ns / 1_000_000_000, 3),
-    }
+def _portrait(pid: int, board: Board) -> ProcessDetail:
+    rows, now_ns = board.rows(), boot_ns()
+    rows.sort(key=lambda row: row.started_ns or now_ns)
+    silent_ns = now_ns - board.ticked_ns if board.ticked_ns else 0
+    return ProcessDetail(
+        pid=pid,
+        memory=memory_of(pid),
+        held=len(rows),
+        started=sum(1 for row in rows if row.started_ns),
+        loop_silent_s=round(silent_ns / 1e9, 3),
+        runs=tuple(_run(row, now_ns) for row in rows[:RUNS_SHOWN]),
+    )
+
+
+def _run(row: Held, now_ns: int) -> RunDetail:
+    running_ns = max(0, now_ns - row.started_ns)
+    return RunDetail(show_id(row.id), round(running_ns / 1e9, 3) if row.started_ns else None)
 
 
 def memory_of(pid: int) -> int | None:

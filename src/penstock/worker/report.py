@@ -3,9 +3,9 @@
 import logging
 import time
 
+from penstock.engine.boot import boot_ns
 from penstock.model.ids import show_id
 from penstock.model.run import Completed, Crashed, Failed
-from penstock.worker.board import boot_ns
 from penstock.worker.notes import clip_line
 from penstock.worker.outcomes import Ending, Instead
 from penstock.worker.runs import Run

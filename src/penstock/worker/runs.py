@@ -4,12 +4,13 @@ from asyncio import Task
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import Transactions
 from penstock.model.job import Fence
 from penstock.model.run import ClaimedJob, Note, Outcome
 from penstock.model.time import Span
 from penstock.task.current import RunningJob
-from penstock.worker.board import NO_RETRY, boot_ns
+from penstock.worker.board import NO_RETRY
 from penstock.worker.notes import Notebook, Page
 from penstock.worker.terms import Terms
 

@@ -21,11 +21,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import Engine
 from penstock.model.errors import EngineUnavailable
 from penstock.worker.backoff import Backoff
 from penstock.worker.bell import Bell
-from penstock.worker.board import boot_ns
 from penstock.worker.config import WorkerConfig
 from penstock.worker.incarnation import Incarnation
 from penstock.worker.inquest import Findings, inquest

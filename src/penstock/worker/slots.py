@@ -11,8 +11,9 @@ for the next good beat, which says what is still ours.
 
 from collections.abc import Callable
 
+from penstock.engine.boot import boot_ns
 from penstock.model.job import Fence
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.buffer import Ahead, Buffer
 from penstock.worker.runs import Run
 

@@ -27,10 +27,11 @@ gives the others a grace and kills it. A worker without a supervisor goes on wit
 from collections.abc import Iterable
 from typing import Protocol
 
+from penstock.engine.boot import boot_ns
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.task.current import Abort
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.config import WorkerConfig
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.moments import Moments

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.ids import new_id
 from penstock.model.job import JobState, NewJob
 from penstock.task.definition import Definition
 from penstock.task.registry import Registry
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.config import WorkerConfig
 from penstock.worker.embedded import EmbeddedWorker
 from penstock.worker.heart import Heart

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
+from penstock.engine.boot import boot_ns
 from penstock.model.job import JobState
 from penstock.model.member import ClaimantBeat
 from penstock.task.current import Abort, current_job
-from penstock.worker.board import boot_ns
 from penstock.worker.stuck import StuckWatch
 from tests.integration.worker.workplace import Workplace
 

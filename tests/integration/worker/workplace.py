@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import Engine
 from penstock.model.ids import JobId, new_id
 from penstock.model.job import Job, JobState, NewJob
@@ -14,7 +15,7 @@ from penstock.model.queue import QueueOptions
 from penstock.model.time import span_of
 from penstock.task.definition import Definition
 from penstock.task.registry import Registry
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.channel import Drained
 from penstock.worker.config import WorkerConfig
 from penstock.worker.runners.apart import Processes

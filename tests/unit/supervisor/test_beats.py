@@ -1,25 +1,22 @@
-"""One round of beats, sweeps and retention at a time, against an engine that does as it is told."""
+"""One round of beats and sweeps at a time, against an engine that does as it is told."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine, Pruned, Reclaimed
+from penstock.engine.boot import boot_ns
+from penstock.engine.protocol import BATCH_LIMIT, Engine, Reclaimed
 from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal, member_topic
 from penstock.model.ids import JobId, new_id
 from penstock.model.job import Fence
 from penstock.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
-from penstock.model.storage import Holder, HolderKind, Storage
-from penstock.model.time import HOUR, Span
 from penstock.worker.beats import GAP_S, Beats
-from penstock.worker.board import Board, boot_ns
-from penstock.worker.chores import BUSY_S, PRUNE_S, REMIND_S, STORAGE_S, Chores
+from penstock.worker.board import Board
 
 INFO = MemberInfo(id=bytes(16), name="here:1")
 AWAY = EngineUnavailable("away")
@@ -36,7 +33,7 @@ class TheEngine:
         self.most_running = 0
         self.heard: asyncio.Queue[Signal | None] = asyncio.Queue()
         self.beaten = asyncio.Event()
-        self.members = self.jobs = self.signals = self.inspect = self
+        self.members = self.jobs = self.signals = self
 
     async def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> BeatReply:
         self.beats.append(claimants)
@@ -50,14 +47,6 @@ class TheEngine:
 
     async def reclaim(self, member: bytes) -> Reclaimed:
         answer: Reclaimed = self._answer(Reclaimed(entitled=False))
-        return answer
-
-    async def prune(self) -> Pruned:
-        answer: Pruned = self._answer(Pruned(jobs=0, more=False))
-        return answer
-
-    async def storage(self) -> Storage:
-        answer: Storage = self._answer(Storage(bytes=0, parts=[]))
         return answer
 
     async def subscribe(self, *topics: str) -> "TheEngine":
@@ -340,33 +329,3 @@ async def test_a_sweep_goes_on_at_once_while_there_is_more(
     assert await beats.sweep() == 3.0
     assert await beats.sweep() == 3.0
     assert "member gone:1 is gone; its jobs go to others" in caplog.messages
-
-
-async def test_retention_is_bounded_and_spread_over_the_minute(engine: TheEngine) -> None:
-    chores = Chores(cast(Engine, engine))
-    assert 0 <= await chores.prune() <= PRUNE_S
-    engine.answers = [Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False), AWAY]
-    assert await chores.prune() == BUSY_S
-    assert 0.8 * PRUNE_S <= await chores.prune() <= 1.2 * PRUNE_S
-    assert await chores.prune() == PRUNE_S
-
-
-async def test_what_makes_the_state_grow_is_told_once_in_a_while(
-    engine: TheEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def held(pid: str, age: Span = HOUR) -> Storage:
-        return Storage(bytes=0, parts=[], holders=[Holder(kind=HolderKind.TRANSACTION, name=pid, age=age)])
-
-    now = 1_000.0
-    monkeypatch.setattr("penstock.worker.chores.time", SimpleNamespace(monotonic=lambda: now))
-    chores = Chores(cast(Engine, engine))
-    assert 0 < await chores.look() <= STORAGE_S
-    engine.answers = [held("1"), AWAY, held("1"), held("2", age=0), held("2"), held("1"), held("1")]
-    told = []
-    for wait in (60, 60, 60, 60, 60, REMIND_S, 60):
-        assert 0.8 * STORAGE_S <= await chores.look() <= 1.2 * STORAGE_S
-        told.append([message[:28] for message in caplog.messages])
-        caplog.clear()
-        now += wait
-    first, second = "the transaction of process 1", "the transaction of process 2"
-    assert told == [[first], [], [], [], [second], [], [first]]

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from penstock.engine.boot import boot_ns
 from penstock.model.ids import new_id
 from penstock.model.member import ClaimantBeat
-from penstock.worker.board import NO_RETRY, Board, BoardFull, Held, boot_ns
+from penstock.worker.board import NO_RETRY, Board, BoardFull, Held
 
 CLAIMANT = bytes(16)
 

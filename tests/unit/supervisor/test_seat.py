@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import Engine
 from penstock.model.errors import EngineUnavailable
 from penstock.model.ids import new_id
 from penstock.model.run import Loss, Settlement
 from penstock.worker import backoff
 from penstock.worker import seat as seats
-from penstock.worker.board import Board, boot_ns
+from penstock.worker.board import Board
 from penstock.worker.channel import Drained, Ready
 from penstock.worker.config import WorkerConfig
 from penstock.worker.seat import LAST_TRIES, Seat

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.worker.board import Board, boot_ns
+from penstock.engine.boot import boot_ns
+from penstock.worker.board import Board
 from penstock.worker.deadlines import Deadlines
 from penstock.worker.runs import Run
 from tests.unit.worker.builders import a_run

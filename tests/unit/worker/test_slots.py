@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.worker.board import Board, boot_ns
+from penstock.engine.boot import boot_ns
+from penstock.worker.board import Board
 from penstock.worker.runs import Run
 from penstock.worker.slots import Slots
 from tests.unit.worker.builders import a_run

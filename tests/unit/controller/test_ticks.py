@@ -1,0 +1,76 @@
+"""One run of a tick at a time, against an engine that does as it is told."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from penstock.controller import promotion, retention, upkeep
+from penstock.controller.promotion import Promotion
+from penstock.controller.retention import Retention
+from penstock.controller.term import ElectedTerm
+from penstock.controller.ticks import all_ticks
+from penstock.controller.upkeep import REMIND_S, Upkeep
+from penstock.engine.boot import boot_ns
+from penstock.engine.protocol import Engine, Promoted, Pruned
+from penstock.model.storage import Holder, HolderKind, Storage
+from penstock.model.time import HOUR, SECOND, Span
+
+
+def answering(facet: str, method: str, *answers: Any) -> Engine:
+    """An engine with one method, which gives these answers."""
+    left = list(answers)
+
+    async def answer() -> Any:
+        return left.pop(0)
+
+    return cast(Engine, SimpleNamespace(**{facet: SimpleNamespace(**{method: answer})}))
+
+
+@pytest.fixture
+def term() -> ElectedTerm:
+    return ElectedTerm(1, sent_ns=boot_ns(), lease_s=60)
+
+
+def test_ticks_have_names_of_their_own_and_are_not_shared() -> None:
+    some, others = all_ticks(), all_ticks()
+    assert len({tick.name for tick in some}) == len(some)
+    assert all(tick.every > 0 for tick in some)
+    assert not set(map(id, some)) & set(map(id, others))
+
+
+@pytest.mark.row("C6")
+async def test_retention_goes_on_soon_while_there_is_more_and_else_about_once_a_minute(
+    term: ElectedTerm,
+) -> None:
+    engine = answering("jobs", "prune", Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False))
+    tick = Retention()
+    assert await tick.run(engine, term) == retention.BUSY_S
+    wait_s = await tick.run(engine, term)
+    assert wait_s is not None
+    assert 0.8 * retention.EVERY_S <= wait_s <= 1.2 * retention.EVERY_S
+
+
+async def test_promotion_goes_on_soon_while_there_is_more(term: ElectedTerm) -> None:
+    answers = (Promoted(jobs=1_000, wait=0), Promoted(jobs=3, wait=SECOND), Promoted(jobs=0, wait=None))
+    engine, tick = answering("jobs", "promote", *answers), Promotion()
+    assert [await tick.run(engine, term) for _ in answers] == [promotion.BUSY_S, None, None]
+
+
+async def test_what_makes_the_state_grow_is_told_once_in_a_while(
+    term: ElectedTerm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(pid: str, age: Span = HOUR) -> Storage:
+        return Storage(bytes=0, parts=[], holders=[Holder(kind=HolderKind.TRANSACTION, name=pid, age=age)])
+
+    now = 1_000.0
+    monkeypatch.setattr(upkeep, "time", SimpleNamespace(monotonic=lambda: now))
+    looks = [held("1"), held("1"), held("2", age=0), held("2"), held("1"), held("1")]
+    engine, tick, told = answering("inspect", "storage", *looks), Upkeep(), []
+    for wait in (60, 60, 60, 60, REMIND_S, 60):
+        assert await tick.run(engine, term) is None
+        told.append([message[:28] for message in caplog.messages])
+        caplog.clear()
+        now += wait
+    first, second = "the transaction of process 1", "the transaction of process 2"
+    assert told == [[first], [], [], [second], [], [first]]
