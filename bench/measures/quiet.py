@@ -12,6 +12,8 @@ from penstock.engine.protocol import Engine
 SAMPLES = 300
 IMPORT_MS = 120.0
 IDLE_PERCENT = 1.0
+LATE_MS = 50.0
+"""A delayed job on an idle cluster starts at most this late, 99 times of 100."""
 
 
 class Bounds(NamedTuple):
@@ -28,13 +30,15 @@ async def measure(engine: Engine, plan: Plan, steps: Steps, bounds: Bounds) -> l
     """Bounds, each the median of the rounds."""
     from penstock.cli.bench import app
 
-    advance = steps.begin("quiet", 2 * plan.rounds + 1)
+    advance = steps.begin("quiet", 3 * plan.rounds + 1)
     samples = min(SAMPLES, plan.jobs)
-    waits, shares = [], []
+    waits, late, shares = [], [], []
     async with hire(engine, "quiet") as crew:
         await measures.latency(engine, app.stamp, crew, 10)
         for _ in range(plan.rounds):
             waits.append(await measures.latency(engine, app.stamp, crew, samples))
+            advance()
+            late.append(await measures.lateness(engine, app.app, app.stamp, crew, samples))
             advance()
             shares.append(100 * await measures.idle_share(crew))
             advance()
@@ -48,6 +52,8 @@ async def measure(engine: Engine, plan: Plan, steps: Steps, bounds: Bounds) -> l
         Figure("pick-up p99, from the call", "ms", [wait.p99 for wait in called], bounds.p99_ms),
         Figure("pick-up p50, from the commit", "ms", [wait.p50 for wait in returned]),
         Figure("pick-up p99, from the commit", "ms", [wait.p99 for wait in returned]),
+        Figure("late by p50, a delayed job", "ms", [one.p50 for one in late]),
+        Figure("late by p99, a delayed job", "ms", [one.p99 for one in late], LATE_MS),
         Figure("idle worker", "% of a core", shares, IDLE_PERCENT),
         Figure("memory, supervisor and 1 worker", "MB", [memory], bounds.memory_mb),
         Figure("memory, 1 worker process", "MB", [of_worker], bounds.worker_memory_mb),

@@ -69,7 +69,7 @@ def on_postgres() -> tuple[str, ...]:
         (("finished", "scheduled"), 4, 0),
         (("reader", "late"), 2, 3),
         (("writer",), 2, 2),
-        (("quiet",), 0, 9),
+        (("quiet",), 0, 11),
     ],
 )
 def test_the_product_is_measured_on_postgres(

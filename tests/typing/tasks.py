@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import assert_type
 
-from penstock import Bound, Call, Job, Penstock, Retry, Task, current_job
+from penstock import Bound, Call, Health, Job, Keep, Member, Penstock, Retry, Task, current_job
 
 app = Penstock("sqlite://")
 
@@ -42,6 +42,9 @@ async def right() -> None:
     assert_type(await app.aenqueue_many([send.call("a", "b")], transaction=object()), list[Job[str]])
     current_job().complete(1, transaction=object())
     await current_job().acomplete(transaction=object())
+    assert_type(app.members(), list[Member])
+    assert_type((await app.amembers())[0].health, Health)
+    app.queue("mail", keep=0, keep_dead=Keep(age=60))
     bound: Bound[[int], int] = add.using(delay=1)
     del bound
 

@@ -15,6 +15,7 @@ from penstock.model.ids import JobId, parse_id
 from penstock.model.job import NewJob, ParentDied
 from penstock.model.lane import DEFAULT_PRIORITY, check_priority
 from penstock.model.names import check_key
+from penstock.model.queue import Keep
 from penstock.model.retry import Retry
 from penstock.model.time import LONGEST, Span, instant_of, span_of
 from penstock.task import codec
@@ -94,6 +95,15 @@ def read_timeout(value: Seconds) -> Span:
     if (span := span_of(value)) == 0:
         raise BadInput("a timeout must be longer than 0 s; timeout=None is none")
     return span
+
+
+def read_keep(name: str, value: int | Keep | None) -> Keep | None:
+    """What is kept of finished jobs; a number is a count."""
+    if value is None or isinstance(value, Keep):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadInput(f"{name}= takes a number of jobs or a Keep(age=..., count=...), not {value!r}")
+    return Keep(count=value)
 
 
 def _retry(value: Retry) -> dict[str, Any]:

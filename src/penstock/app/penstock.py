@@ -16,6 +16,7 @@ from penstock.app.options import (
     Options,
     Seconds,
     Using,
+    read_keep,
     read_options,
     read_timeout,
 )
@@ -98,14 +99,19 @@ class Penstock:
         weights: Mapping[str, int] | None = None,
         timeout: "Seconds | None" = None,
         retry: Retry | None = None,
-        keep_completed: Keep | None = None,
-        keep_dead: Keep | None = None,
-        keep_cancelled: Keep | None = None,
+        keep: int | Keep | None = None,
+        keep_completed: int | Keep | None = None,
+        keep_dead: int | Keep | None = None,
+        keep_cancelled: int | Keep | None = None,
         keep_body: bool = True,
     ) -> None:
         """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
-        worker of this app starts."""
+        worker of this app starts.
+
+        `keep` is short for `keep_completed` and `keep_cancelled` together, and a number for a count: `keep=0`
+        keeps nothing of them. What becomes of dead letters is said by `keep_dead` alone."""
         default = self.registry.default
+        finished = read_keep("keep", keep)
         limits = {
             task if isinstance(task, str) else task.name: limit for task, limit in (per_task or {}).items()
         }
@@ -119,9 +125,9 @@ class Penstock:
             weights=dict(weights or {}),
             timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
             retry=retry,
-            keep_completed=keep_completed or default.keep_completed,
-            keep_dead=keep_dead or default.keep_dead,
-            keep_cancelled=keep_cancelled or default.keep_cancelled,
+            keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
+            keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
+            keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
             keep_body=keep_body,
         )
         self.registry.declare(name, options)

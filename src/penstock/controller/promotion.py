@@ -7,7 +7,7 @@ so that they are met without a leader. This keeps the states true where no claim
 from penstock.controller.tick import Term
 from penstock.engine.protocol import Engine
 
-EVERY_S = 2.0
+EVERY_S = 5.0
 BUSY_S = 0.05
 
 

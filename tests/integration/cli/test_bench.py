@@ -19,6 +19,7 @@ def test_everything_is_measured(execute: Run, tmp_path: Path) -> None:
         "enqueue",
         "no-op jobs",
         "pick-up",
+        "due times",
         "idle",
         "memory",
         "import",

@@ -142,8 +142,11 @@ def test_from_the_command_line_to_the_result(shop: Place, execute: Run) -> None:
         assert "Traceback" not in failed.err
         [member] = execute("members", "--json", *url).objects
         assert (member["slots"], member["health"]) == (3, Health.HEALTHY)
+        assert member["roles"] == ["worker", "controller"]
         [letter] = execute("dead", "ls", "--json", *url).objects
         assert letter["queue"] == "mail"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert execute("members", "--json", *url).objects == []
+    with worker("shop:app", "--no-controller"):
+        assert execute("members", "--json", *url).object["roles"] == ["worker"]

@@ -23,7 +23,7 @@ from penstock.cli.program import debug_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @debug_option
 def bench(url: str | None, jobs: int, processes: int, turns: int, as_json: bool) -> None:
-    """Measure Penstock here: enqueue, throughput, processor time, pick-up latency, memory.
+    """Measure Penstock here: enqueue, throughput, processor time, pick-up latency, due times, memory.
 
     With --url the engine there is used, in queues of its own (penstock-bench-*) whose jobs are cleared
     afterwards. Nothing else should be going on.

@@ -21,7 +21,7 @@ from penstock.cli.program import refuse
 from penstock.engine.protocol import Engine
 from penstock.model.ids import JobId, parse_id
 from penstock.model.job import LIVE, Job, JobState
-from penstock.model.time import SECOND
+from penstock.model.time import SECOND, moment_of
 
 LOOK_S = 0.05
 PATIENCE_S = 300.0
@@ -29,6 +29,8 @@ PATIENCE_S = 300.0
 CHUNK = 1_000
 IDLE_S = 5.0
 IMPORTS = 7
+LEAD, APART = 2 * SECOND, SECOND // 50
+"""Due times: the first is this far ahead, the others follow about so far apart."""
 PAUSE_S = (0.010, 0.030)
 """Between two jobs of the latency measure: long enough for a worker to be idle again."""
 
@@ -116,6 +118,22 @@ async def latency(engine: Engine, task: Task[[], Any], crew: Crew, samples: int)
     records = await records_of(engine, ids_of(handles))
     began = [msgspec.json.decode(job.result or b"0", type=int) for job in records]
     return Latency(_quantiles(called, began), _quantiles(returned, began))
+
+
+async def lateness(engine: Engine, app: Penstock, task: Task[[], Any], crew: Crew, samples: int) -> Quantiles:
+    """Jobs for moments that lie apart: how long after its moment each starts, by the engine's own record.
+    (What it calls the start is counted back from the settle, so that this is rather too much than too
+    little.)"""
+    first = await engine.now() + LEAD
+    moments = [first + number * APART + random.randrange(APART // 2) for number in range(samples)]
+    calls = (task.using(queue=crew.queue, at=moment_of(moment)).call() for moment in moments)
+    handles = await app.aenqueue_many(calls)
+    await asyncio.sleep((moments[-1] - await engine.now()) / SECOND)
+    await drained(engine, crew.queue)
+    records = await records_of(engine, ids_of(handles))
+    return _quantiles(
+        [1_000 * (job.due_at or 0) for job in records], [1_000 * (job.started_at or 0) for job in records]
+    )
 
 
 def _quantiles(since: Sequence[int], until: Sequence[int]) -> Quantiles:

@@ -28,6 +28,7 @@ MANY_SLOTS = 200
 SHARE_OF_SINGLES = 10
 """Single enqueues cost a commit each: a turn has this many times fewer."""
 LATENCY_SAMPLES = 300
+LATENESS_SAMPLES = 100
 WARM_UP = 1_000
 PAPER_WIDTH = 120
 
@@ -141,15 +142,22 @@ class Run:
         async with hire(self._engine, f"{self._queue}-idle") as crew:
             await measures.latency(self._engine, self._app.stamp, crew, 10)
             waits: list[Latency] = []
+            late: list[Quantiles] = []
             shares: list[float] = []
             for _ in self._turns("idle worker"):
                 waits.append(await measures.latency(self._engine, self._app.stamp, crew, LATENCY_SAMPLES))
+                late.append(
+                    await measures.lateness(
+                        self._engine, self._app.app, self._app.stamp, crew, LATENESS_SAMPLES
+                    )
+                )
                 shares.append(100 * await measures.idle_share(crew))
             memory = crew.memory_mb()
         await clear(self._engine, crew.queue)
         return [
-            *_quantiles("from the call of enqueue", [wait.from_call for wait in waits]),
-            *_quantiles("from its return", [wait.from_return for wait in waits]),
+            *_quantiles("pick-up", "from the call of enqueue", [wait.from_call for wait in waits]),
+            *_quantiles("pick-up", "from its return", [wait.from_return for wait in waits]),
+            *_quantiles("due times", "late by", late),
             figure("idle", "supervisor and 1 worker", "% of a core", shares),
             figure("memory", "supervisor and 1 worker", "MB", [memory]),
             figure("import", "import penstock", "ms", [measures.import_ms()]),
@@ -167,10 +175,10 @@ def rates(measure: str, case: str, turns: list[Rate]) -> list[Figure]:
     ]
 
 
-def _quantiles(since: str, turns: list[Quantiles]) -> list[Figure]:
+def _quantiles(measure: str, since: str, turns: list[Quantiles]) -> list[Figure]:
     names = ("p50", "p95", "p99")
     return [
-        figure("pick-up", f"{name}, {since}", "ms", [getattr(turn, name) for turn in turns]) for name in names
+        figure(measure, f"{name}, {since}", "ms", [getattr(turn, name) for turn in turns]) for name in names
     ]
 
 

@@ -1,0 +1,99 @@
+"""`penstock controller`, and what a cluster without one looks like."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.model.ids import new_id
+from penstock.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
+from penstock.model.time import HOUR
+from tests.integration.cli.conftest import Run
+from tests.integration.cli.place import Place
+
+APP = """
+from penstock import Penstock
+
+app = Penstock({url!r})
+"""
+
+
+@contextmanager
+def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """One that was elected."""
+    command = (sys.executable, "-m", "penstock", "controller", *options)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                if "elected controller" in line:
+                    break
+            else:
+                pytest.fail("".join(said))
+            yield process
+        finally:
+            process.terminate()
+            process.stderr.read()
+            process.wait(30)
+
+
+@pytest.mark.row("D1")
+def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place, run: Run) -> None:
+    with controller("--beat", "0.2s", "--lease", "1s") as process:
+        member = run("members", "--json").object
+        expected = {"pid": process.pid, "roles": ["controller"], "controller": True, "slots": 0, "queues": []}
+        assert expected.items() <= member.items()
+        shown = run("members")
+        assert "controller*" in shown.out
+        assert "warning" not in shown.err
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert run("members", "--json").objects == []
+    assert place.do(lambda engine: engine.locks.list()) == []
+
+
+def test_the_application_says_where(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PENSTOCK_URL")
+    with open("shop.py", "w") as file:
+        file.write(APP.format(url=place.url))
+    with controller("shop:app") as process:
+        assert run("members", "--json", "--url", place.url).object["pid"] == process.pid
+
+
+@pytest.mark.row("D1", "D3")
+def test_a_cluster_in_which_nobody_stands_is_warned_of(place: Place, run: Run) -> None:
+    async def beat(engine: Engine, roles: tuple[str, ...] = ("worker",)) -> None:
+        detail = Detail(
+            memory=3 << 20,
+            processes=(
+                ProcessDetail(pid=7, memory=2 << 20, held=12, started=1, runs=(RunDetail("the-job", 1.5),)),
+            ),
+        )
+        info = MemberInfo(
+            id=new_id(), name="here:1", roles=roles, lease=HOUR, detail=msgspec.json.encode(detail)
+        )
+        await engine.members.beat(info)
+
+    assert "controller" not in run("doctor").err, "an empty place is no trouble"
+    place.do(beat)
+    for command in ("members", "doctor"):
+        assert "warning: no member stands for controller" in run(command).err
+    doctor = run("doctor", "--json")
+    assert doctor.code == 1
+    assert [warning["kind"] for warning in doctor.object["warnings"]] == ["controller"]
+    place.do(lambda engine: beat(engine, ("worker", "controller")))
+    assert run("doctor").code == 0
+    shown = run("members", "-v")
+    assert "warning" not in shown.err
+    assert "5.0 MiB" in shown.out
+    assert "the-job (1.5 s) and 11 more" in shown.out
+    [first, _] = run("members", "--json").objects
+    assert first["memory"] == 3 << 20
+    assert first["processes"][0]["runs"] == [{"id": "the-job", "for_s": 1.5}]

@@ -1,0 +1,30 @@
+"""Engines of one place, for controllers of this process."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from tests.engines import SHARED, fresh_place
+
+
+@pytest.fixture(params=SHARED)
+def engine_mode(request: pytest.FixtureRequest) -> str:
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def engine_url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
+
+
+@pytest.fixture
+async def engines(engine_url: str) -> AsyncIterator[list[Engine]]:
+    """Three that share one place."""
+    opened = [await connect(engine_url) for _ in range(3)]
+    yield opened
+    for engine in opened:
+        await engine.close()
