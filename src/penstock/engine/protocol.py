@@ -425,34 +425,56 @@ class Tasks(Protocol):
 
 
 class Schedules(Protocol):
-    """For the controller."""
+    """For the controller, and for those who declare schedules."""
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        """Add or replace by name. `last_at` and `paused` stay. If the timing is as before, `next_at`
-        stays too, else it is taken from the argument. `version` grows if timing, job or missed
-        changed. A repeat changes nothing."""
+        """Add or replace by name. `last_at` and `paused` stay; `retired_at` is cleared. If the timing is as
+        before and it was not retired, `next_at` stays too, else it is taken from the argument. `version`
+        grows if timing, job, missed, overlap or source changed. A schedule with a `source` whose
+        `declared_at` is lower than the stored one's changes nothing: newer code has spoken. Nor does a
+        repeat. Checks every schedule by `check_schedule` before anything is stored."""
         ...
 
     async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
-        """All, by name; or with `due`, those not paused whose `next_at` has come, oldest first."""
+        """All, by name; or with `due`, those neither paused nor retired whose `next_at` has come, oldest
+        first."""
         ...
 
     async def fire(
         self,
         name: str,
         *,
-        tick: Instant,
+        tick: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
+        asked: Instant | None = None,
         now: Instant | None = None,
     ) -> bool:
-        """Advance and insert in one step: if `next_at` is still `tick` and the schedule is not paused,
-        set `last_at = tick` and the new `next_at`, and enqueue the jobs. Otherwise False, and nothing
-        changed: somebody else was first, or this is a repeat (the jobs' ids come from the tick)."""
+        """Advance and insert in one step: if `next_at` is still `tick` (None: still none) and the schedule is
+        neither paused nor retired, set the new `next_at` and enqueue the jobs; if there are some,
+        `last_at = tick`. Otherwise False, and nothing changed: somebody else was first, or this is a repeat
+        (the jobs' ids come from the tick). A firing without jobs passes the tick over.
+
+        `asked`: somebody wants a run now, at a tick of its own. It becomes `last_at`, and a pause does not
+        refuse it."""
         ...
 
-    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
-        """Pause or resume. False: no such schedule."""
+    async def pause(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        next_at: Instant | None = None,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        """Pause or resume. `next_at`, if given, is set if this call changed something: the ticks of a pause
+        were not missed. False: no such schedule."""
+        ...
+
+    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
+        """Its code no longer declares it (`retired_at` = now), or does again. False: no such schedule. A
+        repeat keeps the first time."""
         ...
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:

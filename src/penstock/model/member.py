@@ -46,6 +46,10 @@ class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 0
     detail: bytes | None = None
     """A `Detail` in JSON."""
+    app: str = ""
+    """The app whose code its workers have loaded, `module:attribute`."""
+    schedules: tuple[str, ...] | None = None
+    """The names of the schedules which that code declares; None: nothing is loaded yet."""
     beat: Span = BEAT
     lease: Span = LEASE
 

@@ -1,4 +1,4 @@
-"""Schedules: when the next job is due, and which job that is.
+"""Schedules: when the next job is due, and which job that is. `firing` says what becomes of a tick.
 
 A tick is the instant for which a job is fired. The job's id is made from schedule and tick, so that
 a second firing of the same tick is the same job, whoever fires it.
@@ -6,7 +6,7 @@ a second firing of the same tick is the same job, whoever fires it.
 
 import hashlib
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -14,10 +14,15 @@ from cronsim import CronSim, CronSimError
 
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, id_at
-from penstock.model.job import NewJob
-from penstock.model.time import Instant, instant_of, moment_of, span_of
+from penstock.model.job import NewJob, check_new_job
+from penstock.model.names import check_task
+from penstock.model.time import Instant, Span, instant_of, moment_of, span_of
 
 Missed = Literal["skip", "once", "all"]
+"""What becomes of ticks that nobody fired in time: nothing, one job for all of them, or one each."""
+Overlap = Literal["skip", "queue", "allow"]
+"""What becomes of a tick while the last tick's job has not ended: nothing, a job that waits for that one's
+end, or a job beside it."""
 
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
@@ -25,12 +30,28 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
 
     fields: str
     tz: str = "UTC"
+    jitter: float = 0.0
+    """Each job becomes ready up to this many seconds after its tick."""
+    start: Instant | None = None
+    """No tick before this moment ..."""
+    end: Instant | None = None
+    """... nor after this one."""
 
     def __post_init__(self) -> None:
         self.next_after(0)
+        _check_bounds(self.jitter, self.start, self.end)
+
+    def first_from(self, now: Instant) -> Instant | None:
+        """The first tick after now that lies within start and end."""
+        return self.following(max(now, (self.start or 0) - 1))
+
+    def following(self, moment: Instant) -> Instant | None:
+        """The first tick after this moment; None: that would be after the end."""
+        tick = self.next_after(moment)
+        return None if self.end is not None and tick > self.end else tick
 
     def next_after(self, moment: Instant) -> Instant:
-        """The first tick after this moment."""
+        """The first tick after this moment, whatever the end."""
         try:
             start = moment_of(moment).astimezone(ZoneInfo(self.tz))
             return instant_of(next(CronSim(self.fields, start)))
@@ -48,17 +69,38 @@ class Every(msgspec.Struct, frozen=True, kw_only=True, tag="every"):
     """An interval counted from the end of the last run."""
 
     seconds: float
+    jitter: float = 0.0
+    start: Instant | None = None
+    end: Instant | None = None
 
     def __post_init__(self) -> None:
         if span_of(self.seconds) == 0:
             raise BadInput("an interval must be longer than 0 s")
+        _check_bounds(self.jitter, self.start, self.end)
+
+    @property
+    def span(self) -> Span:
+        return span_of(timedelta(seconds=self.seconds))
+
+    def first_from(self, now: Instant) -> Instant | None:
+        """Now, or at the start; None: that is after the end."""
+        tick = max(now, self.start or 0)
+        return None if self.end is not None and tick > self.end else tick
 
     def next_after(self, moment: Instant) -> Instant:
         """One interval later."""
-        return moment + span_of(timedelta(seconds=self.seconds))
+        return moment + self.span
 
 
-Timing: TypeAlias = Cron | Every
+class Startup(msgspec.Struct, frozen=True, kw_only=True, tag="startup"):
+    """Once for every start of the cluster; its tick is the moment of that start."""
+
+    def first_from(self, now: Instant) -> Instant | None:
+        """No time makes it due."""
+        return None
+
+
+Timing: TypeAlias = Cron | Every | Startup
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +111,56 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     job: NewJob
     """The template: its id is ignored."""
     missed: Missed = "once"
+    overlap: Overlap = "skip"
+    source: str = ""
+    """The app whose code declares it, `module:attribute`; empty: it was made at run time."""
+    declared_at: Instant = 0
+    """When the worker began whose code says this: an older worker's word does not replace it."""
     next_at: Instant | None = None
     """None: nothing is due until somebody sets it (a run in progress, or ended)."""
     last_at: Instant | None = None
-    """The last tick fired."""
+    """The last tick for which a job was made."""
     paused: bool = False
+    retired_at: Instant | None = None
+    """Since when no worker of its app declares it any more: it does not fire."""
     version: int = 0
-    """Grows with every `put` that changed something."""
+    """Grows with every `put` that changed what it does."""
+
+    @property
+    def fires(self) -> bool:
+        """Neither paused nor retired."""
+        return not self.paused and self.retired_at is None
+
+    @property
+    def last_job(self) -> JobId | None:
+        """The job of its last tick."""
+        return None if self.last_at is None else tick_id(self.name, self.last_at)
+
+
+def check_schedule(schedule: Schedule) -> Schedule:
+    """The same schedule, or `BadInput`."""
+    check_task(schedule.name)
+    check_new_job(schedule.job)
+    if schedule.missed not in get_args(Missed):
+        raise BadInput(f'missed is "skip", "once" or "all", not {schedule.missed!r}')
+    if schedule.overlap not in get_args(Overlap):
+        raise BadInput(f'overlap is "skip", "queue" or "allow", not {schedule.overlap!r}')
+    if schedule.missed == "all" and schedule.overlap == "skip" and isinstance(schedule.timing, Cron):
+        raise BadInput(
+            'missed="all" makes several jobs at once, and overlap="skip" admits one: use overlap="queue" '
+            '(one after the other) or "allow"'
+        )
+    if schedule.job.after:
+        raise BadInput("the job of a schedule cannot wait for others (after=)")
+    return schedule
+
+
+def _check_bounds(jitter: float, start: Instant | None, end: Instant | None) -> None:
+    span_of(jitter)
+    if start is not None and end is not None and start > end:
+        raise BadInput(
+            f"a schedule's start ({moment_of(start)}) must not lie after its end ({moment_of(end)})"
+        )
 
 
 def tick_id(schedule: str, tick: Instant) -> JobId:

@@ -239,7 +239,7 @@ OF_THE_CONTRACT = (
     "blocking_enqueue",
     "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_watch", "jobs_promote", "queues_pause",
     "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause",
-    "schedules_remove", "locks_renew", "locks_release", "members_leave",
+    "schedules_retire", "schedules_remove", "locks_renew", "locks_release", "members_leave",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONTRACT} | {

@@ -8,9 +8,8 @@ from penstock.engine.edge import check_batch, check_jobs
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.arrays import job_arrays, parent_arrays
 from penstock.engines.postgres.store import Store
-from penstock.model.job import NewJob, check_new_job
-from penstock.model.names import check_task
-from penstock.model.schedule import Schedule, Timing
+from penstock.model.job import NewJob
+from penstock.model.schedule import Schedule, Timing, check_schedule
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
@@ -29,8 +28,7 @@ class PostgresSchedules:
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         check_batch(len(schedules))
         for schedule in schedules:
-            check_task(schedule.name)
-            check_new_job(schedule.job)
+            check_schedule(schedule)
         await self._store.call(
             self._store.commands, "put_schedules_v1",
             [schedule.name for schedule in schedules],
@@ -38,6 +36,9 @@ class PostgresSchedules:
             # a template's id means nothing: left out, it cannot make two equal schedules look different
             [_encode(msgspec.structs.replace(schedule.job, id=bytes(16))) for schedule in schedules],
             [schedule.missed for schedule in schedules],
+            [schedule.overlap for schedule in schedules],
+            [schedule.source for schedule in schedules],
+            [schedule.declared_at for schedule in schedules],
             [schedule.next_at for schedule in schedules], by, now,
         )  # fmt: skip
 
@@ -45,18 +46,32 @@ class PostgresSchedules:
         self,
         name: str,
         *,
-        tick: Instant,
+        tick: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
+        asked: Instant | None = None,
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
-        fired, _ = await store.change(store.commands, "fire_v1", name, tick, next_at, *arrays, now)
+        fired, _ = await store.change(store.commands, "fire_v1", name, tick, next_at, asked, *arrays, now)
         return bool(fired)
 
-    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
-        (known,) = await self._store.call(self._store.commands, "pause_schedule_v1", name, paused, by, now)
+    async def pause(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        next_at: Instant | None = None,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        commands = self._store.commands
+        (known,) = await self._store.call(commands, "pause_schedule_v1", name, paused, next_at, by, now)
+        return bool(known)
+
+    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
+        (known,) = await self._store.call(self._store.commands, "retire_schedule_v1", name, retired, by, now)
         return bool(known)
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
@@ -71,10 +86,17 @@ class PostgresSchedules:
                 timing=_timing.decode(timing),
                 job=_job.decode(job),
                 missed=missed,
+                overlap=overlap,
+                source=source,
+                declared_at=declared_at,
                 next_at=next_at,
                 last_at=last_at,
                 paused=paused,
+                retired_at=retired_at,
                 version=version,
             )
-            for name, timing, job, missed, next_at, last_at, paused, version in rows
-        ]
+            for (
+                name, timing, job, missed, overlap, source, declared_at,
+                next_at, last_at, paused, retired_at, version,
+            ) in rows
+        ]  # fmt: skip

@@ -7,9 +7,8 @@ import msgspec
 from penstock.engine.edge import check_batch, check_jobs
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.store import Store
-from penstock.model.job import NewJob, check_new_job
-from penstock.model.names import check_task
-from penstock.model.schedule import Schedule, Timing
+from penstock.model.job import NewJob
+from penstock.model.schedule import Schedule, Timing, check_schedule
 from penstock.model.time import Instant
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -26,8 +25,7 @@ class RedisSchedules:
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         check_batch(len(schedules))
         for schedule in schedules:
-            check_task(schedule.name)
-            check_new_job(schedule.job)
+            check_schedule(schedule)
         rows = [
             (
                 schedule.name,
@@ -35,6 +33,9 @@ class RedisSchedules:
                 # a template's id means nothing: left out, it cannot make two equal schedules look different
                 _encode(msgspec.structs.replace(schedule.job, id=bytes(16))).decode(),
                 schedule.missed,
+                schedule.overlap,
+                schedule.source,
+                schedule.declared_at,
                 schedule.next_at,
             )
             for schedule in schedules
@@ -45,19 +46,32 @@ class RedisSchedules:
         self,
         name: str,
         *,
-        tick: Instant,
+        tick: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
+        asked: Instant | None = None,
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
-        call = Call(name=name, tick=tick, next_at=next_at)
+        call = Call(name=name, tick=tick, next_at=next_at, asked=asked)
         call.values["jobs"] = call.jobs(jobs)
         return bool(await self._store.run(self._store.commands, "fire", call, now))
 
-    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
-        call = Call(name=name, paused=paused, by=by)
+    async def pause(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        next_at: Instant | None = None,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        call = Call(name=name, paused=paused, next_at=next_at, by=by)
         return bool(await self._store.run(self._store.commands, "pause_schedule", call, now))
+
+    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
+        call = Call(name=name, retired=retired, by=by)
+        return bool(await self._store.run(self._store.commands, "retire_schedule", call, now))
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
         return bool(await self._store.run(self._store.commands, "remove", Call(name=name, by=by), now))
@@ -70,11 +84,18 @@ class RedisSchedules:
                 timing=_timing.decode(timing),
                 job=_job.decode(job),
                 missed=missed.decode(),
+                overlap=overlap.decode(),
+                source=source.decode(),
+                declared_at=declared_at,
                 next_at=next_at,
                 last_at=last_at,
                 paused=paused == 1,
+                retired_at=retired_at,
                 version=version,
             )
-            for name, timing, job, missed, next_at, last_at, paused, version in rows
-        ]
+            for (
+                name, timing, job, missed, overlap, source, declared_at,
+                next_at, last_at, paused, retired_at, version,
+            ) in rows
+        ]  # fmt: skip
         return sorted(found, key=lambda each: (each.next_at or 0 if due else 0, each.name))

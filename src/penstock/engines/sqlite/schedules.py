@@ -10,9 +10,8 @@ from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
-from penstock.model.job import NewJob, check_new_job
-from penstock.model.names import check_task
-from penstock.model.schedule import Schedule, Timing
+from penstock.model.job import NewJob
+from penstock.model.schedule import Schedule, Timing, check_schedule
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
@@ -31,8 +30,7 @@ class SqliteSchedules:
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
         check_batch(len(schedules))
         for schedule in schedules:
-            check_task(schedule.name)
-            check_new_job(schedule.job)
+            check_schedule(schedule)
 
         def work(step: Step) -> None:
             changed = [schedule.name for schedule in schedules if _put(step, schedule)]
@@ -45,27 +43,48 @@ class SqliteSchedules:
         self,
         name: str,
         *,
-        tick: Instant,
+        tick: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
+        asked: Instant | None = None,
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
+        last_at = (tick if asked is None else asked) if jobs else None
 
         def work(step: Step) -> bool:
-            fired = step.db.execute(SQL.fire, (tick, next_at, name, tick)).rowcount == 1
+            row = (last_at, next_at, name, tick, asked is not None)
+            fired = step.db.execute(SQL.fire, row).rowcount == 1
             if fired:
                 enqueue.enqueue(step, jobs)
             return fired
 
         return await self._session.write(work, now)
 
-    async def pause(self, name: str, *, paused: bool, by: str = "", now: Instant | None = None) -> bool:
+    async def pause(
+        self,
+        name: str,
+        *,
+        paused: bool,
+        next_at: Instant | None = None,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_paused, (name,)).fetchone()
             if row is not None and bool(row[0]) != paused:
-                step.db.execute(SQL.pause, (paused, name))
+                step.db.execute(SQL.pause, (paused, next_at, name))
                 step.audit(by, "pause schedule" if paused else "resume schedule", name)
+            return row is not None
+
+        return await self._session.write(work, now)
+
+    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
+        def work(step: Step) -> bool:
+            row = step.db.execute(SQL.is_retired, (name,)).fetchone()
+            if row is not None and bool(row[0]) != retired:
+                step.db.execute(SQL.retire, (step.now if retired else None, name))
+                step.audit(by, "retire schedule" if retired else "bring back schedule", name)
             return row is not None
 
         return await self._session.write(work, now)
@@ -89,26 +108,38 @@ class SqliteSchedules:
                 timing=_timing.decode(timing),
                 job=_job.decode(job),
                 missed=missed,
+                overlap=overlap,
+                source=source,
+                declared_at=declared_at,
                 next_at=next_at,
                 last_at=last_at,
                 paused=bool(paused),
+                retired_at=retired_at,
                 version=version,
             )
-            for name, timing, job, missed, next_at, last_at, paused, version in found
-        ]
+            for (
+                name, timing, job, missed, overlap, source, declared_at,
+                next_at, last_at, paused, retired_at, version,
+            ) in found
+        ]  # fmt: skip
 
 
 def _put(step: Step, schedule: Schedule) -> bool:
-    """Whether that changed anything."""
-    timing = _encode(schedule.timing)
+    """Whether that changed what it does."""
     # a template's id means nothing: left out, it cannot make two equal schedules look different
     job = _encode(msgspec.structs.replace(schedule.job, id=bytes(16)))
+    new = (_encode(schedule.timing), job, schedule.missed, schedule.overlap, schedule.source)
     row = step.db.execute(SQL.find, (schedule.name,)).fetchone()
     if row is None:
-        step.db.execute(SQL.add, (schedule.name, timing, job, schedule.missed, schedule.next_at))
-    elif row[:3] == (timing, job, schedule.missed):
+        step.db.execute(SQL.add, (schedule.name, *new, schedule.declared_at, schedule.next_at))
+        return True
+    *old, declared_at, next_at, retired_at = row
+    if schedule.source and schedule.declared_at < declared_at:
         return False
-    else:
-        next_at = row[3] if row[0] == timing else schedule.next_at
-        step.db.execute(SQL.change, (timing, job, schedule.missed, next_at, schedule.name))
-    return True
+    changed = tuple(old) != new or retired_at is not None
+    if changed or schedule.declared_at != declared_at:
+        keeps = old[0] == new[0] and retired_at is None
+        next_at = next_at if keeps else schedule.next_at
+        grows = int(tuple(old) != new)
+        step.db.execute(SQL.change, (*new, schedule.declared_at, next_at, grows, schedule.name))
+    return changed

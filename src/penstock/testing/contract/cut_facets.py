@@ -165,6 +165,12 @@ async def schedules_pause(stage: Stage) -> Cut:
 
 
 @scenario
+async def schedules_retire(stage: Stage) -> Cut:
+    await a_schedule(stage)
+    return Cut(lambda engine: engine.schedules.retire("s", retired=True, by="ann", now=stage.now))
+
+
+@scenario
 async def schedules_remove(stage: Stage) -> Cut:
     await a_schedule(stage)
     return Cut(lambda engine: engine.schedules.remove("s", by="ann", now=stage.now), lambda _: False)

@@ -11,8 +11,8 @@ from penstock.model.errors import BadInput
 from penstock.model.job import JobState, NewJob
 from penstock.model.retry import Retry
 from penstock.model.schedule import Cron, Every, Schedule, tick_id
-from penstock.model.time import SECOND, Instant
-from penstock.testing.contract.fixtures import Clock, Connect, a_job, snapshot, states_of
+from penstock.model.time import MINUTE, SECOND, Instant
+from penstock.testing.contract.fixtures import START, Clock, Connect, a_job, snapshot, states_of
 
 TEMPLATE = a_job(schedule="s")
 
@@ -34,9 +34,12 @@ async def test_everything_is_kept(engine: Engine, clock: Clock) -> None:
     job = a_job(priority=2, body=b"\x00[1]", key="k", retry=Retry(attempts=2), timeout=SECOND, headers=b"{}")
     schedule = Schedule(
         name="nightly",
-        timing=Cron(fields="0 3 * * sun", tz="Europe/Berlin"),
+        timing=Cron(fields="0 3 * * sun", tz="Europe/Berlin", jitter=2.5, start=START, end=START + MINUTE),
         job=job,
         missed="all",
+        overlap="queue",
+        source="shop:app",
+        declared_at=START,
         next_at=9,
     )
     await engine.schedules.put([schedule], now=clock.now)
@@ -52,18 +55,19 @@ async def test_schedules_are_listed_by_name(engine: Engine, clock: Clock) -> Non
 
 
 async def test_due_ones_are_listed_oldest_first(engine: Engine, clock: Clock) -> None:
-    ticks = {"a": 30, "b": 10, "c": 20, "d": 31, "paused": 1, "waiting": None}
+    ticks = {"a": 30, "b": 10, "c": 20, "d": 31, "paused": 1, "retired": 2, "waiting": None}
     await engine.schedules.put(
         [a_schedule(name, next_at=tick) for name, tick in ticks.items()], now=clock.now
     )
     await engine.schedules.pause("paused", paused=True, now=clock.now)
+    await engine.schedules.retire("retired", retired=True, now=clock.now)
     assert [schedule.name for schedule in await engine.schedules.list(due=True, now=30)] == ["b", "c", "a"]
     assert await engine.schedules.list(due=True, now=9) == []
 
 
 async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
     await engine.schedules.pause("s", paused=True, now=clock.now)
     version = (await only(engine)).version
     await engine.schedules.put([a_schedule(next_at=7, missed="skip")], now=clock.now)
@@ -74,7 +78,7 @@ async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -
 
 async def test_a_new_timing_brings_its_own_next_time(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
     await engine.schedules.put([a_schedule(next_at=7, timing=Every(seconds=61))], now=clock.now)
     stored = await only(engine)
     assert (stored.last_at, stored.next_at) == (100, 7)
@@ -87,14 +91,57 @@ async def test_the_version_grows_only_with_a_change(engine: Engine, clock: Clock
         {},
         {"next_at": 99},
         {"missed": "all"},
-        {"missed": "all", "timing": Every(seconds=61)},
-        {"missed": "all", "timing": Every(seconds=61), "job": msgspec.structs.replace(TEMPLATE, priority=1)},
+        {"timing": Every(seconds=61)},
+        {"job": msgspec.structs.replace(TEMPLATE, priority=1)},
+        {"overlap": "allow"},
+        {"source": "shop:app"},
+        {"declared_at": 9},
     )
+    said: dict[str, Any] = {"next_at": 5}
     for change in changes:
-        await engine.schedules.put([a_schedule(**{"next_at": 5, **change})], now=clock.now)
+        said |= change
+        await engine.schedules.put([a_schedule(**said)], now=clock.now)
         versions.append((await only(engine)).version)
     first = versions[0]
-    assert versions == [first, first, first, first + 1, first + 2, first + 3]
+    assert versions == [first + grown for grown in (0, 0, 0, 1, 2, 3, 4, 5, 5)]
+
+
+@pytest.mark.row("D4")
+async def test_older_code_does_not_undo_what_newer_code_says(engine: Engine, clock: Clock) -> None:
+    """A worker of yesterday's release whose process is restarted in the middle of a deploy."""
+    new = a_schedule(source="shop:app", declared_at=20, timing=Every(seconds=9), next_at=5)
+    old = a_schedule(source="shop:app", declared_at=10, timing=Every(seconds=7), next_at=6, missed="all")
+    for said in (old, new, old):
+        await engine.schedules.put([said], now=clock.now)
+    stored = await only(engine)
+    assert (stored.timing, stored.missed, stored.next_at, stored.declared_at) == (new.timing, "once", 5, 20)
+    await engine.schedules.put([msgspec.structs.replace(old, declared_at=20)], now=clock.now)
+    assert (await only(engine)).timing == old.timing
+    await engine.schedules.put([a_schedule()], now=clock.now)  # made at run time: no code is asked
+    assert (await only(engine)).source == ""
+
+
+async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
+    engine: Engine, clock: Clock
+) -> None:
+    declared = a_schedule(source="shop:app", declared_at=1, next_at=100)
+    await engine.schedules.put([declared], now=clock.now)
+    for _ in range(2):
+        assert await engine.schedules.retire("s", retired=True, now=clock.now)
+        clock.forward(1)
+    stored = await only(engine)
+    assert (stored.retired_at, stored.fires, stored.next_at) == (START, False, 100)
+    for asked in (None, 150):
+        assert not await engine.schedules.fire(
+            "s", tick=100, next_at=200, jobs=[job_at(100)], asked=asked, now=clock.now
+        )
+    await engine.schedules.put([msgspec.structs.replace(declared, next_at=300)], now=clock.now)
+    back = await only(engine)
+    assert (back.retired_at, back.next_at, back.version) == (None, 300, stored.version)
+    await engine.schedules.retire("s", retired=True, now=clock.now)
+    assert await engine.schedules.retire("s", retired=False, now=clock.now)
+    assert (await only(engine)).next_at == 300
+    assert not await engine.schedules.retire("nothing", retired=True, now=clock.now)
 
 
 async def test_firing_advances_and_inserts(engine: Engine, clock: Clock) -> None:
@@ -104,6 +151,39 @@ async def test_firing_advances_and_inserts(engine: Engine, clock: Clock) -> None
     stored = await only(engine)
     assert (stored.last_at, stored.next_at) == (100, 200)
     assert await states_of(engine, jobs) == [JobState.READY, JobState.SCHEDULED]
+
+
+async def test_a_tick_may_be_passed_over(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
+    assert await engine.schedules.fire("s", tick=200, next_at=300, jobs=[], now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.next_at, stored.last_job) == (100, 300, job_at(100).id)
+
+
+@pytest.mark.row("D4")
+async def test_a_next_time_that_nobody_set_is_set_once(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.fire("s", tick=100, next_at=None, jobs=[job_at(100)], now=clock.now)
+    assert await engine.schedules.fire("s", tick=None, next_at=300, jobs=[], now=clock.now)
+    assert not await engine.schedules.fire("s", tick=None, next_at=400, jobs=[], now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.next_at) == (100, 300)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
+    engine: Engine, clock: Clock, paused: bool
+) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.pause("s", paused=paused, now=clock.now)
+    assert await engine.schedules.fire("s", tick=100, next_at=100, jobs=[job_at(50)], asked=50, now=clock.now)
+    stored = await only(engine)
+    assert (stored.last_at, stored.next_at, stored.paused) == (50, 100, paused)
+    assert await states_of(engine, [job_at(50)]) == [JobState.READY]
+    assert not await engine.schedules.fire(
+        "s", tick=99, next_at=100, jobs=[job_at(51)], asked=51, now=clock.now
+    )
 
 
 @pytest.mark.parametrize("wrong", ["another tick", "a repeat", "paused", "unknown", "nothing due"])
@@ -166,6 +246,33 @@ async def test_pause_and_resume(engine: Engine, clock: Clock) -> None:
     assert seen == [True, True, False, False]
     assert (await only(engine)).next_at == 100
     assert not await engine.schedules.pause("nothing", paused=True, now=clock.now)
+
+
+async def test_resuming_may_give_a_new_next_time(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    await engine.schedules.pause("s", paused=True, now=clock.now)
+    seen = []
+    for next_at in (500, 600):  # the second changes nothing: it is resumed already
+        assert await engine.schedules.pause("s", paused=False, next_at=next_at, now=clock.now)
+        seen.append((await only(engine)).next_at)
+    assert seen == [500, 500]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "a b"},
+        {"missed": "never"},
+        {"overlap": "maybe"},
+        {"missed": "all", "timing": Cron(fields="* * * * *")},
+        {"job": a_job(after=(a_job().id,))},
+        {"job": a_job(priority=11)},
+    ],
+)
+async def test_a_bad_schedule_is_refused(engine: Engine, clock: Clock, wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        await engine.schedules.put([a_schedule("good"), a_schedule(**wrong)], now=clock.now)
+    assert await engine.schedules.list() == []
 
 
 async def test_a_removed_schedule_leaves_its_jobs(engine: Engine, clock: Clock) -> None:

@@ -285,9 +285,13 @@ CREATE TABLE schedule (
     timing  bytea NOT NULL,
     job     bytea NOT NULL,
     missed  text NOT NULL,
+    overlap text NOT NULL,
+    source  text NOT NULL,
+    declared_at bigint NOT NULL,
     next_at bigint,
     last_at bigint,
     paused  boolean NOT NULL DEFAULT false,
+    retired_at bigint,
     version bigint NOT NULL DEFAULT 1
 );
 

@@ -13,7 +13,7 @@ BEGIN
             'enqueue_v1', 'enqueue_here_v1', 'claim_plain_v1', 'settle_v1', 'release_v1', 'write_v1', 'cancel_v1',
             'replay_v1', 'drop_v1', 'watch_v1', 'promote_v1', 'prune_v1', 'configure_v1', 'pause_v1', 'resume_v1',
             'beat_v1', 'leave_v1', 'retire_v1', 'reclaim_v1', 'put_schedules_v1', 'pause_schedule_v1',
-            'remove_schedule_v1', 'fire_v1', 'acquire_v1', 'late_v1', 'behind_v1',
+            'retire_schedule_v1', 'remove_schedule_v1', 'fire_v1', 'acquire_v1', 'late_v1', 'behind_v1',
             'place_v1', 'here_v1', 'complete_here_v1', 'fates_v1', 'enqueue'])
     LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_catalog, pg_temp', f, current_schema());

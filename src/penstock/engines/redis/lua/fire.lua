@@ -1,6 +1,6 @@
 --# adds
 --# include store
--- A.name, A.tick, A.next_at, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
+-- A.name, A.tick, A.next_at, A.asked, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
 
 local list = {}
 for n, row in ipairs(A.jobs) do
@@ -8,14 +8,17 @@ for n, row in ipairs(A.jobs) do
 end
 local raw = call('HGET', P .. 'schedule', A.name)
 local s = raw and unpack_(raw)
-if not s or s.pa or s.n ~= A.tick then
+if not s or s.r or (s.pa and not A.asked) or s.n ~= A.tick then
     return 0
 end
 local unknown = S.unknown_parent(list)
 if unknown then
     return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
 end
-s.l, s.n = A.tick, A.next_at
+s.n = A.next_at
+if #list > 0 then
+    s.l = A.asked or A.tick
+end
 call('HSET', P .. 'schedule', A.name, pack(s))
 for _, new in ipairs(list) do
     S.store(new)

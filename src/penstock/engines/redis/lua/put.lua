@@ -1,22 +1,30 @@
 --# adds
 --# include core
--- A.schedules: {name, timing, job, missed, next_at}; A.by. A schedule is {t timing, j job, mi missed, n next_at,
--- l last_at, pa paused, v version}.
+-- A.schedules: {name, timing, job, missed, overlap, source, declared_at, next_at}; A.by. A schedule is {t timing, j job,
+-- mi missed, o overlap, so source, d declared_at, n next_at, l last_at, pa paused, r retired_at, v version}.
 
 local changed = {}
 for _, s in ipairs(A.schedules) do
     local raw = call('HGET', P .. 'schedule', s[1])
     local old = raw and unpack_(raw)
-    if not old or old.t ~= s[2] or old.j ~= s[3] or old.mi ~= s[4] then
-        local new = { t = s[2], j = s[3], mi = s[4], n = s[5], v = 1 }
-        if old then
-            new.l, new.pa, new.v = old.l, old.pa, old.v + 1
-            if old.t == s[2] then
-                new.n = old.n
-            end
+    local new = { t = s[2], j = s[3], mi = s[4], o = s[5], so = s[6], d = s[7], n = s[8], v = 1 }
+    local differs, back = true, false
+    if old then
+        differs = old.t ~= new.t or old.j ~= new.j or old.mi ~= new.mi or old.o ~= new.o or old.so ~= new.so
+        back = old.r ~= nil
+        new.l, new.pa, new.v = old.l, old.pa, old.v + (differs and 1 or 0)
+        if old.t == new.t and not back then
+            new.n = old.n
         end
-        call('HSET', P .. 'schedule', s[1], pack(new))
-        changed[#changed + 1] = s[1]
+    end
+    -- else newer code has spoken
+    if not (old and new.so ~= '' and new.d < old.d) then
+        if differs or back or old.d ~= new.d then
+            call('HSET', P .. 'schedule', s[1], pack(new))
+        end
+        if differs or back then
+            changed[#changed + 1] = s[1]
+        end
     end
 end
 if #changed > 0 then

@@ -359,9 +359,13 @@ CREATE TABLE schedule (
     timing  BLOB NOT NULL,
     job     BLOB NOT NULL,
     missed  TEXT NOT NULL,
+    overlap TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    declared_at INTEGER NOT NULL,
     next_at INTEGER,
     last_at INTEGER,
     paused  INTEGER NOT NULL DEFAULT 0,
+    retired_at INTEGER,
     version INTEGER NOT NULL DEFAULT 1
 ) STRICT, WITHOUT ROWID;
 

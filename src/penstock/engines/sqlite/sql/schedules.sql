@@ -1,30 +1,39 @@
 -- Schedules.
 
 -- name: find
-SELECT timing, job, missed, next_at FROM schedule WHERE name = ?;
+SELECT timing, job, missed, overlap, source, declared_at, next_at, retired_at FROM schedule WHERE name = ?;
 
 -- name: add
-INSERT INTO schedule (name, timing, job, missed, next_at) VALUES (?, ?, ?, ?, ?);
+INSERT INTO schedule (name, timing, job, missed, overlap, source, declared_at, next_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: change
-UPDATE schedule SET timing = ?, job = ?, missed = ?, next_at = ?, version = version + 1 WHERE name = ?;
+UPDATE schedule SET timing = ?, job = ?, missed = ?, overlap = ?, source = ?, declared_at = ?, next_at = ?,
+    retired_at = NULL, version = version + ? WHERE name = ?;
 
 -- name: fire
--- Only for the tick that is still the next one.
-UPDATE schedule SET last_at = ?, next_at = ? WHERE name = ? AND next_at = ? AND paused = 0;
+-- Only for the tick that is still the next one. Who asks for a run is not refused by a pause.
+UPDATE schedule SET last_at = coalesce(?, last_at), next_at = ?
+WHERE name = ? AND next_at IS ? AND (paused = 0 OR ?) AND retired_at IS NULL;
 
 -- name: is_paused
 SELECT paused FROM schedule WHERE name = ?;
 
 -- name: pause
-UPDATE schedule SET paused = ? WHERE name = ?;
+UPDATE schedule SET paused = ?, next_at = coalesce(?, next_at) WHERE name = ?;
+
+-- name: is_retired
+SELECT retired_at IS NOT NULL FROM schedule WHERE name = ?;
+
+-- name: retire
+UPDATE schedule SET retired_at = ? WHERE name = ?;
 
 -- name: remove
 DELETE FROM schedule WHERE name = ?;
 
 -- name: list
-SELECT name, timing, job, missed, next_at, last_at, paused, version FROM schedule ORDER BY name;
+SELECT name, timing, job, missed, overlap, source, declared_at, next_at, last_at, paused, retired_at, version
+FROM schedule ORDER BY name;
 
 -- name: due
-SELECT name, timing, job, missed, next_at, last_at, paused, version FROM schedule
-WHERE paused = 0 AND next_at <= ? ORDER BY next_at, name;
+SELECT name, timing, job, missed, overlap, source, declared_at, next_at, last_at, paused, retired_at, version
+FROM schedule WHERE paused = 0 AND retired_at IS NULL AND next_at <= ? ORDER BY next_at, name;

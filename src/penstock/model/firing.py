@@ -1,0 +1,137 @@
+"""Firing: from a tick that has come to the jobs that it makes.
+
+    due tick -> which ticks count (missed) -> which of them may start (overlap) -> jobs, and the next tick
+
+Everything here follows from the schedule's record, the tick and the engine's clock, so that two controllers
+that fire the same tick make the same jobs, and the second changes nothing.
+
+**An interval** has no next tick while a job of it has not ended: it is fired with `next_at=None`, and the end
+of the run sets the next time in the same step as the outcome (`then_of`). Where the job ends in another way
+(cancelled, expired, crashed for the last time, dropped), nobody does; the controller finds it (`after_end`).
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from penstock.model.ids import JobId
+from penstock.model.job import FINAL, Job, NewJob
+from penstock.model.run import Completed, Failed, Outcome, Stopped, Then
+from penstock.model.schedule import Cron, Every, Schedule, tick_id
+from penstock.model.time import MINUTE, SECOND, Instant, Span, span_of
+
+MISSED_LIMIT = 100
+"""The most jobs that `missed="all"` makes at once: the latest ones; older ticks are passed over."""
+ON_TIME: Span = MINUTE
+"""With `missed="skip"`, a tick that is fired no later than this was not missed."""
+
+EVERY = "every_s"
+"""The header by which a job tells its worker that the end of its run sets the next one."""
+
+
+class Firing(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a due schedule."""
+
+    jobs: tuple[NewJob, ...] = ()
+    next_at: Instant | None = None
+    passed_over: int = 0
+    """Ticks for which no job is made."""
+
+
+def firing_of(schedule: Schedule, now: Instant, *, previous: JobId | None = None) -> Firing:
+    """For a schedule whose `next_at` has come. `previous`: its last job, if that has not ended."""
+    timing, tick = schedule.timing, schedule.next_at
+    assert tick is not None, "only what is due is fired"
+    if isinstance(timing, Cron):
+        return _of_cron(schedule, timing, tick, now, previous)
+    if isinstance(timing, Every) and not (timing.end is not None and tick > timing.end):
+        if previous is not None:  # its end sets the next time
+            return Firing(passed_over=1)
+        return Firing(jobs=(job_of(schedule, tick),))
+    return Firing()
+
+
+def _of_cron(schedule: Schedule, timing: Cron, tick: Instant, now: Instant, previous: JobId | None) -> Firing:
+    if timing.next_after(tick - 1) != tick:  # set for another timing, by a run that began under that
+        return Firing(next_at=timing.following(tick))
+    until = now if timing.end is None else min(now, timing.end)
+    ticks = latest_ticks(timing, tick, until, MISSED_LIMIT if schedule.missed == "all" else 1)
+    if schedule.missed == "skip":
+        ticks = [each for each in ticks if now - each <= ON_TIME]
+    if schedule.overlap == "skip" and previous is not None:
+        ticks = []
+    jobs: list[NewJob] = []
+    for each in ticks:
+        before = jobs[-1].id if jobs else previous
+        after = (before,) if schedule.overlap == "queue" and before is not None else ()
+        jobs.append(job_of(schedule, each, after=after))
+    return Firing(jobs=tuple(jobs), next_at=timing.following(now), passed_over=0 if jobs else 1)
+
+
+def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> list[Instant]:
+    """The last of the ticks from `first` to `until`. Those of a year of seconds are not counted one by one:
+    looks go back from the end, each twice as far."""
+    back: Span = 2 * SECOND
+    while True:
+        start = max(first - 1, until - back)
+        found: list[Instant] = []
+        tick = timing.next_after(start)
+        while tick <= until:
+            found.append(tick)
+            tick = timing.next_after(tick)
+        if len(found) >= most or start < first:
+            return found[-most:]
+        back *= 2
+
+
+def job_of(schedule: Schedule, tick: Instant, *, after: tuple[JobId, ...] = ()) -> NewJob:
+    """The job of a tick: the same for everybody who asks."""
+    template, timing = schedule.job, schedule.timing
+    changes: dict[str, Any] = {"id": tick_id(schedule.name, tick), "schedule": schedule.name}
+    jitter = 0.0 if not isinstance(timing, Cron | Every) else timing.jitter
+    if jitter:
+        changes |= {"at": tick + jitter_of(schedule.name, tick, span_of(jitter)) + template.delay, "delay": 0}
+    if isinstance(timing, Every):
+        changes["headers"] = _with_interval(template.headers, timing.seconds)
+    if after:
+        changes |= {"after": after, "parent_died": "run"}
+    return msgspec.structs.replace(template, **changes)
+
+
+def jitter_of(schedule: str, tick: Instant, most: Span) -> Span:
+    """A part of `most`, always the same for one tick, spread evenly over schedules and ticks."""
+    digest = hashlib.blake2b(f"{schedule}\0{tick}\0jitter".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") * most >> 64
+
+
+def then_of(schedule: str, headers: bytes | None, outcome: Outcome) -> Then | None:
+    """What goes with the outcome of a scheduled job: at the end of an interval's run, the next one's time. (A
+    crash may or may not be the end, and a job that will be tried again has not ended.)"""
+    if isinstance(outcome, Failed) and outcome.retry_in is not None:
+        return None
+    seconds = _headers(headers).get(EVERY)
+    if not isinstance(outcome, Completed | Failed | Stopped) or not isinstance(seconds, int | float):
+        return None
+    return Then(schedule=schedule, schedule_in=span_of(seconds))
+
+
+def after_end(timing: Every, job: Job | None, now: Instant) -> Instant | None:
+    """When an interval fires next whose last job nobody settled: one interval after that job's end, or from
+    now if nothing is known of it any more. None: the job has not ended."""
+    if job is not None and job.state not in FINAL:
+        return None
+    ended_at = now if job is None or job.ended_at is None else job.ended_at
+    return max(now, timing.next_after(ended_at))
+
+
+def _with_interval(headers: bytes | None, seconds: float) -> bytes:
+    return msgspec.json.encode({**_headers(headers), EVERY: seconds})
+
+
+def _headers(headers: bytes | None) -> dict[str, Any]:
+    try:
+        decoded = {} if headers is None else msgspec.json.decode(headers)
+    except msgspec.DecodeError:  # a producer of another kind wrote something else there
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
