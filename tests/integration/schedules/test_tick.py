@@ -1,0 +1,282 @@
+"""The tick that fires schedules, on real engines, with a clock moved by hand."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from penstock.controller.schedules import FIRE_LIMIT, ScheduleTick
+from penstock.engine.protocol import Engine
+from penstock.model.firing import then_of
+from penstock.model.job import Job, JobState
+from penstock.model.member import MemberInfo
+from penstock.model.run import Completed, Crashed
+from penstock.model.schedule import Cron, Every, Schedule, Startup, tick_id
+from penstock.model.time import MINUTE, SECOND
+from penstock.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
+from tests.integration.schedules.terms import Trusted
+
+SECONDLY = Cron(fields="* * * * * *")
+TERM = Trusted()
+
+
+def a_schedule(name: str = "s", **options: Any) -> Schedule:
+    return Schedule(
+        **{"name": name, "timing": Cron(fields="* * * * *"), "job": a_job(), "next_at": START, **options}
+    )
+
+
+async def only(engine: Engine) -> Schedule:
+    (schedule,) = await engine.schedules.list()
+    return schedule
+
+
+async def job_at(engine: Engine, tick: int, name: str = "s") -> Job | None:
+    (job,) = await engine.inspect.get([tick_id(name, tick)])
+    return job
+
+
+async def live_jobs(engine: Engine, clock: Clock) -> int:
+    counts = await engine.inspect.counts(now=clock.now)
+    return sum(each.blocked + each.scheduled + each.ready + each.running for each in counts)
+
+
+async def put(engine: Engine, clock: Clock, *schedules: Schedule) -> None:
+    await engine.schedules.put(schedules, now=clock.now)
+
+
+async def test_a_due_tick_becomes_a_job_and_the_next_look_is_at_the_next(
+    engine: Engine, clock: Clock
+) -> None:
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule())
+    assert await tick.run(engine, TERM) == 1.0  # the next minute is far: as usual
+    job = await job_at(engine, START)
+    assert job is not None
+    assert (job.state, job.schedule) == (JobState.READY, "s")
+    assert (await only(engine)).next_at == START + MINUTE
+    clock.forward(59.75)
+    wait_s = await tick.run(engine, TERM)
+    assert wait_s is not None
+    assert 0.0 <= wait_s <= 0.25  # exactly then, less what this look took
+    assert await live_jobs(engine, clock) == 1
+
+
+@pytest.mark.row("B2", "D4")
+async def test_several_controllers_at_once_make_one_job_per_tick(connect: Connect, clock: Clock) -> None:
+    engines = [await connect() for _ in range(3)]
+    names = [f"s{number}" for number in range(10)]
+    await put(engines[0], clock, *(a_schedule(name, timing=SECONDLY, overlap="allow") for name in names))
+    ticks = [ScheduleTick(clock=clock) for _ in engines]
+    for _ in range(5):
+        await asyncio.gather(*(tick.run(engine, TERM) for tick, engine in zip(ticks, engines, strict=True)))
+        clock.forward(1)
+    assert await live_jobs(engines[0], clock) == 5 * len(names)
+    ids = [tick_id(name, START + number * SECOND) for name in names for number in range(5)]
+    assert None not in await engines[0].inspect.get(ids)
+
+
+async def test_a_run_is_bounded_and_says_that_there_is_more(engine: Engine, clock: Clock) -> None:
+    await put(engine, clock, *(a_schedule(f"s{number}") for number in range(FIRE_LIMIT + 5)))
+    tick = ScheduleTick(clock=clock)
+    assert await tick.run(engine, TERM) == 0
+    assert await live_jobs(engine, clock) == FIRE_LIMIT
+    assert await tick.run(engine, TERM) == 1.0
+    assert await live_jobs(engine, clock) == FIRE_LIMIT + 5
+
+
+async def test_nothing_is_fired_when_the_term_is_over(engine: Engine, clock: Clock) -> None:
+    term = Trusted()
+    term.over = True
+    await put(engine, clock, a_schedule())
+    await ScheduleTick(clock=clock).run(engine, term)
+    assert (await only(engine)).next_at == START
+
+
+@pytest.mark.row("D4")
+async def test_paused_and_retired_ones_do_not_fire(engine: Engine, clock: Clock) -> None:
+    await put(engine, clock, a_schedule("paused"), a_schedule("retired"))
+    await engine.schedules.pause("paused", paused=True, now=clock.now)
+    await engine.schedules.retire("retired", retired=True, now=clock.now)
+    assert await ScheduleTick(clock=clock).run(engine, TERM) == 1.0
+    assert await live_jobs(engine, clock) == 0
+
+
+@pytest.mark.row("D4")
+async def test_overlap(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    tick = ScheduleTick(clock=clock)
+    overlaps: Sequence[Any] = ("skip", "queue", "allow")
+    await put(engine, clock, *(a_schedule(each, timing=SECONDLY, overlap=each) for each in overlaps))
+    await tick.run(engine, TERM)
+    running = await claimant.take()
+    assert len(running) == 3
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    found = [await job_at(engine, START + SECOND, each) for each in overlaps]
+    assert [job and job.state for job in found] == [None, JobState.BLOCKED, JobState.READY]
+    await claimant.settle(*map(completed, running))
+    assert (await job_at(engine, START + SECOND, "queue")).state is JobState.READY  # type: ignore[union-attr]
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    assert await job_at(engine, START + 2 * SECOND, "skip") is not None
+
+
+# Intervals
+
+
+@pytest.mark.row("D4")
+async def test_an_interval_counts_from_the_end_of_the_last_run(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=Every(seconds=3)))
+    wait_s = await tick.run(engine, TERM)
+    assert wait_s is not None
+    assert wait_s <= 1.5  # it looks before the next time can be due
+    run = await claimant.take_one()
+    clock.forward(10)  # a long run
+    await tick.run(engine, TERM)
+    assert await live_jobs(engine, clock) == 1
+    then = then_of("s", run.headers, Completed())
+    await claimant.settle(completed(run, then=then))
+    assert (await only(engine)).next_at == clock.now + 3 * SECOND
+    clock.forward(3)
+    await tick.run(engine, TERM)
+    assert await live_jobs(engine, clock) == 1
+
+
+@pytest.mark.row("D4")
+@pytest.mark.parametrize("end", ["cancelled", "dropped", "expired", "crashed", "settled without a word"])
+async def test_an_interval_survives_every_end_of_its_job(
+    engine: Engine, clock: Clock, claimant: Claimant, end: str
+) -> None:
+    """Whatever became of the run, the next one comes: one interval after its end, as far as that is known."""
+    tick = ScheduleTick(clock=clock)
+    template = a_job(expires=5 * SECOND, attempts=1)
+    await put(engine, clock, a_schedule(timing=Every(seconds=30), job=template))
+    await tick.run(engine, TERM)
+    job_id = tick_id("s", START)
+    match end:
+        case "cancelled" | "dropped":
+            await engine.jobs.cancel([job_id], now=clock.now)
+            if end == "dropped":
+                await engine.jobs.drop([job_id], now=clock.now)
+        case "expired":
+            clock.forward(6)
+            await engine.jobs.promote(now=clock.now)
+        case "crashed":
+            for _ in range(3):
+                run = await claimant.take_one(suspects=1)
+                await claimant.settle(settlement(run, Crashed()))
+        case _:
+            await claimant.complete(await claimant.take_one())
+    job = await job_at(engine, START)
+    assert job is None or job.ended_at is not None
+    ended_at = START if job is None or job.ended_at is None else job.ended_at
+    await tick.run(engine, TERM)
+    assert (await only(engine)).next_at == ended_at + 30 * SECOND
+    clock.now = ended_at + 30 * SECOND
+    await tick.run(engine, TERM)
+    assert await live_jobs(engine, clock) == 1
+
+
+@pytest.mark.row("D4")
+async def test_an_interval_never_runs_twice_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """A next time that was set although a run is under way (by the replay of an older one, say)."""
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=Every(seconds=3)))
+    await tick.run(engine, TERM)
+    await claimant.take_one()
+    assert await engine.schedules.fire("s", tick=None, next_at=clock.now + SECOND, jobs=(), now=clock.now)
+    clock.forward(2)
+    await tick.run(engine, TERM)
+    assert await live_jobs(engine, clock) == 1
+    assert (await only(engine)).next_at is None
+
+
+# Start-ups and retirement
+
+
+def a_member(number: int, *, app: str = "shop:app", schedules: tuple[str, ...] | None = ()) -> MemberInfo:
+    return MemberInfo(
+        id=number.to_bytes(16, "big"), name=f"h:{number}", slots=1, app=app, schedules=schedules
+    )
+
+
+@pytest.mark.row("D4")
+async def test_a_startup_runs_once_for_every_start_of_the_cluster(connect: Connect, clock: Clock) -> None:
+    one, two = await connect(), await connect()
+    startup = a_schedule("up", timing=Startup(), next_at=None, source="shop:app", overlap="allow")
+    ticks = {engine: ScheduleTick(clock=clock, census=0) for engine in (one, two)}
+
+    async def look() -> int:
+        """Both controllers look; how many jobs there are."""
+        await asyncio.gather(*(tick.run(engine, TERM) for engine, tick in ticks.items()))
+        await asyncio.gather(*(tick.run(engine, TERM) for engine, tick in ticks.items()))
+        clock.forward(1)
+        return await live_jobs(one, clock)
+
+    async def beat(*numbers: int) -> None:
+        for number in numbers:
+            await one.members.beat(a_member(number, schedules=("up",)), now=clock.now)
+
+    await put(one, clock, startup)
+    assert await look() == 0  # nobody is there to run it
+    await beat(1)
+    assert await look() == 1
+    await beat(1, 2)
+    assert await look() == 1  # another worker joins
+    await one.members.leave(a_member(1).id, now=clock.now)
+    await beat(2)
+    assert await look() == 1  # and takes over
+    await one.members.leave(a_member(2).id, now=clock.now)
+    assert await look() == 1
+    await beat(3)
+    assert await look() == 2  # the cluster was down, and has started again
+    clock.forward(3)  # killed, and at once started again: its lease has to run out first
+    await beat(4)
+    assert await look() == 2
+    for _ in range(5):
+        clock.forward(2)
+        await beat(4)
+    assert await look() == 3
+    await put(one, clock, a_schedule("new", timing=Startup(), next_at=None))
+    await beat(4)
+    assert await look() == 4  # a deploy adds one: it runs when it appears
+    assert await look() == 4
+
+
+@pytest.mark.row("D4")
+async def test_a_deploy_that_removes_a_schedule_retires_it(engine: Engine, clock: Clock) -> None:
+    tick = ScheduleTick(clock=clock, census=0, grace=5 * SECOND)
+    declared = a_schedule("gone", source="shop:app", declared_at=1, next_at=START + MINUTE)
+    other = a_schedule("other", source="admin:app", declared_at=1, next_at=START + MINUTE)
+    own = a_schedule("by-hand", next_at=START + MINUTE)
+    await put(engine, clock, declared, other, own)
+
+    async def retired(*members: MemberInfo) -> list[str]:
+        """What is retired after these have been the only ones for a while."""
+        for _ in range(4):
+            for member in members:
+                await engine.members.beat(member, now=clock.now)
+            await tick.run(engine, TERM)
+            clock.forward(2)
+        for member in members:
+            await engine.members.leave(member.id, now=clock.now)
+        return [each.name for each in await engine.schedules.list() if each.retired_at is not None]
+
+    old, new = a_member(1, schedules=("gone", "x")), a_member(2, schedules=("x",))
+    assert await retired() == []  # nobody is there: nothing can be said
+    assert await retired(old) == []
+    assert await retired(old, new) == []  # in the middle of a deploy it goes on
+    assert await retired(new, a_member(3, schedules=None)) == []  # one has not loaded its code yet
+    assert await retired(a_member(4, app="admin:app", schedules=("other",))) == []  # another app's workers
+    assert await retired(new) == ["gone"]
+    assert await retired(new) == ["gone"]
+    assert await retired(old) == []  # the deploy is taken back
+    audit = [(entry.by, entry.action, entry.target) for entry in await engine.inspect.audit()]
+    assert audit == [
+        ("controller", "bring back schedule", "gone"),
+        ("controller", "retire schedule", "gone"),
+    ]
