@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.app.job import Job
     from penstock.app.members import Member, MemberProcess
     from penstock.app.penstock import Penstock
+    from penstock.app.schedules import ScheduleInfo, Schedules
     from penstock.app.task import Bound, Call, Task
     from penstock.model.errors import (
         AlreadyCompleted,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         SyncInLoop,
         Unencodable,
         UnknownJob,
+        UnknownSchedule,
         UnknownTask,
         WrongPlace,
     )
@@ -74,11 +76,14 @@ __all__ = [
     "ResultTimeout",
     "Retry",
     "RunningJob",
+    "ScheduleInfo",
+    "Schedules",
     "StaleRun",
     "SyncInLoop",
     "Task",
     "Unencodable",
     "UnknownJob",
+    "UnknownSchedule",
     "UnknownTask",
     "WrongPlace",
     "current_job",
@@ -88,6 +93,7 @@ _HOME = {
     "penstock.app.job": ("Job",),
     "penstock.app.members": ("Member", "MemberProcess"),
     "penstock.app.penstock": ("Penstock",),
+    "penstock.app.schedules": ("ScheduleInfo", "Schedules"),
     "penstock.app.task": ("Bound", "Call", "Task"),
     "penstock.model.errors": (
         "AlreadyCompleted",
@@ -110,6 +116,7 @@ _HOME = {
         "SyncInLoop",
         "Unencodable",
         "UnknownJob",
+        "UnknownSchedule",
         "UnknownTask",
         "WrongPlace",
     ),

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
+from penstock.app import declaring
 from penstock.app.by_name import job_by_name
+from penstock.app.declaring import TaskT
 from penstock.app.job import Job
 from penstock.app.link import Link, refuse_in_loop
 from penstock.app.members import Member, members
@@ -20,6 +23,7 @@ from penstock.app.options import (
     read_options,
     read_timeout,
 )
+from penstock.app.schedules import Schedules
 from penstock.app.session import Session
 from penstock.app.task import Call, Task
 from penstock.engine import connections
@@ -29,6 +33,7 @@ from penstock.model.ids import parse_id
 from penstock.model.job import NewJob
 from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.retry import Retry
+from penstock.model.schedule import Missed, Overlap
 from penstock.model.time import span_of
 from penstock.task.definition import Definition, RunsIn
 from penstock.task.registry import Registry
@@ -164,6 +169,57 @@ class Penstock:
             raise BadInput(f"retry= takes a Retry(...), not {type(options['retry']).__name__}")
         definition = self.registry.add(Definition(function, **options))
         return Task(self, definition, NOTHING)
+
+    def cron(
+        self,
+        fields: str,
+        *,
+        tz: str = "UTC",
+        missed: Missed = "once",
+        overlap: Overlap = "skip",
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task by the calendar: five fields of cron, or six that begin with seconds, in a time zone.
+
+        Stands above `@app.task`. `missed`: what becomes of ticks when no controller was there ("skip" those
+        more than a minute old, run "once" for all, or "all" of them, at most the latest 100). `overlap`: and
+        while the last run has not ended ("skip", "queue" behind it, "allow"). `jitter`: each job starts up to
+        this many seconds later. `name`: of the schedule, if it is not to be the task's."""
+        timing = declaring.cron(fields, tz=tz, jitter=jitter, start=start, end=end)
+        return declaring.decorator(self.registry, timing, name=name, missed=missed, overlap=overlap)
+
+    def every(
+        self,
+        seconds: Seconds,
+        *,
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task again and again: this long after the end of its last run, never two at once. The first
+        run comes at once, or at `start`. Stands above `@app.task`."""
+        timing = declaring.every(seconds, jitter=jitter, start=start, end=end)
+        return declaring.decorator(self.registry, timing, name=name)
+
+    def on_startup(
+        self, *, scope: Literal["cluster", "worker"] = "cluster", name: str | None = None
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task at start-up. Stands above `@app.task`.
+
+        `scope="cluster"`: a job, once each time the cluster starts: when a worker starts and none has been
+        there. (Where a deploy adds it to a cluster that runs, when it first appears.) `scope="worker"`: a
+        plain call in every worker process, before that takes its first job; if it raises, that process does
+        not work."""
+        return declaring.on_startup(self.registry, scope, name=name)
+
+    @property
+    def schedules(self) -> Schedules:
+        """All schedules, as the engine has them: to list, make, pause, run and remove."""
+        return Schedules(self._link)
 
     def enqueue(
         self,

@@ -10,6 +10,7 @@ from penstock.model.errors import (
     SchemaTooOld,
     UnknownJob,
     UnknownQueue,
+    UnknownSchedule,
     UnknownTask,
 )
 
@@ -30,7 +31,7 @@ BROKEN_PIPE = 141
 
 def code_of(error: PenstockError) -> int:
     """The exit code of an error that ends a command."""
-    if isinstance(error, UnknownJob | UnknownQueue | UnknownTask):
+    if isinstance(error, UnknownJob | UnknownQueue | UnknownSchedule | UnknownTask):
         return PARTLY
     if isinstance(error, BadInput):
         return USAGE

@@ -21,11 +21,10 @@ from penstock.model.generation import goes_on, live_workers
 from penstock.model.member import Member
 from penstock.model.schedule import Startup
 from penstock.model.time import DAY, Instant, Span
-from penstock.model.view import Lease
+from penstock.model.view import CLUSTER_LEASE, Lease
 
-CLUSTER_LEASE = "cluster"
-"""The name of the lease that keeps the generation."""
 TTL: Span = 365 * DAY
+"""Longer than anybody looks at it."""
 
 log = logging.getLogger("penstock.controller")
 

@@ -2,10 +2,11 @@
 
 from penstock.controller.promotion import Promotion
 from penstock.controller.retention import Retention
+from penstock.controller.schedules import ScheduleTick
 from penstock.controller.tick import Tick
 from penstock.controller.upkeep import Upkeep
 
 
 def all_ticks() -> list[Tick]:
     """Fresh ones for one candidate: some remember what they have said."""
-    return [Promotion(), Retention(), Upkeep()]
+    return [ScheduleTick(), Promotion(), Retention(), Upkeep()]

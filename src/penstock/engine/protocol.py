@@ -448,6 +448,7 @@ class Schedules(Protocol):
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         asked: Instant | None = None,
+        by: str = "",
         now: Instant | None = None,
     ) -> bool:
         """Advance and insert in one step: if `next_at` is still `tick` (None: still none) and the schedule is

@@ -6,6 +6,7 @@
     |   +-- PayloadTooLarge           arguments or result over the limit
     |   +-- UnknownParent             `after=` names a job that does not exist
     |   +-- UnknownQueue              an operator named a queue that does not exist
+    |   +-- UnknownSchedule           an operator named a schedule that does not exist
     |   +-- UnknownTask               no task of this name is known here or to any worker
     |   +-- UnknownJob                no job with this id, or it is no longer kept
     |   +-- BadArguments              the arguments do not fit the task's signature
@@ -71,6 +72,10 @@ class UnknownParent(BadInput):
 
 class UnknownQueue(BadInput):
     """An operator named a queue that does not exist."""
+
+
+class UnknownSchedule(BadInput):
+    """An operator named a schedule that does not exist."""
 
 
 class UnknownTask(BadInput):

@@ -123,6 +123,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 CONTROLLER_LEASE = "controller"
 """Whoever holds the lease of this name is the controller; the holder is its member's id in hex."""
+CLUSTER_LEASE = "cluster"
+"""Kept by the controller: since when the cluster lives, and when it was last seen alive."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from penstock.model.errors import (
     StaleRun,
     SyncInLoop,
 )
+from penstock.model.firing import then_of
 from penstock.model.ids import JobId, show_id
 from penstock.model.run import Answer, ClaimedJob, Completed, Note, Settlement
 from penstock.model.time import Span, moment_of
@@ -273,11 +274,13 @@ class RunningJob:
         if transactions is None:
             raise NoTransaction("complete() needs PostgreSQL, or SQLite in a file")
         assert self._means is not None
+        job, outcome = self._job, Completed(result=result)
         settlement = Settlement(
-            id=self._job.id,
-            fence=self._job.fence,
-            outcome=Completed(result=result),
+            id=job.id,
+            fence=job.fence,
+            outcome=outcome,
             ran=self._means.ran_so_far(),
+            then=None if job.schedule is None else then_of(job.schedule, job.headers, outcome),
         )
         return transactions.complete(settlement, notes)
 

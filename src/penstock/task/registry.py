@@ -1,14 +1,15 @@
 """The tasks and queues of one app."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from difflib import get_close_matches
 from inspect import unwrap
 from types import FunctionType
 
 from penstock.model.errors import BadInput
-from penstock.model.names import check_queue
+from penstock.model.names import check_queue, check_task
 from penstock.model.queue import QueueOptions
 from penstock.model.retry import Retry
+from penstock.model.schedule import Schedule
 from penstock.model.time import Span, span_of
 from penstock.task.definition import Definition
 
@@ -38,6 +39,11 @@ class Registry:
         self.version = 0
         """Grows with every declaration, so that what was worked out before is worked out again."""
         self._definitions: dict[str, Definition] = {}
+        self.schedules: dict[str, Callable[[], Schedule]] = {}
+        """What makes each declared schedule: made late, because a task's queue may be declared after it."""
+        self._said: dict[str, Hashable] = {}
+        self.startups: list[Definition] = []
+        """Tasks that every worker process runs when it starts."""
 
     def add(self, definition: Definition) -> Definition:
         """Register a task. Two functions with one name are refused: jobs would go to the wrong one."""
@@ -58,6 +64,22 @@ class Registry:
             raise BadInput(f"the queue {name!r} was declared before with other options")
         self.queues[name] = options
         self.version += 1
+
+    def schedule(self, name: str, said: Hashable, make: Callable[[], Schedule]) -> None:
+        """A schedule that the code declares. Two with one name are refused, because only one could fire;
+        unless they say the same (a module that is imported twice)."""
+        if self._said.setdefault(check_task(name), said) != said:
+            raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+        self.schedules[name] = make
+
+    def start_with(self, definition: Definition) -> None:
+        """A task that every worker process runs when it starts."""
+        known = [each for each in self.startups if each.name != definition.name]
+        self.startups = [*known, definition]
+
+    def schedule_names(self) -> list[str]:
+        """Every schedule that the code declares."""
+        return sorted(self.schedules)
 
     def check_queue(self, name: str) -> str:
         """The same name, or `BadInput`."""

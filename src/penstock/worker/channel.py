@@ -77,9 +77,11 @@ class Beaten(msgspec.Struct, frozen=True, tag="beaten"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The app is loaded, and claims begin."""
+    """The app is loaded, its start-up tasks have run, and claims begin."""
 
     queues: list[str]
+    schedules: list[str] = []
+    """Those that its code declares."""
 
 
 class Unfit(msgspec.Struct, frozen=True, tag="unfit"):

@@ -56,6 +56,7 @@ from penstock.worker.logs import write_log
 from penstock.worker.notes import clip_line
 from penstock.worker.runners.process import ProcessRunner
 from penstock.worker.spawn import inherited, leave
+from penstock.worker.startup import StartupFailed, start_up
 from penstock.worker.worker import Worker
 
 UNFIT = 78
@@ -152,10 +153,15 @@ class Child:
             namespace=config.namespace,
         )
         disown = self._app.adopt(engine)
+        registry = self._app.registry
         try:
+            try:
+                await start_up(registry)
+            except StartupFailed as error:
+                return Unfit(said(error))
             self._worker = Worker(
                 engine,
-                self._app.registry,
+                registry,
                 config,
                 member=bytes.fromhex(hello.member),
                 claimant=bytes.fromhex(hello.claimant),
@@ -163,7 +169,8 @@ class Child:
                 processes=processes,
                 takes_suspects=hello.takes_suspects,
             )
-            channel.send(Ready(list(config.queues or self._app.registry.queue_names())))
+            queues = list(config.queues or registry.queue_names())
+            channel.send(Ready(queues, registry.schedule_names()))
             return await self._worker.run()
         finally:
             await processes.close()

@@ -7,6 +7,7 @@ import msgspec
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.names import check_queue
+from penstock.model.time import Instant
 from penstock.task.settings.setting import without_password
 
 SLOTS_LIMIT = BATCH_LIMIT
@@ -15,6 +16,8 @@ HELD_PER_SLOT = 4
 """Rows of the board for each slot: one runs, one waits in the buffer, and as many again have ended and
 their settle has not been answered."""
 
+PROGRAM = "(program)"
+"""The source of schedules of an app that no module has by name."""
 
 Role: TypeAlias = Literal["worker", "controller"]
 
@@ -26,6 +29,9 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = "penstock"
     app: str = ""
     """`module:attr`, for processes that load it themselves."""
+    began: Instant = 0
+    """When the member began, by the engine's clock: of two workers that declare a schedule differently, the
+    one that began later has the newer code."""
     roles: tuple[Role, ...] = ("worker", "controller")
     """What the member does: it runs jobs, it stands for controller, or both."""
     queues: tuple[str, ...] = ()
@@ -72,6 +78,11 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [("url", without_password(self.url)), ("namespace", self.namespace), ("app", self.app)]
+
+    @property
+    def source(self) -> str:
+        """The name under which its code declares schedules."""
+        return self.app or PROGRAM
 
     @property
     def board_capacity(self) -> int:

@@ -180,8 +180,11 @@ class Crew:
 
     def _info(self) -> MemberInfo:
         living = self._incarnations()
-        queues = {queue for one in living if one.ready for queue in one.ready.queues}
-        return introduction(self._member, self._config, [(one.pid, one.board) for one in living], queues)
+        ready = [one.ready for one in living if one.ready]
+        queues = {queue for each in ready for queue in each.queues}
+        schedules = {name for each in ready for name in each.schedules} if ready else None
+        boards = [(one.pid, one.board) for one in living]
+        return introduction(self._member, self._config, boards, queues, schedules)
 
     async def _end_all(self) -> None:
         """After a fault of our own somebody may still be there; otherwise nobody is."""

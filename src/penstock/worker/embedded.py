@@ -46,6 +46,7 @@ from penstock.worker.heart import Heart
 from penstock.worker.introduction import introduction
 from penstock.worker.moments import Moments
 from penstock.worker.runners.process import ProcessRunner
+from penstock.worker.startup import start_up
 from penstock.worker.worker import Worker
 
 log = logging.getLogger("penstock.worker")
@@ -82,6 +83,14 @@ class EmbeddedWorker:
         engine = self._given or await connect(config.url, namespace=config.namespace)
         self._engine = engine
         self._disown = self._adopt(engine) if self._adopt is not None else lambda: None
+        try:
+            self._config = config = msgspec.structs.replace(config, began=await engine.now())
+            await start_up(self._registry)
+        except BaseException:
+            self._disown()
+            if self._given is None:
+                await engine.close()
+            raise
         self._processes = (
             ProcessRunner(config.app, most=config.slots, url=config.url, namespace=config.namespace)
             if config.app
@@ -114,7 +123,8 @@ class EmbeddedWorker:
     def info(self) -> MemberInfo:
         """How the member introduces itself."""
         with self._reading:  # not while a new claimant takes over
-            return introduction(self.member, self._config, [(os.getpid(), self._board)])
+            boards = [(os.getpid(), self._board)]
+            return introduction(self.member, self._config, boards, schedules=self._registry.schedule_names())
 
     # What its beats need (`beats.Charge`): called where the heart beats
 

@@ -27,6 +27,7 @@ import asyncio
 from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
 from penstock.model.errors import BadInput, Refused
+from penstock.model.firing import then_of
 from penstock.model.run import Answer, Claim, ClaimRequest, Failed, Release, Settlement
 from penstock.model.time import Span
 from penstock.task.failures import failure_of
@@ -196,9 +197,7 @@ class Exchange:
     async def _settle(self, ended: list[Run], request: ClaimRequest | None) -> None:
         await self._write_notes(ended)
         began, repeated = self._loop.time(), self.claims.repeated
-        settlements = [
-            Settlement(id=run.job.id, fence=run.fence, outcome=run.outcome, ran=run.ran) for run in ended
-        ]
+        settlements = [_settlement(run) for run in ended]
         self.slots.ahead.ended(ended)
         try:
             settled = await self.insist(
@@ -225,7 +224,7 @@ class Exchange:
             self._answered([run], answers)
 
     async def _settle_alone(self, run: Run) -> list[Answer]:
-        settlement = Settlement(id=run.job.id, fence=run.fence, outcome=run.outcome, ran=run.ran)
+        settlement = _settlement(run)
         return (await self.insist(lambda: self._jobs.settle([settlement]))).answers
 
     def _answered(self, ended: list[Run], answers: list[Answer]) -> None:
@@ -266,3 +265,10 @@ class Exchange:
     def _let_go(self, run: Run) -> None:
         self._board.let_go(run.row)
         self._notebook.close(run.fence)
+
+
+def _settlement(run: Run) -> Settlement:
+    """Its outcome, and with it the next time of the interval that it is a run of."""
+    job, outcome = run.job, run.outcome
+    then = None if job.schedule is None else then_of(job.schedule, job.headers, outcome)
+    return Settlement(id=job.id, fence=run.fence, outcome=outcome, ran=run.ran, then=then)

@@ -23,9 +23,14 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def introduction(
-    member: bytes, config: WorkerConfig, boards: Sequence[tuple[int, Board]], queues: Iterable[str] = ()
+    member: bytes,
+    config: WorkerConfig,
+    boards: Sequence[tuple[int, Board]],
+    queues: Iterable[str] = (),
+    schedules: Iterable[str] | None = None,
 ) -> MemberInfo:
-    """The record of this member now. `boards`: of its processes, by process id; `queues`: as they say."""
+    """The record of this member now. `boards`: of its processes, by process id; `queues` and `schedules`: as
+    they say."""
     host, pid = socket.gethostname(), os.getpid()
     works = "worker" in config.roles
     detail = Detail(memory=memory_of(pid), processes=tuple(_portrait(*one) for one in boards))
@@ -39,6 +44,8 @@ def introduction(
         queues=tuple(sorted(set(queues) or config.queues)) if works else (),
         slots=config.slots * config.processes if works else 0,
         detail=msgspec.json.encode(detail),
+        app=config.source if works else "",
+        schedules=None if schedules is None else tuple(sorted(schedules)),
         beat=span_of(config.beat_s),
         lease=span_of(config.lease_s),
     )

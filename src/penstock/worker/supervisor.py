@@ -28,9 +28,12 @@ try again.
 import asyncio
 import logging
 
+import msgspec
+
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.errors import BadInput, EngineUnavailable, SingleProcess
+from penstock.model.time import Instant
 from penstock.worker.config import WorkerConfig
 from penstock.worker.crew import GAVE_UP, Crew
 from penstock.worker.logs import write_log
@@ -46,10 +49,11 @@ def supervise(config: WorkerConfig) -> int:
 
 async def _supervise(config: WorkerConfig) -> int:
     try:
-        engine = await _connect(config)
+        engine, now = await _connect(config)
     except EngineUnavailable as error:
         log.error("giving up: %s", error)
         return GAVE_UP
+    config = msgspec.structs.replace(config, began=now)
     try:
         if engine.single_process:
             raise SingleProcess(
@@ -63,11 +67,16 @@ async def _supervise(config: WorkerConfig) -> int:
         await engine.close()
 
 
-async def _connect(config: WorkerConfig) -> Engine:
-    """Open the engine, as patiently as beats would be."""
+async def _connect(config: WorkerConfig) -> tuple[Engine, Instant]:
+    """Open the engine, as patiently as beats would be; and its time."""
     for failures in range(1, config.give_up_after + 1):
         try:
-            return await connect(config.url, namespace=config.namespace)
+            engine = await connect(config.url, namespace=config.namespace)
+            try:
+                return engine, await engine.now()
+            except BaseException:
+                await engine.close()
+                raise
         except EngineUnavailable as error:
             if failures == config.give_up_after:
                 raise

@@ -21,7 +21,7 @@ from penstock.engine.protocol import Engine
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
 from penstock.model.run import Stopped
-from penstock.task.catalogue import publish
+from penstock.task.catalogue import publish, publish_schedules
 from penstock.task.registry import Registry
 from penstock.worker.board import Board
 from penstock.worker.channel import Drained
@@ -68,6 +68,7 @@ class Worker:
         """`supervised`: somebody ends this process when a job in it is stuck."""
         self._engine = engine
         self._registry = registry
+        self._config = config
         self._queues = config.queues or registry.queue_names()
         self._loop = asyncio.get_running_loop()
         self._timers: list[asyncio.TimerHandle] = []
@@ -108,7 +109,7 @@ class Worker:
     async def run(self) -> Drained:
         """Work until drained. `ClaimantRetired` or `EngineClosed`: it cannot go on."""
         try:
-            await self._exchange.insist(lambda: publish(self._engine, self._registry))
+            await self._exchange.insist(self._publish)
             await self._work()
         except Forsaken:
             pass  # told to end before the engine ever answered
@@ -181,6 +182,12 @@ class Worker:
     def running(self) -> int:
         """How many runs have not ended."""
         return len(self._slots.active)
+
+    async def _publish(self) -> None:
+        """Say what the code declares. A repeat changes nothing."""
+        await publish(self._engine, self._registry)
+        config = self._config
+        await publish_schedules(self._engine, self._registry, source=config.source, began=config.began)
 
     async def _work(self) -> None:
         """The exchange and the ear, until the former ends."""

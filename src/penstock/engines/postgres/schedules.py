@@ -50,11 +50,13 @@ class PostgresSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         asked: Instant | None = None,
+        by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
-        fired, _ = await store.change(store.commands, "fire_v1", name, tick, next_at, asked, *arrays, now)
+        said = (name, tick, next_at, asked, by)
+        fired, _ = await store.change(store.commands, "fire_v1", *said, *arrays, now)
         return bool(fired)
 
     async def pause(

@@ -50,10 +50,11 @@ class RedisSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         asked: Instant | None = None,
+        by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
-        call = Call(name=name, tick=tick, next_at=next_at, asked=asked)
+        call = Call(name=name, tick=tick, next_at=next_at, asked=asked, by=by)
         call.values["jobs"] = call.jobs(jobs)
         return bool(await self._store.run(self._store.commands, "fire", call, now))
 

@@ -47,6 +47,7 @@ class SqliteSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         asked: Instant | None = None,
+        by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
@@ -57,6 +58,7 @@ class SqliteSchedules:
             fired = step.db.execute(SQL.fire, row).rowcount == 1
             if fired:
                 enqueue.enqueue(step, jobs)
+                step.audit(by, "run schedule", name)
             return fired
 
         return await self._session.write(work, now)

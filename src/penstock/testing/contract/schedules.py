@@ -177,7 +177,11 @@ async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
 ) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
     await engine.schedules.pause("s", paused=paused, now=clock.now)
-    assert await engine.schedules.fire("s", tick=100, next_at=100, jobs=[job_at(50)], asked=50, now=clock.now)
+    assert await engine.schedules.fire(
+        "s", tick=100, next_at=100, jobs=[job_at(50)], asked=50, by="ann", now=clock.now
+    )
+    (entry, *_) = await engine.inspect.audit()
+    assert (entry.by, entry.action, entry.target) == ("ann", "run schedule", "s")
     stored = await only(engine)
     assert (stored.last_at, stored.next_at, stored.paused) == (50, 100, paused)
     assert await states_of(engine, [job_at(50)]) == [JobState.READY]

@@ -302,7 +302,7 @@ END $$;
 -- Advance and insert in one step. The row lock makes a second one wait and find another next_at. Who asks for a run
 -- is not refused by a pause.
 CREATE FUNCTION fire_v1(
-    p_name text, p_tick bigint, p_next_at bigint, p_asked bigint,
+    p_name text, p_tick bigint, p_next_at bigint, p_asked bigint, p_by text,
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
@@ -316,6 +316,9 @@ BEGIN
     WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND (p_asked IS NOT NULL OR NOT paused)
         AND retired_at IS NULL;
     fired := FOUND;
+    IF fired THEN
+        PERFORM audit_v1(p_by, 'run schedule', p_name, '', coalesce(p_now, instant_v1()));
+    END IF;
     IF fired AND p_ids <> '{}' THEN
         SELECT e.signals INTO signals FROM enqueue_v1(
             p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays, p_ats, p_expires,

@@ -1,6 +1,6 @@
 --# adds
 --# include store
--- A.name, A.tick, A.next_at, A.asked, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
+-- A.name, A.tick, A.next_at, A.asked, A.by, A.jobs, A.defaults. Answers 1 if it fired. UNKNOWNPARENT: nothing changed.
 
 local list = {}
 for n, row in ipairs(A.jobs) do
@@ -23,5 +23,6 @@ call('HSET', P .. 'schedule', A.name, pack(s))
 for _, new in ipairs(list) do
     S.store(new)
 end
+S.audit(A.by, 'run schedule', A.name)
 S.finish()
 return 1
