@@ -21,6 +21,7 @@ COMMANDS = {
     "members": "penstock.cli.members:members",
     "migrate": "penstock.cli.migrate:migrate",
     "queues": "penstock.cli.queues:queues",
+    "schedules": "penstock.cli.schedules:schedules",
     "stats": "penstock.cli.stats:stats",
     "worker": "penstock.cli.worker:worker",
     # of Penstock's own, not listed

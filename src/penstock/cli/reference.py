@@ -55,6 +55,8 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`stats`", shapes.StatsShape),
     ("`window` of `stats`", shapes.FinishedShape),
     ("`queues ls`", shapes.QueueShape),
+    ("`schedules ls`", shapes.ScheduleShape),
+    ("`schedules run`", shapes.ScheduledShape),
     ("`members`", shapes.MemberShape),
     ("`processes` of a member", shapes.ProcessShape),
     ("`runs` of a process", shapes.RunShape),

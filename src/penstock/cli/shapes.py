@@ -144,6 +144,40 @@ class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
     paused_why: str
 
 
+class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule."""
+
+    name: str
+    task: Annotated[str, Meta(description="the name of its task")]
+    queue: Annotated[str, Meta(description="where its jobs go")]
+    kind: Annotated[str, Meta(description="cron, every or startup")]
+    when: Annotated[str, Meta(description="in words")]
+    cron: Annotated[str | None, Meta(description="the fields of a cron")]
+    tz: Annotated[str | None, Meta(description="and its time zone")]
+    every_s: Annotated[Seconds, Meta(description="the interval, from the end of a run")]
+    jitter_s: Annotated[float, Meta(description="each job starts up to this much later")]
+    start_at: Annotated[Time, Meta(description="not before")]
+    end_at: Annotated[Time, Meta(description="not after")]
+    missed: Annotated[str, Meta(description="skip, once or all")]
+    overlap: Annotated[str, Meta(description="skip, queue or allow")]
+    state: Annotated[
+        str, Meta(description="active, running (an interval whose run has not ended), paused, retired, ended")
+    ]
+    next_at: Annotated[Time, Meta(description="the next tick")]
+    last_at: Annotated[Time, Meta(description="the last tick for which a job was made")]
+    last_job: Annotated[str | None, Meta(description="that job")]
+    retired_at: Annotated[Time, Meta(description="since when its app's code does not declare it any more")]
+    source: Annotated[str, Meta(description="the app whose code declares it; empty: made at run time")]
+    version: Annotated[int, Meta(description="grows when it changes")]
+
+
+class ScheduledShape(msgspec.Struct, frozen=True):
+    """A run of a schedule that was asked for."""
+
+    name: Annotated[str, Meta(description="the schedule")]
+    job: Annotated[str, Meta(description="the job that was made")]
+
+
 class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     """A job that a process has."""
 

@@ -15,6 +15,7 @@ from penstock.cli.shapes import (
     Payload,
     ProcessShape,
     QueueShape,
+    ScheduleShape,
     Seconds,
     StatsShape,
     WarningShape,
@@ -23,6 +24,8 @@ from penstock.cli.text import rfc3339
 from penstock.model.ids import show_id
 from penstock.model.job import Failure, Job
 from penstock.model.member import Member, detail_of
+from penstock.model.schedule import Cron, Every, Schedule
+from penstock.model.spoken import state_of, words_of
 from penstock.model.storage import Storage, StorageWarning
 from penstock.model.time import SECOND, Instant, Span
 from penstock.model.view import Finished, QueueCounts, QueueInfo
@@ -120,6 +123,35 @@ def queue_shape(queue: QueueInfo) -> QueueShape:
         paused_at=rfc3339(queue.paused_at),
         paused_by=queue.paused_by,
         paused_why=queue.paused_why,
+    )
+
+
+def schedule_shape(schedule: Schedule, now: Instant) -> ScheduleShape:
+    timing = schedule.timing
+    cron = timing if isinstance(timing, Cron) else None
+    interval = timing if isinstance(timing, Every) else None
+    bounded = cron or interval
+    return ScheduleShape(
+        name=schedule.name,
+        task=schedule.job.task,
+        queue=schedule.job.queue,
+        kind="cron" if cron else "every" if interval else "startup",
+        when=words_of(timing),
+        cron=cron.fields if cron else None,
+        tz=cron.tz if cron else None,
+        every_s=interval.seconds if interval else None,
+        jitter_s=bounded.jitter if bounded else 0.0,
+        start_at=rfc3339(bounded.start if bounded else None),
+        end_at=rfc3339(bounded.end if bounded else None),
+        missed=schedule.missed,
+        overlap=schedule.overlap,
+        state=state_of(schedule, now),
+        next_at=rfc3339(schedule.next_at),
+        last_at=rfc3339(schedule.last_at),
+        last_job=None if schedule.last_job is None else show_id(schedule.last_job),
+        retired_at=rfc3339(schedule.retired_at),
+        source=schedule.source,
+        version=schedule.version,
     )
 
 
