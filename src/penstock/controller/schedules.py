@@ -21,7 +21,7 @@ from penstock.controller.retirement import GRACE, Retirement
 from penstock.controller.startups import Startups
 from penstock.controller.tick import Term
 from penstock.engine.protocol import Engine
-from penstock.model.errors import UnknownParent
+from penstock.model.errors import BadInput, UnknownParent
 from penstock.model.firing import Firing, after_end, firing_of
 from penstock.model.ids import JobId
 from penstock.model.job import LIVE, Job
@@ -51,6 +51,7 @@ class ScheduleTick:
         self._census = census
         self._counted_at: Instant | None = None
         self._clock = clock
+        self._complained: dict[str, Instant | None] = {}
 
     async def run(self, engine: Engine, term: Term) -> float | None:
         began = time.monotonic()
@@ -66,13 +67,22 @@ class ScheduleTick:
         for schedule in due[:FIRE_LIMIT]:
             if not term.trusted():
                 return None
-            nexts.append(await _fire(seen, schedule, jobs))
+            try:
+                nexts.append(await _fire(seen, schedule, jobs))
+            except BadInput as error:  # one that cannot be fired must not keep the others from it
+                self._complain(schedule, error)
         nexts += [await _catch_up(seen, schedule, jobs) for schedule in under_way]
         await self._count(seen)
         if len(due) > FIRE_LIMIT:
             return 0
         took = round((time.monotonic() - began) * SECOND)
         return _wait_s(nexts, seen.now + took)
+
+    def _complain(self, schedule: Schedule, error: BadInput) -> None:
+        """Once for each of its ticks."""
+        if self._complained.get(schedule.name) != schedule.next_at:
+            self._complained[schedule.name] = schedule.next_at
+            log.error("the schedule %s cannot be fired: %s", schedule.name, error)
 
     async def _count(self, seen: Look) -> None:
         """Now and then, look at who is there: for start-ups, and for what nobody declares any more."""

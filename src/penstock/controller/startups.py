@@ -45,7 +45,7 @@ class Startups:
             ran = schedule.last_at is not None and schedule.last_at >= began
             if ran or not schedule.fires or not seen.term.trusted():
                 continue
-            await seen.engine.schedules.fire(
+            fired = await seen.engine.schedules.fire(
                 schedule.name,
                 tick=None,
                 next_at=None,
@@ -53,7 +53,8 @@ class Startups:
                 asked=began,
                 now=seen.at,
             )
-            log.info("the cluster has started: %s runs", schedule.name)
+            if fired:
+                log.info("the cluster has started: %s runs", schedule.name)
 
     async def _generation(self, seen: Look, workers: Sequence[Member]) -> Instant | None:
         """When the present one began; None: it cannot be told yet."""

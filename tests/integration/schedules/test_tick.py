@@ -8,6 +8,7 @@ import pytest
 
 from penstock.controller.schedules import FIRE_LIMIT, ScheduleTick
 from penstock.engine.protocol import Engine
+from penstock.model.errors import BadInput
 from penstock.model.firing import then_of
 from penstock.model.job import Job, JobState
 from penstock.model.member import MemberInfo
@@ -92,6 +93,28 @@ async def test_nothing_is_fired_when_the_term_is_over(engine: Engine, clock: Clo
     await put(engine, clock, a_schedule())
     await ScheduleTick(clock=clock).run(engine, term)
     assert (await only(engine)).next_at == START
+
+
+async def test_one_that_cannot_be_fired_does_not_stop_the_others(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A template that an older version has stored and this one refuses, say."""
+    await put(engine, clock, a_schedule("bad", next_at=START - 1), a_schedule("good"))
+    fire = engine.schedules.fire
+
+    async def refuse(name: str, **said: Any) -> bool:
+        if name == "bad":
+            raise BadInput("what a template")
+        return await fire(name, **said)
+
+    monkeypatch.setattr(engine.schedules, "fire", refuse)
+    tick = ScheduleTick(clock=clock)
+    for _ in range(2):
+        await tick.run(engine, TERM)
+    assert await job_at(engine, START, "good") is not None
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "the schedule bad cannot be fired: what a template"
+    ]
 
 
 @pytest.mark.row("D4")
