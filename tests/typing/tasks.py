@@ -1,9 +1,21 @@
 """Types of tasks, jobs and calls (row A13)."""
 
 from datetime import timedelta
-from typing import assert_type
+from typing import Any, assert_type
 
-from penstock import Bound, Call, Health, Job, Keep, Member, Penstock, Retry, Task, current_job
+from penstock import (
+    Bound,
+    Call,
+    Health,
+    Job,
+    Keep,
+    Member,
+    Penstock,
+    Retry,
+    ScheduleInfo,
+    Task,
+    current_job,
+)
 
 app = Penstock("sqlite://")
 
@@ -45,6 +57,10 @@ async def right() -> None:
     assert_type(app.members(), list[Member])
     assert_type((await app.amembers())[0].health, Health)
     app.queue("mail", keep=0, keep_dead=Keep(age=60))
+    assert_type(app.cron("0 3 * * sun", tz="UTC")(app.every(3.0)(app.on_startup()(ping))).enqueue(), Job[None])
+    assert_type(app.schedules.list(), list[ScheduleInfo])
+    assert_type(await app.schedules.arun("x"), Job[Any])
+    app.schedules.put("x", add.call(1), every=timedelta(minutes=1), overlap="queue")
     bound: Bound[[int], int] = add.using(delay=1)
     del bound
 
@@ -68,6 +84,8 @@ def wrong() -> None:
     text: str = add.enqueue(1).result()  # type: ignore[assignment]
     app.enqueue_many([add(1)])  # type: ignore[arg-type]
     app.task(runs_in="moon")  # type: ignore[call-overload]
+    app.cron("* * * * *", missed="never")  # type: ignore[arg-type]
+    app.every(3)(lambda: None)  # type: ignore[type-var]
     current_job().complete(1)  # type: ignore[call-arg]
     current_job().complete(1, object())  # type: ignore[call-arg]
     del text

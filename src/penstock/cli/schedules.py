@@ -10,7 +10,7 @@ from penstock.cli.shaping import schedule_shape
 from penstock.cli.text import Column, Columns, json_line, length, local
 from penstock.cli.where import Where, operator, where_options, with_engine
 from penstock.model.ids import show_id
-from penstock.model.schedule import Schedule
+from penstock.model.schedule import Cron, Schedule
 from penstock.model.spoken import state_of, words_of
 from penstock.model.time import Instant
 
@@ -55,14 +55,15 @@ def ls(where: Where, as_json: bool) -> None:
 
 
 def _row(schedule: Schedule, now: Instant) -> tuple[object, ...]:
+    by_calendar = isinstance(schedule.timing, Cron)  # for the others these mean nothing
     return (
         schedule.name,
         words_of(schedule.timing),
         _next(schedule, now),
         state_of(schedule, now),
         local(schedule.last_at),
-        schedule.missed,
-        schedule.overlap,
+        schedule.missed if by_calendar else "",
+        schedule.overlap if by_calendar else "",
         schedule.job.task,
         schedule.source,
     )

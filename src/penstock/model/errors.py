@@ -25,6 +25,7 @@
     |   +-- StaleRun                  `complete()` by a run that no longer holds its job
     |   +-- AlreadyCompleted          `complete()` by a run whose first one has committed
     |   +-- NotCommitted              a task called `complete()` and its transaction did not commit
+    |   +-- StartupFailed             a start-up task raised: its worker process does not work
     +-- NoResult                      a job ended, or has not ended, without a result to give
     |   +-- JobFailed                 it is dead; carries its last failure and the remote traceback
     |   +-- JobCancelled              it was cancelled
@@ -151,6 +152,10 @@ class AlreadyCompleted(Refused):
 
 class NotCommitted(Refused):
     """A task called `complete()`, but that transaction was rolled back or never committed."""
+
+
+class StartupFailed(Refused):
+    """A start-up task of this process raised: it does not work."""
 
 
 class NoResult(PenstockError):

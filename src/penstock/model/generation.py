@@ -32,7 +32,7 @@ def goes_on(workers: Sequence[Member], seen_at: Instant | None) -> bool | None:
     """Whether these workers belong to the generation that was last seen alive then; None: it cannot be told
     yet. (False: they have begun a new one.)"""
     survivors = [worker for worker in workers if seen_at is not None and worker.since <= seen_at]
-    newcomers = [worker for worker in workers if worker not in survivors]
+    newcomers = [worker for worker in workers if seen_at is None or worker.since > seen_at]
     if not survivors:
         return False
     if not newcomers:

@@ -29,7 +29,7 @@ from typing import NoReturn, Protocol
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
-from penstock.model.errors import ClaimantRetired, EngineUnavailable, PenstockError
+from penstock.model.errors import ClaimantRetired, EngineUnavailable, PenstockError, StartupFailed
 from penstock.task.registry import Registry
 from penstock.worker.backoff import Backoff
 from penstock.worker.board import Board
@@ -56,7 +56,7 @@ from penstock.worker.logs import write_log
 from penstock.worker.notes import clip_line
 from penstock.worker.runners.process import ProcessRunner
 from penstock.worker.spawn import inherited, leave
-from penstock.worker.startup import StartupFailed, start_up
+from penstock.worker.startup import start_up
 from penstock.worker.worker import Worker
 
 UNFIT = 78

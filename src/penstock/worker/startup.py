@@ -8,14 +8,10 @@ jobs one after the other.
 import asyncio
 import logging
 
-from penstock.model.errors import PenstockError
+from penstock.model.errors import StartupFailed
 from penstock.task.registry import Registry
 
 log = logging.getLogger("penstock.worker")
-
-
-class StartupFailed(PenstockError):
-    """A start-up task raised; its process does not work."""
 
 
 async def start_up(registry: Registry) -> None:

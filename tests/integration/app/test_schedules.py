@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock import BadInput, Penstock, Refused, UnknownSchedule, current_job
+from penstock import BadInput, Penstock, Refused, StartupFailed, UnknownSchedule, current_job
 
 PATIENCE_S = 30.0
 
@@ -96,7 +96,7 @@ async def test_a_start_up_that_fails_keeps_the_worker_from_working(app: Penstock
     async def broken() -> None:
         raise OSError("no database")
 
-    with pytest.raises(Exception, match="broken failed: OSError: no database"):
+    with pytest.raises(StartupFailed, match="broken failed: OSError: no database"):
         async with app.worker():
             pytest.fail("it must not begin")
     await app.aclose()
