@@ -57,7 +57,9 @@ async def right() -> None:
     assert_type(app.members(), list[Member])
     assert_type((await app.amembers())[0].health, Health)
     app.queue("mail", keep=0, keep_dead=Keep(age=60))
-    assert_type(app.cron("0 3 * * sun", tz="UTC")(app.every(3.0)(app.on_startup()(ping))).enqueue(), Job[None])
+    assert_type(
+        app.cron("0 3 * * sun", tz="UTC")(app.every(3.0)(app.on_startup()(ping))).enqueue(), Job[None]
+    )
     assert_type(app.schedules.list(), list[ScheduleInfo])
     assert_type(await app.schedules.arun("x"), Job[Any])
     app.schedules.put("x", add.call(1), every=timedelta(minutes=1), overlap="queue")

@@ -59,11 +59,8 @@ def _of_cron(cron: Cron) -> str:
     if words is None:
         explained: str = CronSim(cron.fields, moment_of(0)).explain()
         words = explained[0].lower() + explained[1:]
-    return words if words.startswith("every ") and words.split()[1] in _STEADY else f"{words} {cron.tz}"
-
-
-_STEADY = ("second", "minute", *map(str, range(2, 61)))
-"""In every time zone the same."""
+    steady = words.startswith("every ") and words.endswith(("second", "seconds", "minute", "minutes"))
+    return words if steady else f"{words} {cron.tz}"  # steady: in every time zone the same
 
 
 def _regular(fields: list[str]) -> str | None:
