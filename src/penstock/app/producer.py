@@ -135,16 +135,20 @@ class Producer:
 
     async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
         began = self._loop.time()
-        for wait_s in REPEAT_AFTER_S:
+        unanswered = False
+        for wait_s in (*REPEAT_AFTER_S, None):
             try:
                 return await (await self._engine()).jobs.enqueue(jobs)
-            except EngineFull:
+            except EngineFull as error:
+                if unanswered:  # this try changed nothing; the one before it may have
+                    raise EngineUnavailable(f"the jobs may be stored or not: {error}") from error
                 raise
             except EngineUnavailable:
-                if self._loop.time() - began > PATIENCE_S:
+                if wait_s is None or self._loop.time() - began > PATIENCE_S:
                     raise
+                unanswered = True
                 await asyncio.sleep(wait_s)
-        return await (await self._engine()).jobs.enqueue(jobs)
+        raise AssertionError("the last try returns or raises")
 
 
 def _fail(calls: list[Enqueue], error: Exception) -> None:
