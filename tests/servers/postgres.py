@@ -47,12 +47,17 @@ class PostgresServer:
     """One server. `start` it before use, `close` it at the end."""
 
     def __init__(
-        self, *, durable: bool = False, settings: dict[str, str] | None = None, hba: str | None = None
+        self,
+        *,
+        durable: bool = False,
+        settings: dict[str, str] | None = None,
+        hba: str | None = None,
+        disk: Path | None = None,
     ) -> None:
         self._postgres, self._initdb = program("postgres"), program("initdb")
         self._hba = hba
         self._settings = {"fsync": "on" if durable else "off", **(settings or {})}
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-", dir=disk))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
@@ -64,6 +69,10 @@ class PostgresServer:
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://penstock@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = 60) -> "PostgresServer":
         """Start, or start again after a kill; returns when it answers."""

@@ -52,6 +52,7 @@ class Proxy:
         self._links: set[Link] = set()
         self._cut_replies: Counter[str] = Counter()
         self._mute: set[str] = set()
+        self._delay_s = 0.0
         self.cuts = 0
         self.requests: Counter[str] = Counter()
         """How often clients have sent something to which they then waited for a reply, by purpose."""
@@ -95,6 +96,10 @@ class Proxy:
         """A black hole: replies, or requests, are swallowed; connections stay open."""
         (self._mute.add if on else self._mute.discard)(direction)
 
+    def slow(self, delay_s: float) -> None:
+        """Everything takes so much longer from now on, in each direction."""
+        self._delay_s = delay_s
+
     async def close(self) -> None:
         assert self._server is not None
         self._server.close()
@@ -135,6 +140,8 @@ class Proxy:
                     continue
                 link.asked = link.asked or self._reading.asks(data)
                 self.requests[link.purpose] += 1
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
                 link.server.write(data)
                 await link.server.drain()
 
@@ -148,5 +155,7 @@ class Proxy:
                 link.asked = False
                 if link.forgotten or "replies" in self._mute:
                     continue
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
                 link.client.write(data)
                 await link.client.drain()

@@ -24,7 +24,11 @@ class RedisServer:
     """One server. `start` it before use, `close` it at the end."""
 
     def __init__(
-        self, *, settings: dict[str, str] | None = None, environment: dict[str, str] | None = None
+        self,
+        *,
+        settings: dict[str, str] | None = None,
+        environment: dict[str, str] | None = None,
+        disk: Path | None = None,
     ) -> None:
         program = shutil.which("redis-server") or shutil.which("valkey-server")
         if program is None:
@@ -32,13 +36,17 @@ class RedisServer:
         self._program = program
         self.settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
         self.environment = {"LANG": "C.UTF-8", **(environment or {})}
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-", dir=disk))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
 
     def url(self, database: int = 0) -> str:
         return f"redis://127.0.0.1:{self.port}/{database}"
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     def start(self, timeout: float = 30) -> "RedisServer":
         """Start, or start again after a kill; returns when it answers."""
