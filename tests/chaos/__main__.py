@@ -1,0 +1,99 @@
+"""`./dev chaos`: a cluster under faults, for some minutes, on each engine.
+
+Shows each fault as it comes, and ends with a table. Exit code 1: some checker was red.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from tests.chaos import faults, plants
+from tests.chaos.plants.trial import seek
+from tests.chaos.report import findings, table
+from tests.chaos.runner import RATE, Verdict, run
+from tests.chaos.seeds import ONCE_RED
+from tests.chaos.stores import STORES
+
+PAPER_WIDTH = 130
+
+
+@click.command()
+@click.option("--minutes", default=1.0, show_default=True, help="Of faults, on each engine.")
+@click.option("--seed", type=int, help="Play the plan of this seed again.  [a fresh one]")
+@click.option("--engine", "engines", multiple=True, type=click.Choice(list(STORES)), help="[all]")
+@click.option("--rate", default=RATE, show_default=True, help="Operations a second of each of two producers.")
+@click.option("--plants", "with_plants", is_flag=True, help="Instead: every planted bug has to be found.")
+@click.option("--plant", "only", help="Instead: this planted bug has to be found.")
+@click.option("--regressions", is_flag=True, help="Instead: the seeds that once were red.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this.")
+def main(
+    minutes: float,
+    seed: int | None,
+    engines: tuple[str, ...],
+    rate: float,
+    with_plants: bool,
+    only: str | None,
+    regressions: bool,
+    json_file: Path | None,
+) -> None:
+    """Real workers and servers, faults by seed, judged by checkers."""
+    console = Console(width=None if sys.stdout.isatty() else PAPER_WIDTH)
+    if with_plants or only:
+        sys.exit(find_plants(console, engines, only))
+    verdicts: list[Verdict] = []
+    for engine, chosen, length_s in runs_of(engines or tuple(STORES), seed, minutes * 60, regressions):
+        console.print(f"{engine}: {length_s / 60:.2g} minutes, seed {chosen}")
+        missing = faults.not_testable(STORES[engine].able)
+        if missing:
+            console.print(f"NOT TESTED on this machine: {', '.join(missing)}", style="yellow")
+        began = time.monotonic()
+
+        def say(text: str, began: float = began) -> None:
+            console.print(f"{time.monotonic() - began:7.1f} s  {text}", highlight=False)
+
+        verdicts.append(asyncio.run(run(engine, seed=chosen, seconds=length_s, rate=rate, say=say)))
+    console.print(table(verdicts))
+    for line in [line for one in verdicts for line in findings(one)]:
+        console.print(line, highlight=False, soft_wrap=True)
+    if json_file is not None:
+        json_file.write_text(json.dumps(msgspec.to_builtins(verdicts), indent=1))
+    sys.exit(1 if any(one.red for one in verdicts) else 0)
+
+
+def runs_of(
+    engines: tuple[str, ...], seed: int | None, seconds: float, regressions: bool
+) -> list[tuple[str, int, float]]:
+    """Engine, seed and length of each run."""
+    if regressions:
+        return [(engine, one, length_s) for engine in engines for one, length_s in ONCE_RED[engine].items()]
+    return [(engine, random.randrange(1 << 31) if seed is None else seed, seconds) for engine in engines]
+
+
+def find_plants(console: Console, engines: tuple[str, ...], only: str | None) -> int:
+    """How many planted bugs were not found by the checker that has to."""
+    missed = 0
+    for name, plant in plants.load().items():
+        if (only and name != only) or (engines and plant.engine not in engines):
+            continue
+        verdict = asyncio.run(seek(name))
+        found = plant.checker in verdict.red
+        missed += not found
+        others = ", ".join(red for red in verdict.red if red != plant.checker)
+        light = (
+            f"[green]found by {plant.checker}[/green]"
+            if found
+            else f"[red]not found by {plant.checker}[/red]"
+        )
+        console.print(f"{plant.engine}: {name}: {light}" + (f" (also red: {others})" if others else ""))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The app of a run: tasks that write down when they start and end, and tasks that misbehave.
+
+Loaded in a worker process of a run it also opens the engine through `recording`, and plants the bug that the
+run is about, if it is about one. `CHAOS_FOLDER` says where the history goes; without it nothing is patched.
+"""
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+
+from penstock import Limit, Penstock, Retry, current_job
+from penstock.model.queue import Keep
+from penstock.worker import child
+from tests.chaos import clock, deploy, plants
+from tests.chaos.history import Recorder
+from tests.chaos.recording import connect_recorded
+from tests.chaos.swap import swap
+from tests.chaos.weather import Weather
+
+MOST_ATTEMPTS = 4
+DOOMED_ATTEMPTS = 2
+KEYS = 5
+
+app = Penstock(retry=Retry(attempts=MOST_ATTEMPTS, base=0.05, cap=0.5))
+_ALL = Keep()
+for queue in ("default", "slow"):
+    app.queue(queue, keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)
+app.queue("keyed", per_key=Limit(concurrency=1), keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)
+
+_recorder: Recorder | None = None
+if "CHAOS_FOLDER" in os.environ:
+    _folder, _who = Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]
+    _recorder = Recorder(_folder, _who)
+    swap(child, "connect", connect_recorded(_recorder, Weather(_folder / f"{_who}.weather")))
+    clock.shift_from_environment()
+    plants.plant_from_environment()
+    deploy.upgrade_from_environment()
+
+
+def _note(kind: str, text: str = "") -> int:
+    job = current_job()
+    if _recorder is not None:
+        _recorder.write(
+            kind, jobs=[job.job_id.hex()], fences=[job.fence], number=job.attempt,
+            task=job.task.rpartition(".")[2], key=job.key or "", text=text,
+        )  # fmt: skip
+    return job.fence
+
+
+@app.task
+async def quick() -> int:
+    """Each returns its fence: the result tells whose outcome was recorded."""
+    _note("start")
+    return _note("end")
+
+
+@app.task
+async def nap(seconds: float) -> int:
+    _note("start")
+    await asyncio.sleep(seconds)
+    return _note("end")
+
+
+@app.task
+def toil(seconds: float) -> int:
+    """In a thread."""
+    _note("start")
+    time.sleep(seconds)
+    return _note("end")
+
+
+@app.task(queue="slow", runs_in="process")
+def apart(seconds: float) -> int:
+    _note("start")
+    time.sleep(seconds)
+    return _note("end")
+
+
+@app.task(queue="slow")
+async def hog(seconds: float) -> int:
+    """Blocks its loop: nobody loses a lease over it."""
+    _note("start")
+    time.sleep(seconds)  # noqa: ASYNC251
+    return _note("end")
+
+
+@app.task(queue="keyed", key="who")
+async def alone(who: str, seconds: float) -> int:
+    """Never two of one key at once."""
+    _note("start")
+    await asyncio.sleep(seconds)
+    return _note("end")
+
+
+@app.task
+async def flaky(failures: int) -> int:
+    _note("start")
+    if current_job().attempt <= failures:
+        _note("end", "raises")
+        raise OSError("not yet")
+    return _note("end")
+
+
+@app.task(retry=Retry(attempts=DOOMED_ATTEMPTS, base=0.05))
+async def doomed() -> None:
+    _note("start")
+    _note("end", "raises")
+    raise ValueError("never")
+
+
+@app.task(timeout=0.3, retry=Retry(attempts=DOOMED_ATTEMPTS, base=0.05))
+async def overruns() -> None:
+    _note("start")
+    await asyncio.sleep(60)
+
+
+@app.task
+async def poison() -> None:
+    """Takes its process with it."""
+    _note("start")
+    await asyncio.sleep(0.02)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+ENDS_COMPLETED = ("quick", "nap", "toil", "apart", "hog", "alone", "flaky")
+ENDS_DEAD = ("doomed", "overruns", "poison")

@@ -1,0 +1,170 @@
+"""The processes of a run: members (`penstock worker`, each with its own way to the engine) and producers.
+
+Whatever ends is started again after a moment, as a service manager would: with a reason, so that the history
+says which deaths nobody asked for.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.chaos import clock
+from tests.chaos.history import Recorder
+from tests.chaos.times import Times
+from tests.integration.supervisor.processes import children_of, is_gone
+
+ROOT = Path(__file__).parents[2]
+APP = "tests.chaos.app:app"
+RESTART_S = 0.3
+LOOK_S = 0.05
+PATIENCE_S = 60.0
+
+
+class Process:
+    """One program of a run, in its present incarnation."""
+
+    def __init__(
+        self, name: str, folder: Path, command: Callable[[], list[str]], environment: dict[str, str]
+    ) -> None:
+        self.name = name
+        self.wanted = True
+        self.clock_file = folder / f"{name}.clock"
+        self._command = command
+        self._log_path = folder / f"{name}.log"
+        self._environment = {**os.environ, "CHAOS_FOLDER": str(folder), "CHAOS_WHO": name, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with open(self._log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, *self._command()], cwd=ROOT, env=self._environment, stdout=log, stderr=log
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code; None while it runs."""
+        assert self._process is not None
+        return self._process.poll()
+
+    @property
+    def log(self) -> str:
+        return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
+
+    def children(self) -> list[int]:
+        """Worker processes that live now."""
+        with suppress(OSError):
+            return [pid for pid in children_of(self.pid) if not is_gone(pid)]
+        return []
+
+    def family(self) -> list[int]:
+        return [self.pid, *self.children()]
+
+    def tell(self, number: signal.Signals) -> None:
+        if self.code is None:
+            os.kill(self.pid, number)
+
+    def close(self) -> None:
+        if self._process is not None:
+            for pid in self.family() if self.code is None else ():
+                send(pid, signal.SIGKILL)
+            self._process.wait(PATIENCE_S)
+
+
+def send(pid: int, number: signal.Signals) -> bool:
+    """A signal to a process that may be gone."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+        return True
+    return False
+
+
+class Cluster:
+    """All of them."""
+
+    def __init__(
+        self, folder: Path, recorder: Recorder, times: Times, *, shifted: bool, environment: dict[str, str]
+    ) -> None:
+        self._folder = folder
+        self._recorder = recorder
+        self._times = times
+        self._shifted = shifted
+        self._environment = environment
+        self.members: list[Process] = []
+        self.producers: list[Process] = []
+
+    def add_member(self, url: str, slots: int) -> None:
+        name = f"m{len(self.members)}"
+        times = self._times
+        options = [
+            "-m", "tests.chaos.member", APP, f"--url={url}", f"--slots={slots}",
+            f"--beat={times.beat_s}", f"--lease={times.lease_s}", f"--sweep={times.sweep_s}",
+            "--shutdown-timeout=5", "--cancel-grace=1",
+        ]  # fmt: skip
+        environment = {"PENSTOCK_URL": url, **self._environment}
+        clock_file = self._folder / f"{name}.clock"
+        if self._shifted:
+            clock_file.write_text("0")
+            environment[clock.VARIABLE] = str(clock_file)
+        member = Process(name, self._folder, lambda: options, environment)
+        self.members.append(member)
+
+    def add_producer(self, url: str, seed: int, rate: float) -> None:
+        number = len(self.producers)
+        incarnations = iter(range(1_000_000))
+
+        def command() -> list[str]:  # another incarnation is another producer: it repeats nothing
+            of_its_own = seed * 1_000 + number * 100 + next(incarnations)
+            return ["-m", "tests.chaos.producer", str(of_its_own), str(rate)]
+
+        environment = {"PENSTOCK_URL": url, **self._environment}
+        self.producers.append(Process(f"p{number}", self._folder, command, environment))
+
+    def start(self) -> None:
+        for one in (*self.members, *self.producers):
+            one.start()
+
+    async def ready(self) -> None:
+        """Until every member has a worker process that works."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while not all("is ready" in one.log for one in self.members):
+            if time.monotonic() > give_up_at:
+                raise RuntimeError(
+                    "the cluster did not start:\n" + "\n".join(one.log for one in self.members)
+                )
+            await asyncio.sleep(LOOK_S)
+
+    async def keep(self) -> None:
+        """Start again what has ended, until cancelled."""
+        while True:
+            for one in (*self.members, *self.producers):
+                if one.code is not None and one.wanted:
+                    self._recorder.write("death", text=one.name, pids=[one.pid], number=one.code)
+                    await asyncio.sleep(RESTART_S)
+                    one.start()
+            await asyncio.sleep(LOOK_S)
+
+    async def end_producers(self) -> None:
+        for one in self.producers:
+            one.wanted = False
+            one.tell(signal.SIGTERM)
+        give_up_at = time.monotonic() + PATIENCE_S
+        while any(one.code is None for one in self.producers):
+            if time.monotonic() > give_up_at:
+                raise RuntimeError("a producer does not end: " + self.producers[0].log[-2_000:])
+            await asyncio.sleep(LOOK_S)
+
+    def close(self) -> None:
+        for one in (*self.producers, *self.members):
+            one.wanted = False
+            one.close()

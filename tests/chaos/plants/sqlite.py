@@ -1,0 +1,102 @@
+"""Bugs of the SQLite engine."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from penstock.engine.statements import Statements
+from penstock.engines.sqlite import commands, completions, enqueue, losses, queues, settle
+from penstock.engines.sqlite.step import RUNNING, Step
+from penstock.model.job import CancelAnswer, NewJob
+from penstock.model.run import Answer
+from tests.chaos.plants import plant, step
+from tests.chaos.swap import swap
+
+
+def rewrite(statements: Statements, name: str, old: str, new: str) -> None:
+    text = getattr(statements, name)
+    assert old in text, f"{name} no longer contains {old!r}: renew this planted bug"
+    swap(statements, name, text.replace(old, new))
+
+
+ZOMBIES = (step(1, "stop member", 4.0, 0), step(1.5, "stop member", 3.5, 1))
+
+
+@plant("sqlite", "stale_writes_change_nothing", *ZOMBIES, rate=4.0, CHAOS_NAP="2.5")
+def anybody_may_settle() -> None:
+    def judge(job: Any, fence: int) -> Answer:
+        return Answer.APPLIED if job and job.state == RUNNING else Answer.STALE
+
+    swap(settle, "judge", judge)
+    swap(completions, "complete", lambda *_: False)
+
+
+@plant("sqlite", "nothing_acknowledged_is_lost")
+def the_last_of_many_is_not_stored() -> None:
+    right = enqueue.enqueue
+
+    def wrong(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+        stored = right(step, jobs[:-1] if len(jobs) > 3 else jobs)
+        return stored + [True] * (len(jobs) - len(stored))
+
+    swap(enqueue, "enqueue", wrong)
+
+
+@plant("sqlite", "attempts_are_counted")
+def failures_use_no_attempt() -> None:
+    rewrite(settle.SQL, "use_attempt", "attempts + 1", "attempts + 0")
+
+
+@plant("sqlite", "counts_equal_a_recount")
+def cancelled_jobs_are_not_counted() -> None:
+    right = Step.move
+
+    def wrong(self: Step, queue: int, before: int | None, after: int | None, count: int = 1) -> None:
+        if after != 6:
+            right(self, queue, before, after, count)
+
+    swap(Step, "move", wrong)
+
+
+@plant("sqlite", "the_cancelled_never_start")
+def cancel_only_says_so() -> None:
+    right = commands._cancel
+
+    def wrong(step: Step, job: Any) -> CancelAnswer:
+        return CancelAnswer.CANCELLED if job and job.state < RUNNING else right(step, job)
+
+    swap(commands, "_cancel", wrong)
+
+
+@plant("sqlite", "nobody_living_is_reclaimed")
+def leases_end_early() -> None:
+    rewrite(losses.SQL, "gone", "gone_at < ?", "gone_at < ? + 2200000")
+
+
+@plant(
+    "sqlite", "sweepers_are_steady", step(1, "out of reach", 4.0, all_of_them=True), rate=4.0, CHAOS_NAP="2.5"
+)
+def anybody_may_sweep() -> None:
+    swap(losses, "may_sweep", lambda *_: True)
+
+
+@plant("sqlite", "limits_hold")
+def limits_are_not_stored() -> None:
+    right = queues._configure
+
+    def wrong(step: Step, name: str, options: Any, by: str) -> None:
+        right(step, name, replace(options, per_key=None), by)
+
+    swap(queues, "_configure", wrong)
+
+
+@plant("sqlite", "fences_grow", step(1, "kill worker", target=0), step(2, "kill worker", target=1))
+def fences_are_attempt_numbers() -> None:
+    """As if a fence only had to differ from the job's own last one."""
+    right = Step.draw_fences
+
+    def wrong(self: Step, count: int) -> int:
+        return right(self, count) // 1_000_000 * 1_000_000
+
+    swap(Step, "draw_fences", wrong)

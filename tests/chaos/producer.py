@@ -1,0 +1,178 @@
+"""A program that enqueues, cancels, replays and looks, and writes down what it was told.
+
+    python -m tests.chaos.producer SEED OPERATIONS_A_SECOND
+
+It goes on until it is killed or told to end (SIGTERM). Everything goes through the public API; the ids
+are its own, so that an operation whose answer never came can be looked up later.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from penstock.model.errors import PenstockError, UnknownJob
+from penstock.model.ids import new_id
+from penstock.model.job import FINAL
+from tests.chaos import app as tasks
+from tests.chaos.history import Recorder
+from tests.chaos.recording import phase_of
+
+RECENT = 200
+"""How many of its own jobs it remembers to come back to."""
+PARENT_SHARE = 0.1
+
+MIX = {
+    "one": 40, "many": 8, "delayed": 10, "keyed": 10, "after": 5, "again": 4, "cancel": 7, "replay": 4,
+    "look": 10, "poison": 0.3,
+}  # fmt: skip
+CALLS = {
+    "quick": 50, "nap": 25, "toil": 8, "flaky": 8, "doomed": 2, "overruns": 1, "apart": 1, "hog": 1,
+}  # fmt: skip
+
+
+NAPS_S = [float(one) for one in os.environ.get("CHAOS_NAP", "0.005 0.02 0.1 0.5").split()]
+MIX["poison"] = float(os.environ.get("CHAOS_POISON", MIX["poison"]))
+
+
+class Producer:
+    """One of them."""
+
+    def __init__(self, recorder: Recorder, dice: random.Random) -> None:
+        self._recorder = recorder
+        self._dice = dice
+        self._recent: list[str] = []
+        self._acts: dict[str, Callable[[], None]] = {name: getattr(self, f"_{name}") for name in MIX}
+
+    def act(self) -> None:
+        """One operation."""
+        (name,) = self._dice.choices(list(MIX), list(MIX.values()))
+        self._acts[name]()
+
+    def _one(self) -> None:
+        self._put(self._call_name(), [new_id().hex()])
+
+    def _many(self) -> None:
+        ids = [new_id().hex() for _ in range(self._dice.randint(2, 20))]
+        names = [self._call_name() for _ in ids]
+
+        def enqueue() -> Any:
+            calls = [
+                getattr(tasks, name).using(id=UUID(one)).call(*self._arguments(name))
+                for name, one in zip(names, ids, strict=True)
+            ]
+            return tasks.app.enqueue_many(calls)
+
+        self._do("enqueue", ids, ",".join(names), enqueue)
+        self._remember(ids)
+
+    def _delayed(self) -> None:
+        self._put(self._call_name(), [new_id().hex()], delay=self._dice.uniform(0.1, 3))
+
+    def _keyed(self) -> None:
+        self._put("alone", [new_id().hex()])
+
+    def _after(self) -> None:
+        if self._recent:
+            self._put("quick", [new_id().hex()], after=[UUID(self._pick())], parent_died="run")
+
+    def _again(self) -> None:
+        """The same id once more: the job that is there stays as it is."""
+        if self._recent:
+            self._put("quick", [self._pick()])
+
+    def _poison(self) -> None:
+        self._put("poison", [new_id().hex()])
+
+    def _cancel(self) -> None:
+        if self._recent:
+            job = self._pick()
+            self._do("cancel", [job], "", lambda: [str(tasks.app.job(UUID(job)).cancel())])
+
+    def _replay(self) -> None:
+        """A job that has ended, by what we last saw of it."""
+        if not self._recent:
+            return
+        handle = tasks.app.job(UUID(self._pick()))
+        with suppress(PenstockError):
+            if handle.refresh().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
+                self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
+
+    def _look(self) -> None:
+        if not self._recent:
+            return
+        job = self._pick()
+
+        def look() -> list[str]:
+            record = tasks.app.job(UUID(job)).refresh()
+            return [record.state.value, str(record.replays), str(record.settled_fence or 0)]
+
+        with suppress(UnknownJob):  # its enqueue is one of the unknown ones
+            self._do("look", [job], "", look)
+
+    def _put(self, name: str, ids: list[str], **options: Any) -> None:
+        bound = getattr(tasks, name).using(id=UUID(ids[0]), **options)
+        self._do("enqueue", ids, name, lambda: bound.enqueue(*self._arguments(name)))
+        self._remember(ids)
+
+    def _do(self, kind: str, ids: list[str], text: str, call: Callable[[], Any]) -> None:
+        op = self._recorder.invoked(kind, jobs=ids, text=text)
+        try:
+            answer = call()
+        except PenstockError as error:
+            phase = phase_of(error)
+            self._recorder.write(kind, op=op, phase=phase, text=f"{type(error).__name__}: {error}"[:200])
+        else:
+            answers = answer if kind != "enqueue" else []
+            self._recorder.write(kind, op=op, phase="ok", answers=answers)
+
+    def _call_name(self) -> str:
+        (name,) = self._dice.choices(list(CALLS), list(CALLS.values()))
+        return name
+
+    def _arguments(self, name: str) -> tuple[Any, ...]:
+        match name:
+            case "nap" | "toil":
+                return (self._dice.choice(NAPS_S),)
+            case "apart":
+                return (0.05,)
+            case "hog":
+                return (self._dice.choice((0.1, 1.0)),)
+            case "alone":
+                return (f"key{self._dice.randrange(tasks.KEYS)}", self._dice.uniform(0.001, 0.02))
+            case "flaky":
+                return (self._dice.randint(1, tasks.MOST_ATTEMPTS - 1),)
+            case _:
+                return ()
+
+    def _pick(self) -> str:
+        return self._dice.choice(self._recent)
+
+    def _remember(self, ids: list[str]) -> None:
+        self._recent = [*self._recent, *ids][-RECENT:]
+
+
+def main(seed: int, rate: float) -> None:
+    stopping = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    dice = random.Random(seed)
+    one = Producer(Recorder(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]), dice)
+    while not stopping:
+        one.act()
+        time.sleep(dice.expovariate(rate))
+    tasks.app.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))

@@ -1,0 +1,76 @@
+"""The facets of a cluster: members, elections, schedules."""
+
+import time
+from typing import Any
+
+from penstock.engine.protocol import Engine
+from tests.chaos.history import Phase, Recorder
+from tests.chaos.recording.facet import Facet, phase_of
+from tests.chaos.weather import Weather
+
+
+class RecordedMembers(Facet):
+    """The `members` facet."""
+
+    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
+        super().__init__(engine.members, recorder, weather)
+
+    async def beat(self, info: Any, claimants: Any = ()) -> Any:
+        began, about = time.monotonic(), {"member": info.id.hex(), "text": info.name}
+        try:
+            reply = await self._ask("beat", lambda: self._facet.beat(info, claimants))
+        except BaseException as error:
+            self._recorder.write("beat", phase=phase_of(error), began=began, **about)
+            raise
+        self._recorder.write(
+            "beat", phase="ok", began=began, engine_at=reply.now, number=reply.number, **about
+        )
+        return reply
+
+
+class RecordedLocks(Facet):
+    """The `locks` facet: who was elected, and in which term."""
+
+    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
+        super().__init__(engine.locks, recorder, weather)
+        self.term = 0
+        """Of the last lease that this process was given."""
+
+    async def acquire(self, name: str, **options: Any) -> Any:
+        began = time.monotonic()
+        lease = await self._ask("acquire", lambda: self._facet.acquire(name, **options))
+        if lease is not None:
+            self.term = lease.fence
+            self._recorder.write(
+                "acquire", phase="ok", began=began, text=name, number=lease.fence, member=options["holder"],
+                engine_at=lease.expires_at,
+            )  # fmt: skip
+        return lease
+
+    async def renew(self, name: str, **options: Any) -> Any:
+        began = time.monotonic()
+        renewed = await self._ask("renew", lambda: self._facet.renew(name, **options))
+        phase: Phase = "ok" if renewed else "failed"
+        self._recorder.write("renew", phase=phase, began=began, text=name, number=options["fence"])
+        return renewed
+
+
+class RecordedSchedules(Facet):
+    """The `schedules` facet: which tick was fired, and under which term."""
+
+    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather, locks: RecordedLocks) -> None:
+        super().__init__(engine.schedules, recorder, weather)
+        self._locks = locks
+
+    async def fire(self, name: str, **options: Any) -> Any:
+        op = self._recorder.invoked(
+            "fire", text=name, number=self._locks.term, engine_at=options["tick"],
+            jobs=[job.id.hex() for job in options["jobs"]],
+        )  # fmt: skip
+        try:
+            fired = await self._ask("fire", lambda: self._facet.fire(name, **options))
+        except BaseException as error:
+            self._recorder.write("fire", op=op, phase=phase_of(error))
+            raise
+        self._recorder.write("fire", op=op, phase="ok", answers=["fired" if fired else "late"])
+        return fired

@@ -1,0 +1,43 @@
+"""The `signals` facet, which may drop and double."""
+
+from typing import Any
+
+from penstock.engine.protocol import Engine
+from penstock.model.event import Signal
+from tests.chaos.weather import Weather
+
+
+class ShakySignals:
+    """The `signals` facet, which may drop and double."""
+
+    def __init__(self, engine: Engine, weather: Weather) -> None:
+        self._signals = engine.signals
+        self._weather = weather
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._signals, name)
+
+    async def subscribe(self, *topics: str) -> Any:
+        return _ShakySubscription(await self._signals.subscribe(*topics), self._weather)
+
+
+class _ShakySubscription:
+    def __init__(self, subscription: Any, weather: Weather) -> None:
+        self._subscription = subscription
+        self._weather = weather
+        self._again: Signal | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._subscription, name)
+
+    async def next(self, timeout: float | None = None) -> Signal | None:
+        if self._again is not None:
+            signal, self._again = self._again, None
+            return signal
+        while (heard := await self._subscription.next(timeout)) is not None:
+            if self._weather.drops_signals():
+                continue
+            if self._weather.doubles_signals():
+                self._again = heard
+            return heard  # type: ignore[no-any-return]
+        return None

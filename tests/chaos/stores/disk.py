@@ -1,0 +1,41 @@
+"""A small disk that can be filled: a file system in memory, where we may mount one."""
+
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+SIZE = "768m"
+CHUNK = 1 << 20
+
+
+class Disk:
+    """A folder; with `small` it is a disk of its own."""
+
+    def __init__(self, folder: Path, *, small: bool) -> None:
+        self.folder = folder
+        self.small = small
+        self._ballast = folder / "ballast"
+
+    @classmethod
+    def mounted(cls, folder: Path) -> "Disk":
+        folder.mkdir(mode=0o755)
+        if os.geteuid() != 0:
+            return cls(folder, small=False)
+        options = f"size={SIZE},mode=0755"
+        subprocess.run(("mount", "-t", "tmpfs", "-o", options, "penstock-chaos", str(folder)), check=True)
+        return cls(folder, small=True)
+
+    def fill(self) -> None:
+        """To the last byte."""
+        with open(self._ballast, "wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(CHUNK)) == CHUNK:
+                pass
+
+    def free(self) -> None:
+        self._ballast.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self.small:
+            subprocess.run(("umount", "--lazy", str(self.folder)), check=True)
+            self.small = False
