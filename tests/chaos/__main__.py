@@ -8,17 +8,20 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import msgspec
 from rich.console import Console
 
 from tests.chaos import faults, plants
+from tests.chaos.plan import Step
 from tests.chaos.plants.trial import seek
 from tests.chaos.report import findings, table
 from tests.chaos.runner import RATE, Verdict, run
-from tests.chaos.seeds import ONCE_RED
+from tests.chaos.seeds import REGRESSIONS
 from tests.chaos.stores import STORES
 
 PAPER_WIDTH = 130
@@ -31,7 +34,9 @@ PAPER_WIDTH = 130
 @click.option("--rate", default=RATE, show_default=True, help="Operations a second of each of two producers.")
 @click.option("--plants", "with_plants", is_flag=True, help="Instead: every planted bug has to be found.")
 @click.option("--plant", "only", help="Instead: this planted bug has to be found.")
-@click.option("--regressions", is_flag=True, help="Instead: the seeds that once were red.")
+@click.option(
+    "--regressions", is_flag=True, help="Instead: the plans that are kept because something was once wrong."
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this.")
 def main(
     minutes: float,
@@ -48,17 +53,23 @@ def main(
     if with_plants or only:
         sys.exit(find_plants(console, engines, only))
     verdicts: list[Verdict] = []
-    for engine, chosen, length_s in runs_of(engines or tuple(STORES), seed, minutes * 60, regressions):
-        console.print(f"{engine}: {length_s / 60:.2g} minutes, seed {chosen}")
-        missing = faults.not_testable(STORES[engine].able)
+    for one in wanted(engines or tuple(STORES), seed, minutes * 60, regressions):
+        console.print(f"{one.engine}: {one.seconds / 60:.2g} minutes, {one.name}")
+        missing = faults.not_testable(STORES[one.engine].able)
         if missing:
             console.print(f"NOT TESTED on this machine: {', '.join(missing)}", style="yellow")
-        began = time.monotonic()
-
-        def say(text: str, began: float = began) -> None:
-            console.print(f"{time.monotonic() - began:7.1f} s  {text}", highlight=False)
-
-        verdicts.append(asyncio.run(run(engine, seed=chosen, seconds=length_s, rate=rate, say=say)))
+        verdicts.append(
+            asyncio.run(
+                run(
+                    one.engine,
+                    seed=one.seed,
+                    seconds=one.seconds,
+                    plan=one.plan,
+                    rate=rate,
+                    say=teller(console),
+                )
+            )
+        )
     console.print(table(verdicts))
     for line in [line for one in verdicts for line in findings(one)]:
         console.print(line, highlight=False, soft_wrap=True)
@@ -67,13 +78,32 @@ def main(
     sys.exit(1 if any(one.red for one in verdicts) else 0)
 
 
-def runs_of(
-    engines: tuple[str, ...], seed: int | None, seconds: float, regressions: bool
-) -> list[tuple[str, int, float]]:
-    """Engine, seed and length of each run."""
+class Wanted(NamedTuple):
+    """A run that is to be made."""
+
+    engine: str
+    name: str
+    seed: int
+    seconds: float
+    plan: tuple[Step, ...] | None = None
+
+
+def wanted(engines: tuple[str, ...], seed: int | None, seconds: float, regressions: bool) -> Iterator[Wanted]:
+    """All of them."""
     if regressions:
-        return [(engine, one, length_s) for engine in engines for one, length_s in ONCE_RED[engine].items()]
-    return [(engine, random.randrange(1 << 31) if seed is None else seed, seconds) for engine in engines]
+        for name, kept in REGRESSIONS.items():
+            if kept.engine in engines:
+                yield Wanted(kept.engine, name, 1, kept.seconds, kept.steps)
+        return
+    for engine in engines:
+        chosen = random.randrange(1 << 31) if seed is None else seed
+        yield Wanted(engine, f"seed {chosen}", chosen, seconds)
+
+
+def teller(console: Console) -> Callable[[str], None]:
+    """Says each fault with its time."""
+    began = time.monotonic()
+    return lambda text: console.print(f"{time.monotonic() - began:7.1f} s  {text}", highlight=False)
 
 
 def find_plants(console: Console, engines: tuple[str, ...], only: str | None) -> int:
