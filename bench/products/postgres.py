@@ -1,6 +1,6 @@
 """The product on PostgreSQL: a private server with stock settings, and two worker processes."""
 
-from bench.measures import crowd, held, quiet
+from bench.measures import crowd, events, held, quiet
 from bench.peers.environment import PeerMissing
 from bench.peers.subjects import graphile, pgqueuer
 from bench.plan import BULK
@@ -74,6 +74,11 @@ async def idle(bench: Product) -> list[Figure]:
     return await quiet.measure(bench.engine, bench.plan, bench.steps, BOUNDS)
 
 
+async def told(bench: Product) -> list[Comparison | Figure]:
+    """What it costs that somebody listens to events, and that somebody might."""
+    return await events.measure(bench, PROCESSES)
+
+
 async def finished(bench: Product) -> list[Comparison]:
     return await crowd.finished(bench.plan, bench.steps)
 
@@ -87,6 +92,7 @@ MEASURES: dict[str, Measure] = {
     "work": work,
     "peer": peer,
     "quiet": idle,
+    "events": told,
     "finished": finished,
     "scheduled": scheduled,
     "reader": held.reader,

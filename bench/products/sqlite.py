@@ -1,6 +1,6 @@
 """The product on SQLite."""
 
-from bench.measures import quiet
+from bench.measures import events, quiet
 from bench.peers.environment import PeerMissing
 from bench.peers.subjects import huey
 from bench.plan import BULK
@@ -67,4 +67,9 @@ async def idle(bench: Product) -> list[Figure]:
     return await quiet.measure(bench.engine, bench.plan, bench.steps, BOUNDS)
 
 
-MEASURES: dict[str, Measure] = {"api": api, "work": work, "peer": peer, "quiet": idle}
+async def told(bench: Product) -> list[Comparison | Figure]:
+    """What it costs that somebody listens to events, and that somebody might."""
+    return await events.measure(bench, processes=1)
+
+
+MEASURES: dict[str, Measure] = {"api": api, "work": work, "peer": peer, "quiet": idle, "events": told}

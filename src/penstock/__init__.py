@@ -8,6 +8,7 @@ not load an event loop for it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.app.events import Events
     from penstock.app.job import Job
     from penstock.app.members import Member, MemberProcess
     from penstock.app.penstock import Penstock
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         UnknownTask,
         WrongPlace,
     )
+    from penstock.model.event import Event, Gap
     from penstock.model.job import JobState
     from penstock.model.member import Health
     from penstock.model.queue import Keep, Limit, Rate
@@ -55,6 +57,9 @@ __all__ = [
     "Call",
     "EngineError",
     "EngineUnavailable",
+    "Event",
+    "Events",
+    "Gap",
     "Health",
     "Job",
     "JobCancelled",
@@ -92,6 +97,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "penstock.app.events": ("Events",),
     "penstock.app.job": ("Job",),
     "penstock.app.members": ("Member", "MemberProcess"),
     "penstock.app.penstock": ("Penstock",),
@@ -123,6 +129,7 @@ _HOME = {
         "UnknownTask",
         "WrongPlace",
     ),
+    "penstock.model.event": ("Event", "Gap"),
     "penstock.model.job": ("JobState",),
     "penstock.model.member": ("Health",),
     "penstock.model.queue": ("Keep", "Limit", "Rate"),

@@ -20,6 +20,7 @@ from penstock.app.producer import PATIENCE_S
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine, Transactions
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.errors import (
     EngineClosed,
     EngineFull,
@@ -170,7 +171,7 @@ class Link:
 
     async def open_engine(self) -> Engine:
         """Another engine on the same place, for the running loop."""
-        return await connect(self.url, namespace=self.namespace)
+        return telling(await connect(self.url, namespace=self.namespace))
 
     def _after_fork(self) -> None:
         self._start_over()

@@ -11,6 +11,7 @@ from uuid import UUID
 from penstock.app import declaring
 from penstock.app.by_name import job_by_name
 from penstock.app.declaring import TaskT
+from penstock.app.events import Events
 from penstock.app.job import Job
 from penstock.app.link import Link, refuse_in_loop
 from penstock.app.members import Member, members
@@ -29,8 +30,9 @@ from penstock.app.task import Call, Task
 from penstock.engine import connections
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
+from penstock.model.event import EventFilter
 from penstock.model.ids import parse_id
-from penstock.model.job import NewJob
+from penstock.model.job import JobState, NewJob
 from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.retry import Retry
 from penstock.model.schedule import Missed, Overlap
@@ -307,6 +309,24 @@ class Penstock:
         """`members` for async code."""
         return await self._link.run(members)
 
+    def events(
+        self,
+        *,
+        queue: str | None = None,
+        task: "Task[..., Any] | str | None" = None,
+        states: Iterable[JobState | str] | None = None,
+        job: "Job[Any] | str | UUID | None" = None,
+    ) -> Events:
+        """What happens to jobs from now on, as it happens: `for` or `async for` over `Event`s, and a `Gap`
+        wherever some are missing. As a block it begins when every process tells what it changes."""
+        wanted = EventFilter(
+            queue=queue,
+            task=task.name if isinstance(task, Task) else task,
+            states=None if states is None else _read_states(states),
+            job=None if job is None else parse_id(job.uuid if isinstance(job, Job) else job),
+        )
+        return Events(self._link, wanted)
+
     def worker(
         self,
         *,
@@ -381,6 +401,13 @@ class Penstock:
     def _default_retry(self) -> Retry:
         settings = self.settings
         return Retry(attempts=settings.retry_attempts, base=settings.retry_base, cap=settings.retry_cap)
+
+
+def _read_states(states: Iterable[JobState | str]) -> frozenset[JobState]:
+    try:
+        return frozenset(map(JobState, [states] if isinstance(states, str) else states))
+    except ValueError as error:
+        raise BadInput(f"{error}: the states are {', '.join(JobState)}") from None
 
 
 def _check_arguments(args: object, kwargs: object) -> None:

@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "penstock.cli.demo:demo",
     "doctor": "penstock.cli.doctor:doctor",
     "enqueue": "penstock.cli.enqueue:enqueue",
+    "events": "penstock.cli.events:events",
     "jobs": "penstock.cli.jobs:jobs",
     "members": "penstock.cli.members:members",
     "migrate": "penstock.cli.migrate:migrate",

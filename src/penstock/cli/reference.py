@@ -60,6 +60,8 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`members`", shapes.MemberShape),
     ("`processes` of a member", shapes.ProcessShape),
     ("`runs` of a process", shapes.RunShape),
+    ("`events`", shapes.EventShape),
+    ("`events`, where some are missing", shapes.GapShape),
     ("`doctor`", shapes.DoctorShape),
     ("`parts` of `doctor`", shapes.PartShape),
     ("`holders` of `doctor`", shapes.HolderShape),

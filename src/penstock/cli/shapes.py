@@ -256,6 +256,25 @@ class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
     text: Annotated[str, Meta(description="what is wrong, and what to do")]
 
 
+class EventShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job came into a state."""
+
+    job: Annotated[str, Meta(description="the job's id")]
+    state: Annotated[str, Meta(description="the state that it came into")]
+    queue: Annotated[str, Meta(description="its queue")]
+    task: Annotated[str, Meta(description="the name of its task")]
+    at: Annotated[Time, Meta(description="when, by the engine's clock")]
+    member: Annotated[str, Meta(description="running: who runs it; else empty")]
+    error: Annotated[str, Meta(description="dead or tried again: why, in one line; else empty")]
+
+
+class GapShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Here events are missing."""
+
+    gap: Annotated[str, Meta(description="why: lost (on the way), slow (this reader), unheard (outage)")]
+    missed: Annotated[int | None, Meta(description="how many; null: not known")]
+
+
 class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
     """What the doctor found."""
 

@@ -6,8 +6,10 @@ import msgspec
 
 from penstock.cli.shapes import (
     DoctorShape,
+    EventShape,
     FailureShape,
     FinishedShape,
+    GapShape,
     HolderShape,
     JobShape,
     MemberShape,
@@ -21,6 +23,7 @@ from penstock.cli.shapes import (
     WarningShape,
 )
 from penstock.cli.text import rfc3339
+from penstock.model.event import Event, Gap
 from penstock.model.ids import show_id
 from penstock.model.job import Failure, Job
 from penstock.model.member import Member, detail_of
@@ -176,6 +179,20 @@ def member_shape(member: Member, *, controller: bool) -> MemberShape:
         lease_s=info.lease / SECOND,
         memory=detail.memory,
         processes=[msgspec.convert(one, ProcessShape, from_attributes=True) for one in detail.processes],
+    )
+
+
+def event_shape(event: Event | Gap) -> EventShape | GapShape:
+    if isinstance(event, Gap):
+        return GapShape(gap=event.why, missed=event.missed)
+    return EventShape(
+        job=event.job,
+        state=event.state.value,
+        queue=event.queue,
+        task=event.task,
+        at=rfc3339(event.instant),
+        member=event.member,
+        error=event.error,
     )
 
 

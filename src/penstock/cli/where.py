@@ -114,8 +114,9 @@ def with_engine(where: Where, work: Callable[["Engine"], Awaitable[T]], *, creat
 
 async def _work(where: Where, work: Callable[["Engine"], Awaitable[T]], create: bool) -> T:
     from penstock.engine.registry import connect
+    from penstock.engine.telling import telling
 
-    engine = await connect(where.url, namespace=where.namespace, migrate=create)
+    engine = telling(await connect(where.url, namespace=where.namespace, migrate=create))
     try:
         return await work(engine)
     finally:

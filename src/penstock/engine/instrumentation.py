@@ -58,9 +58,11 @@ class _WatchedFacet:
         self._observe = observe
 
     def __getattr__(self, name: str) -> object:
-        method = _watched(self._name, name, getattr(self._facet, name), self._observe)
-        setattr(self, name, method)  # found directly from now on
-        return method
+        found = getattr(self._facet, name)
+        if callable(found):
+            found = _watched(self._name, name, found, self._observe)
+            setattr(self, name, found)  # found directly from now on
+        return found
 
 
 def _watched(facet: str, name: str, method: Callable[P, Any], observe: Observer) -> Callable[P, Any]:

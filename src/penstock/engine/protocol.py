@@ -547,6 +547,11 @@ class Subscription(Protocol):
 class Signals(Protocol):
     """Hints between processes: lossy, doubled, late, and never needed for correctness."""
 
+    @property
+    def room(self) -> int:
+        """The longest text, in plain ASCII characters, that arrives whole; at least 4,000."""
+        ...
+
     async def publish(self, topic: str, text: str = "") -> None:
         """Tell every subscriber of the topic, in all processes. Never waits for a slow one."""
         ...

@@ -29,6 +29,7 @@ from typing import NoReturn, Protocol
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.errors import ClaimantRetired, EngineUnavailable, PenstockError, StartupFailed
 from penstock.task.registry import Registry
 from penstock.worker.backoff import Backoff
@@ -205,7 +206,7 @@ async def _connect(config: WorkerConfig) -> Engine:
     backoff, told = Backoff(), False
     while True:
         try:
-            return await connect(config.url, namespace=config.namespace)
+            return telling(await connect(config.url, namespace=config.namespace))
         except EngineUnavailable as error:
             log.log(
                 logging.DEBUG if told else logging.WARNING,

@@ -34,6 +34,7 @@ import msgspec
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.errors import ClaimantRetired
 from penstock.model.ids import JobId
 from penstock.model.job import Fence
@@ -80,7 +81,7 @@ class EmbeddedWorker:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         config = self._config
-        engine = self._given or await connect(config.url, namespace=config.namespace)
+        engine = self._given or telling(await connect(config.url, namespace=config.namespace))
         self._engine = engine
         self._disown = self._adopt(engine) if self._adopt is not None else lambda: None
         try:

@@ -32,6 +32,7 @@ import msgspec
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.errors import BadInput, EngineUnavailable, SingleProcess
 from penstock.model.time import Instant
 from penstock.worker.config import WorkerConfig
@@ -71,7 +72,7 @@ async def _connect(config: WorkerConfig) -> tuple[Engine, Instant]:
     """Open the engine, as patiently as beats would be; and its time."""
     for failures in range(1, config.give_up_after + 1):
         try:
-            engine = await connect(config.url, namespace=config.namespace)
+            engine = telling(await connect(config.url, namespace=config.namespace))
             try:
                 return engine, await engine.now()
             except BaseException:

@@ -26,6 +26,8 @@ QUIET_S = 0.05
 """After so long without a signal one may go along with its change: rarely enough to hold up nobody else."""
 PAYLOAD_LIMIT = 7_900
 """PostgreSQL takes less than 8,000 bytes."""
+TEXT_LIMIT = 7_600
+"""Of one signal; the rest is for its topic."""
 HELD_LIMIT = 10_000
 """The most signals that wait to be sent; beyond it topics are sent without their texts."""
 

@@ -1,6 +1,7 @@
 """The `signals` facet."""
 
 from penstock.engine.inbox import Inbox
+from penstock.engines.postgres.post import TEXT_LIMIT
 from penstock.engines.postgres.store import Store
 
 
@@ -9,6 +10,10 @@ class PostgresSignals:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def room(self) -> int:
+        return TEXT_LIMIT
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._store.check()

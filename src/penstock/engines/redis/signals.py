@@ -6,12 +6,19 @@ from penstock.engine.inbox import Inbox
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput, EngineUnavailable
 
+TEXT_LIMIT = 60_000
+"""Redis itself would take much more: this bounds what one message costs those who wait behind it."""
+
 
 class RedisSignals:
     """See `penstock.engine.protocol.Signals`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def room(self) -> int:
+        return TEXT_LIMIT
 
     async def publish(self, topic: str, text: str = "") -> None:
         try:

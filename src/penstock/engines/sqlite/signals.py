@@ -6,6 +6,10 @@ microseconds, p50). Nothing waits: a socket whose buffer is full drops the signa
 died is removed. Commits that come without a signal (a user's own transaction, a process with another
 temporary folder) are noticed within a second by `PRAGMA data_version`, which costs 2 microseconds a look.
 In memory there is one process, and a signal is a call.
+
+A kernel keeps few datagrams for a socket that is not read (10, by default). So that a flood of events never
+costs a worker its wake-up, events go only to the sockets of those who want them, and only these get them:
+their names say so.
 """
 
 import asyncio
@@ -21,9 +25,15 @@ from pathlib import Path
 from penstock.engine.inbox import Inbox
 from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.store import Session
-from penstock.model.event import Signal
+from penstock.model.event import EVENTS_TOPIC, Signal
 
-DATAGRAM_LIMIT = 4_096
+DATAGRAM_LIMIT = 64 << 10
+TEXT_LIMIT = 60_000
+"""Of one signal; the rest is for its topic."""
+SEND_BUFFER = 1 << 20
+"""What may wait, unread, of all that we have sent; the system may allow less."""
+ONLY_EVENTS, ALSO_EVENTS = ".events", ".all"
+"""How the name of a socket ends that wants events alone, or events too."""
 
 
 class Versions:
@@ -74,15 +84,29 @@ class SocketPost:
         self._folder = _folder(path)
         self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._out.setblocking(False)
+        self._out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._listed_at = -1
         self._addresses: list[str] = []
+        self._for_events: list[str] = []
 
     def heard(self) -> bool:
-        return bool(self._present())
+        self._list()
+        return bool(self._addresses)
 
     def send(self, signals: Iterable[Signal]) -> None:
-        messages = [f"{signal.topic}\n{signal.text}".encode()[:DATAGRAM_LIMIT] for signal in signals]
-        for address in self._present():
+        messages: list[bytes] = []
+        events: list[bytes] = []
+        for signal in signals:
+            message = f"{signal.topic}\n{signal.text}".encode()[:DATAGRAM_LIMIT]
+            (events if signal.topic == EVENTS_TOPIC else messages).append(message)
+        self._list()
+        if messages:
+            self._send(messages, self._addresses)
+        if events:
+            self._send(events, self._for_events)
+
+    def _send(self, messages: list[bytes], addresses: list[str]) -> None:
+        for address in addresses:
             for message in messages:
                 try:
                     self._out.sendto(message, address)
@@ -95,7 +119,7 @@ class SocketPost:
 
     async def open_inbox(self, topics: tuple[str, ...], session: Session) -> Inbox:
         pid, loop = os.getpid(), asyncio.get_running_loop()
-        address = str(self._folder / f"{pid}-{os.urandom(4).hex()}")
+        address = str(self._folder / f"{pid}-{os.urandom(4).hex()}{_ending(topics)}")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         sock.setblocking(False)
         with suppress(OSError):  # without an address only the look is left: later, and never wrong
@@ -122,16 +146,23 @@ class SocketPost:
     def close(self) -> None:
         self._out.close()
 
-    def _present(self) -> list[str]:
+    def _list(self) -> None:
         """Who listens: the folder is listed again only when it changed."""
         try:
             changed_at = os.stat(self._folder).st_mtime_ns
             if changed_at != self._listed_at:
-                self._addresses = [entry.path for entry in os.scandir(self._folder)]
+                found = [entry.path for entry in os.scandir(self._folder)]
+                self._addresses = [path for path in found if not path.endswith(ONLY_EVENTS)]
+                self._for_events = [path for path in found if path.endswith((ONLY_EVENTS, ALSO_EVENTS))]
                 self._listed_at = changed_at
         except OSError:
-            self._addresses, self._listed_at = [], -1
-        return self._addresses
+            self._addresses, self._for_events, self._listed_at = [], [], -1
+
+
+def _ending(topics: tuple[str, ...]) -> str:
+    if EVENTS_TOPIC not in topics:
+        return ""
+    return ONLY_EVENTS if set(topics) == {EVENTS_TOPIC} else ALSO_EVENTS
 
 
 def _receive(sock: socket.socket, inbox: Inbox) -> None:
@@ -158,6 +189,10 @@ class SqliteSignals:
         self._session = session
         self._post = post
         self._open: set[Inbox] = set()
+
+    @property
+    def room(self) -> int:
+        return TEXT_LIMIT
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._session.check()

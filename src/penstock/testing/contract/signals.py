@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.engine.protocol import Engine, Subscription
-from penstock.model.event import ANY_TOPIC, Signal, member_topic, ready_topic
+from penstock.model.event import ANY_TOPIC, EVENTS_TOPIC, Signal, member_topic, ready_topic
 from penstock.model.ids import new_id
 from penstock.model.queue import QueueOptions
 from penstock.model.run import ClaimedJob
@@ -59,6 +59,24 @@ async def test_the_text_arrives(engine: Engine) -> None:
     subscription = await engine.signals.subscribe("news")
     await engine.signals.publish("news", "l\u00e4uft: 1\n2")
     assert await subscription.next(PATIENCE) in (Signal("news", "l\u00e4uft: 1\n2"), Signal(ANY_TOPIC))
+
+
+@pytest.mark.parametrize("topic", ["news", EVENTS_TOPIC])
+async def test_a_text_as_long_as_there_is_room_arrives_whole(connect: Connect, topic: str) -> None:
+    speaker, hearer = await connect(), await connect()
+    assert speaker.signals.room >= 4_000
+    text = "x" * speaker.signals.room
+    for topics in ((topic,), (topic, "others")):
+        subscription = await hearer.signals.subscribe(*topics)
+        heard: set[str] = set()
+        for _ in range(TRIES):
+            await speaker.signals.publish(topic, text)
+            while text not in heard and (signal := await subscription.next(PATIENCE)) is not None:
+                heard |= {signal.text} if signal.topic == topic else set()
+            if heard:
+                break
+        assert heard == {text}
+        await subscription.close()
 
 
 async def test_other_topics_do_not_arrive(engine: Engine) -> None:

@@ -1,0 +1,238 @@
+"""The teller: events of one process on their way out, after the commit and only while somebody listens.
+
+**Who listens** is written in the engine: each listener holds a lease named `events:...`, prolonged every
+second. A process that changes jobs looks at these at most once in `LOOK_S`, and only when it has changed
+something: the first change after that long waits (its event, not the caller) for the look's answer. So an
+announcement is seen by all within `LOOK_S`, no signal can be lost on the way to it, an idle process asks
+nothing, and where nobody listens a busy one asks for one small list a second.
+
+**What is told** is handed over after the call that changed it, from any thread, and never waits. The first
+event of a quiet period goes at once, then what has come together in `GATHER_S`. Everything that can be slow
+or fail (the look, a record that must be asked for, publishing) happens here, in a task of its own. At most
+`WAITING_LIMIT` events wait; what comes on top is dropped.
+
+**Numbers.** Events are numbered, also those that were dropped or could not be published, so whoever listens
+sees how many are missing as soon as he hears the next batch. After a burst there may be none for long: while
+somebody listens, every `MARK_S` a mark says how far we are.
+
+**Time.** An event carries the engine's time: ours, corrected by the difference at the last look.
+"""
+
+import asyncio
+import atexit
+import logging
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from weakref import WeakSet
+
+from penstock.engine.changes import Changes, Runs
+from penstock.engine.detail import Detail
+from penstock.engine.outgoing import Outgoing
+from penstock.engine.protocol import Engine
+from penstock.model.errors import EngineClosed, EngineError
+from penstock.model.event import EVENTS_TOPIC
+from penstock.model.event_batch import Piece, mark, pack
+from penstock.model.ids import ID_SIZE
+from penstock.model.time import SECOND, Instant
+
+LOOK_S = 1.0
+GATHER_S = 0.02
+MARK_S = 2.0
+WAITING_LIMIT = 100_000
+FAREWELL_S = 1.0
+"""How long the last events may hold up the end of a process."""
+ANNOUNCED = "events:"
+"""How the lease of a listener begins."""
+
+log = logging.getLogger("penstock.events")
+
+
+class Teller:
+    """Made on the loop of its engine; `wanted`, `clock` and `tell` are for any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
+        self._name = os.urandom(8)
+        self.runs = Runs()
+        self._waiting = Outgoing(WAITING_LIMIT)
+        self._number = 0
+        """Of the next event."""
+        self._heard = False
+        self._looking = False
+        self._looked_at = float("-inf")
+        """When the last look that was answered began."""
+        self._ahead: Instant | None = None
+        """What to add to our monotonic clock for the engine's time."""
+        self._detail = Detail(engine)
+        self._woken = False
+        self._busy = False
+        """Something was handed over and not told yet."""
+        self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._complained = False
+        self.lost = 0
+        """Events that were dropped, or that the engine did not take."""
+        self._pid = os.getpid()
+        _tellers.add(self)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a change should be told: somebody listens, or it is time to look."""
+        return self._heard or self._looking or time.monotonic() - self._looked_at >= LOOK_S
+
+    def clock(self) -> Instant | None:
+        """The engine's time as far as we know it."""
+        ahead = self._ahead
+        return None if ahead is None else round(time.monotonic() * SECOND) + ahead
+
+    def tell(self, describe: Callable[[], Changes]) -> None:
+        """Something was changed. Never waits, never raises."""
+        try:
+            if self._closing.is_set():
+                return
+            if dropped := self._waiting.add(time.monotonic(), describe()):
+                self._lose(dropped, "they come faster than they can be told")
+            elif self._waiting and not self._woken:  # a wake-up that is on its way will find this too
+                self._woken = self._busy = True
+                with suppress(RuntimeError):  # the loop was closed: so is the engine
+                    self._loop.call_soon_threadsafe(self._go_on)
+        except Exception:  # a fault of ours must not become one of the change, which has happened
+            if not self._complained:
+                log.exception("an event could not be told; the change itself is made")
+            self._complained = True
+
+    async def close(self) -> None:
+        """Tell what waits, if that is quick."""
+        self._go_on()
+        self._closing.set()
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=FAREWELL_S)
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait({self._task})
+
+    def farewell(self) -> None:
+        """The program ends and its loop runs on in another thread: a program that only enqueues, and does not
+        close its app, should not be silent about it."""
+        if self._busy and self._pid == os.getpid() and self._loop.is_running():
+            with suppress(Exception):
+                asyncio.run_coroutine_threadsafe(self.close(), self._loop).result(2 * FAREWELL_S)
+
+    def _go_on(self) -> None:
+        self._woken = False
+        self._wake.set()
+        if self._task is None and self._waiting:
+            self._looking = True
+            self._task = self._loop.create_task(self._run(), name="penstock events")
+
+    async def _run(self) -> None:
+        try:
+            while await self._somebody_listens():
+                await self._send()
+                if self._closing.is_set() and not self._waiting:
+                    return
+                await self._gather()
+        except EngineClosed:
+            pass
+        except Exception:
+            log.exception("telling events has failed; it begins anew with the next change")
+        finally:
+            self._looking = False
+            self._busy = bool(self._waiting)
+            self._task = None
+
+    # Who listens
+
+    async def _somebody_listens(self) -> bool:
+        """Look, if it is time to. What waits while nobody listens is forgotten."""
+        while not (self._heard and time.monotonic() - self._looked_at < LOOK_S):
+            began = time.monotonic()
+            self._looking = True
+            try:
+                await self._look()
+            except EngineClosed:
+                raise
+            except EngineError as error:
+                log.debug("whether anybody listens cannot be seen now: %s", error)
+                if await self._pause(self._closing, LOOK_S):
+                    return False
+                continue
+            self._looking, self._looked_at = False, began
+            if not self._heard and (time.monotonic() - began < LOOK_S or not self._waiting):
+                self._forget()
+                return False
+        return True
+
+    async def _look(self) -> None:
+        engine = self._engine
+        leases = await engine.locks.list()
+        self._heard = any(lease.name.startswith(ANNOUNCED) for lease in leases)
+        if self._heard:
+            began = time.monotonic()
+            now = await engine.now()
+            self._ahead = now - round((began + time.monotonic()) / 2 * SECOND)
+
+    def _forget(self) -> None:
+        self._waiting.take()
+        self.runs.forget()
+
+    # What is told
+
+    async def _send(self) -> None:
+        """Everything that waits, numbered."""
+        pieces: list[Piece] = []
+        taken, dropped = self._waiting.take()
+        for told in taken:
+            at = round(told.at * SECOND) + (self._ahead or 0)
+            found = await self._detail.pieces(told.changes, at)
+            pieces += found
+            dropped += told.size - sum(len(piece.ids) for piece in found) // ID_SIZE
+        for text, count in pack(self._name, self._number, pieces, self._engine.signals.room):
+            self._number += count
+            await self._publish(text, count)
+        self._number += dropped
+
+    async def _gather(self) -> None:
+        """Wait for more; say how far we are if none comes."""
+        if await self._pause(self._closing, GATHER_S):
+            return
+        if not self._waiting:
+            self._busy = False
+            self._wake.clear()
+            if not await self._pause(self._wake, MARK_S):
+                await self._publish(mark(self._name, self._number), 0)
+
+    async def _publish(self, text: str, count: int) -> None:
+        try:
+            await self._engine.signals.publish(EVENTS_TOPIC, text)
+        except EngineClosed:
+            raise
+        except EngineError as error:
+            self._lose(count, str(error))
+
+    def _lose(self, count: int, why: str) -> None:
+        self.lost += count
+        level = logging.DEBUG if self._complained else logging.WARNING
+        self._complained = True
+        log.log(level, "%d events were not told (%d so far): %s", count, self.lost, why)
+
+    async def _pause(self, event: asyncio.Event, timeout_s: float) -> bool:
+        """Whether it was set within that time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+        return event.is_set()
+
+
+_tellers: WeakSet[Teller] = WeakSet()
+
+
+@atexit.register
+def _farewell() -> None:
+    for teller in list(_tellers):
+        teller.farewell()

@@ -1,0 +1,71 @@
+"""Engines that tell, their publishes counted, and apps to listen with."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock import Penstock
+from penstock.engine.instrumentation import EngineCall, instrument
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
+from penstock.engine.telling import TellingEngine
+from tests.engines import SHARED, fresh_place
+from tests.integration.supervisor.conftest import StartGroup, start_groups
+
+
+@pytest.fixture(params=SHARED)
+def engine_mode(request: pytest.FixtureRequest) -> str:
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    yield from fresh_place(engine_mode, tmp_path, request)
+
+
+@pytest.fixture
+def group(url: str, tmp_path: Path) -> Iterator[StartGroup]:
+    """Starts worker groups."""
+    yield from start_groups(url, tmp_path)
+
+
+@pytest.fixture
+async def app(url: str) -> AsyncIterator[Penstock]:
+    made = Penstock(url)
+    yield made
+    await made.aclose()
+
+
+class Process:
+    """A process that makes changes, as far as its engine is concerned: what it asks is counted."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.calls: Counter[str] = Counter()
+        self.told = TellingEngine(instrument(engine, self._note))
+
+    @property
+    def engine(self) -> TellingEngine:
+        return self.told
+
+    def _note(self, call: EngineCall) -> None:
+        self.calls[f"{call.facet}.{call.method}"] += 1
+
+
+Open = Callable[..., Awaitable[Process]]
+
+
+@pytest.fixture
+async def open_process(url: str) -> AsyncIterator[Open]:
+    """Opens engines that tell; `around` may put something between the teller and the engine."""
+    opened: list[Process] = []
+
+    async def open_one(around: Callable[[Engine], Engine] = lambda engine: engine) -> Process:
+        opened.append(Process(around(await connect(url))))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        await one.engine.close()

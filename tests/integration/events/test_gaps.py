@@ -1,0 +1,184 @@
+"""What is missing is said to be missing, and telling costs the change nothing, whatever happens to it."""
+
+import asyncio
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock import Event, Gap, Penstock
+from penstock.app.backlog import BACKLOG_LIMIT
+from penstock.engine import hearing, teller
+from penstock.engine.protocol import Engine
+from penstock.model.errors import EngineUnavailable
+from penstock.model.event import EVENTS_TOPIC
+from penstock.model.event_batch import unpack
+from penstock.model.run import Completed, Settlement
+from tests.integration.events.conftest import Open, Process
+from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, take
+from tests.integration.supervisor.processes import until
+
+
+class LossySignals:
+    """Signals of which some are lost: each publish of events asks `fate` first."""
+
+    def __init__(self, signals: Any) -> None:
+        self._signals = signals
+        self.fate = "arrives"
+        self.lost = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._signals, name)
+
+    async def publish(self, topic: str, text: str = "") -> None:
+        if self.fate == "arrives":
+            await self._signals.publish(topic, text)
+            return
+        batch = unpack(text)
+        assert batch is not None
+        self.lost += batch.count
+        if self.fate == "fails":
+            raise EngineUnavailable("gone")
+
+
+class LossyEngine:
+    """An engine with such signals."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.signals = LossySignals(engine.signals)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+async def a_lossy(open_process: Open) -> tuple[Process, LossySignals]:
+    made: list[LossyEngine] = []
+
+    def around(engine: Engine) -> Any:
+        made.append(LossyEngine(engine))
+        return made[-1]
+
+    return await open_process(around), made[0].signals
+
+
+async def lose(process: Process, signals: LossySignals, fate: str, count: int) -> None:
+    """Make that many changes of which nobody hears."""
+    signals.fate, signals.lost = fate, 0
+    await process.engine.jobs.enqueue(new_jobs(count))
+    await until(lambda: signals.lost == count)
+    signals.fate = "arrives"
+
+
+@pytest.mark.row("C2")
+@pytest.mark.parametrize("fate", ["vanishes", "fails"])
+async def test_lost_events_are_a_gap_of_their_number(
+    app: Penstock, open_process: Open, fate: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    process, signals = await a_lossy(open_process)
+    async with app.events() as events:
+        await process.engine.jobs.enqueue(new_jobs(1))
+        await read(events, 1)
+        await lose(process, signals, fate, 3)
+        await process.engine.jobs.enqueue(new_jobs(1))
+        gap, event = await read_until(events, lambda found: len(found) == 2)
+        assert gap == Gap("lost", 3)
+        assert isinstance(event, Event)
+        await lose(process, signals, fate, 2)
+        assert await read_until(events, bool) == [Gap("lost", 2)], "found without a further change"
+    assert process.engine.teller.lost == (5 if fate == "fails" else 0)
+    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(said) == (1 if fate == "fails" else 0), "said once is enough"
+
+
+@pytest.mark.row("C2")
+async def test_a_reader_who_falls_behind_gets_a_gap(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    async with app.events() as events:
+        total, slow = BACKLOG_LIMIT + 2_000, 0
+        for _ in range(total // 1_000):
+            await process.engine.jobs.enqueue(new_jobs(1_000))
+        await until(lambda: not process.engine.teller._waiting)  # nobody reads until everything was told
+        await process.engine.jobs.enqueue(new_jobs(1, queue="end"))
+        accounted = 0
+        async with asyncio.timeout(PATIENCE_S):
+            while accounted < total + 1:
+                one = await anext(events)
+                accounted += 1 if isinstance(one, Event) else one.missed or 0
+                slow += isinstance(one, Gap) and one.why == "slow"
+    assert accounted == total + 1, "each was either read or counted"
+    assert slow
+
+
+@pytest.mark.row("C2")
+async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> None:
+    process = await open_process()
+    began = time.monotonic()
+    for number in range(1, 51):
+        await process.engine.jobs.enqueue(new_jobs(10))
+        runs = await take(process, number)
+        settlements = [Settlement(id=run.id, fence=run.fence, outcome=Completed()) for run in runs]
+        await process.engine.jobs.settle(settlements)
+    looks = 1 + (time.monotonic() - began) / teller.LOOK_S
+    assert process.calls["jobs.settle"] == 50
+    assert process.calls["signals.publish"] == 0
+    assert 1 <= process.calls["locks.list"] <= looks
+    extra = Counter(process.calls) - Counter({"jobs.enqueue": 50, "jobs.claim": 50, "jobs.settle": 50})
+    assert set(extra) == {"locks.list", "members.beat"}, "nothing else is asked for events"
+
+
+@pytest.mark.row("C2")
+async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Open) -> None:
+    process = await open_process()
+    await process.engine.now()
+    command = (sys.executable, "-m", "penstock", "events", "--url", url)
+    listener = await asyncio.to_thread(_start, command)
+    await process.engine.jobs.enqueue(new_jobs(1))
+    assert listener.stdout is not None
+    assert "ready" in await asyncio.to_thread(listener.stdout.readline)
+    listener.send_signal(signal.SIGKILL)
+    killed_at = time.monotonic()
+    await asyncio.to_thread(listener.communicate)
+    # it looks by itself, as long as it believes in somebody
+    await until(lambda: process.engine.teller._task is None)
+    bound = hearing.LEASE_S + teller.MARK_S + teller.LOOK_S
+    assert time.monotonic() - killed_at < bound + 5, "a generous ceiling"
+    published = process.calls["signals.publish"]
+    assert published >= 1
+    await until(lambda: process.engine.teller.wanted)  # it is time to look again
+    looks = process.calls["locks.list"]
+    await process.engine.jobs.enqueue(new_jobs(1))
+    await until(lambda: process.calls["locks.list"] > looks and process.engine.teller._task is None)
+    assert process.calls["signals.publish"] == published
+
+
+def _start(command: tuple[str, ...]) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "listening" in process.stderr.readline()
+    return process
+
+
+async def test_nonsense_on_the_topic_is_a_gap(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    async with app.events() as events:
+        await process.engine.signals.publish(EVENTS_TOPIC, "half a bat")
+        assert await read_until(events, bool) == [Gap("lost")]
+
+
+@pytest.mark.row("C2")
+async def test_an_announcement_that_ran_out_is_a_gap(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    async with app.events() as events:
+        [lease] = await process.engine.locks.list()
+        assert lease.name.startswith(teller.ANNOUNCED)
+        await process.engine.locks.release(lease.name, fence=lease.fence)
+        assert await read_until(events, bool) == [Gap("unheard")]
+        [again] = await process.engine.locks.list()
+        assert again.fence > lease.fence
+    assert await process.engine.locks.list() == []

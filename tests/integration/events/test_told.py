@@ -1,0 +1,209 @@
+"""What happens to jobs is told to those who listen, by whoever made it happen."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import BadInput, Event, JobState, Penstock, SyncInLoop
+from penstock.engine.registry import connect
+from penstock.engine.telling import telling
+from penstock.model.ids import new_id
+from penstock.model.job import Failure
+from penstock.model.run import Completed, Failed, Loss, Release, Settlement, Then
+from penstock.model.time import HOUR, SECOND
+from tests.integration.events.conftest import Open
+from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, states_of, take
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import TASKS, a_job, enqueue
+
+READY, RUNNING, SCHEDULED = JobState.READY, JobState.RUNNING, JobState.SCHEDULED
+COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
+
+
+@pytest.mark.row("C2")
+async def test_producer_worker_and_listener_are_different_processes(
+    app: Penstock, url: str, group: StartGroup, tmp_path: Path
+) -> None:
+    """A worker group runs what we enqueue, and everything that either does is heard."""
+    worker = await group().ready()
+    engine = telling(await connect(url))
+    async with app.events() as events:
+        good, bad = a_job("quick", str(tmp_path)), a_job("quick", "too", "many")
+        await enqueue(engine, good, bad)
+
+        def both_ended(found: list[Any]) -> bool:
+            return {state for job in (good, bad) for state in states_of(found, job.id)} >= {COMPLETED, DEAD}
+
+        found = await read_until(events, both_ended)
+    await engine.close()
+    assert states_of(found, good.id) == [READY, RUNNING, COMPLETED]
+    assert states_of(found, bad.id) == [READY, RUNNING, DEAD]
+    told = [one for one in found if isinstance(one, Event)]
+    assert {one.task for one in told} == {TASKS + "quick"}
+    assert {one.queue for one in told} == {"default"}
+    assert {one.member.partition(":")[2] for one in told if one.state is RUNNING} == {str(worker.pid)}
+    [death] = [one for one in told if one.state is DEAD]
+    assert death.error
+    ended_at = (await app.job(death.job).arefresh()).ended_at
+    assert ended_at is not None
+    assert abs(death.instant - ended_at) < 2 * SECOND, "by the engine's clock"
+
+
+@pytest.mark.row("C2")
+async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    jobs, failure = process.engine.jobs, Failed(failure=Failure(error="E", message="no"))
+    again = Failed(failure=Failure(error="E", message="no"), retry_in=HOUR)
+    new = new_jobs(8)
+    done, dead, retried, released, snoozed, lost, asked, then_of = (job.id for job in new)
+    [later, child] = new_jobs(1, delay=HOUR) + new_jobs(1)
+    async with app.events() as events:
+        await jobs.enqueue([*new, later])
+        runs = {job.id: job.fence for job in await take(process)}
+        assert await jobs.cancel([asked, later.id]) == ["asked", "cancelled"]
+        await jobs.settle(
+            [
+                Settlement(id=done, fence=runs[done], outcome=Completed()),
+                Settlement(id=dead, fence=runs[dead], outcome=failure),
+                Settlement(id=retried, fence=runs[retried], outcome=again),
+                Settlement(id=asked, fence=runs[asked], outcome=again),
+                Settlement(id=then_of, fence=runs[then_of], outcome=Completed(), then=Then(jobs=(child,))),
+            ]
+        )
+        await jobs.release(
+            [
+                Release(id=released, fence=runs[released]),
+                Release(id=snoozed, fence=runs[snoozed], delay=HOUR),
+            ]
+        )
+        await jobs.retire(b"c" * 16, [Loss(id=lost, fence=runs[lost], verdict="crash", message="9")])
+        await jobs.replay([dead], token=new_id())
+        found = await read(events, 9 + 8 + 1 + 6 + 2 + 1 + 1)
+    told = {job.id: states_of(found, job.id) for job in (*new, later, child)}
+    assert told == {
+        done: [READY, RUNNING, COMPLETED],
+        dead: [READY, RUNNING, DEAD, READY],
+        retried: [READY, RUNNING, SCHEDULED],
+        asked: [READY, RUNNING, CANCELLED],
+        then_of: [READY, RUNNING, COMPLETED],
+        released: [READY, RUNNING, READY],
+        snoozed: [READY, RUNNING, SCHEDULED],
+        lost: [READY, RUNNING, READY],
+        later.id: [SCHEDULED, CANCELLED],
+        child.id: [READY],
+    }
+    assert [one.error for one in found if one.job_id == dead] == ["", "", "E: no", ""]
+    assert {one.member for one in found if one.state is RUNNING} == {"host:1"}
+
+
+async def test_runs_that_were_claimed_before_anybody_listened_are_told_in_full(
+    app: Penstock, open_process: Open
+) -> None:
+    process = await open_process()
+    await process.engine.jobs.enqueue(new_jobs(2))
+    one, other = await take(process)
+    async with app.events() as events:
+        settlements = [Settlement(id=run.id, fence=run.fence, outcome=Completed()) for run in (one, other)]
+        await process.engine.jobs.settle(settlements)
+        found = await read(events, 2)
+    assert [(event.state, event.queue, event.task) for event in found] == [(COMPLETED, "default", "t")] * 2
+
+
+@pytest.mark.row("C2")
+def test_plain_for_works_and_filters_choose(url: str) -> None:
+    app = Penstock(url)
+    watched, other = app.task(name="watched", queue="w")(_nothing), app.task(name="other")(_nothing)
+    with app.events(queue="w", task=watched, states=["ready", "cancelled"]) as events:
+        other.enqueue()
+        other.using(queue="w").enqueue()
+        job = watched.using(delay=3_600).enqueue()
+        job.cancel()
+        second = watched.enqueue()
+        found = [event for event in (next(events), next(events)) if isinstance(event, Event)]
+        assert [(event.job, event.state) for event in found] == [(job.id, CANCELLED), (second.id, READY)]
+        assert app.job(found[0].job).refresh().state is CANCELLED
+    assert list(events) == [], "closed"
+    with app.events(job=second) as events:
+        watched.enqueue()
+        second.cancel()
+        assert states_of([next(events)], second.uuid.bytes) == [CANCELLED]
+    app.close()
+
+
+def _nothing() -> None: ...
+
+
+async def test_a_program_that_enqueues_and_ends_at_once_is_heard(app: Penstock, url: str) -> None:
+    code = "import sys; from penstock import Penstock; Penstock(sys.argv[1]).enqueue('t', queue='q')"
+    async with app.events() as events:
+        await asyncio.to_thread(subprocess.run, (sys.executable, "-c", code, url), check=True)
+        [event] = await read(events, 1)
+    assert (event.state, event.queue, event.task) == (READY, "q", "t")
+
+
+async def test_what_cannot_be_is_refused_at_the_edge(app: Penstock) -> None:
+    with pytest.raises(BadInput, match="the states are blocked, "):
+        app.events(states=["finished"])
+    with pytest.raises(BadInput, match="a job id is a UUID"):
+        app.events(job="17")
+    with pytest.raises(SyncInLoop, match="`async for`"):
+        next(app.events())
+    with pytest.raises(SyncInLoop, match="`async with`"), app.events():
+        pass
+
+
+def test_closing_ends_an_iteration_in_another_thread(url: str) -> None:
+    app = Penstock(url)
+    events = app.events().__enter__()
+    found: list[Any] = []
+    reader = threading.Thread(target=lambda: found.extend(events))
+    reader.start()
+    events.close()
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
+    events = app.events().__enter__()
+    reader = threading.Thread(target=lambda: found.extend(events))
+    reader.start()
+    app.close()
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
+    assert found == []
+
+
+@pytest.fixture
+def listening(url: str) -> Iterator["subprocess.Popen[str]"]:
+    """`penstock events`, announced and seen."""
+    command = (sys.executable, "-m", "penstock", "events", "--json", "--url", url, "-q", "default")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "listening" in process.stderr.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.row("C2")
+async def test_the_terminal_shows_events_until_ctrl_c(
+    open_process: Open, request: pytest.FixtureRequest
+) -> None:
+    process = await open_process()
+    await process.engine.now()
+    listening = await asyncio.to_thread(request.getfixturevalue, "listening")
+    [job] = new_jobs(1)
+    await process.engine.jobs.enqueue([*new_jobs(1, queue="other"), job])
+    line = await asyncio.to_thread(listening.stdout.readline)
+    told = json.loads(line)
+    assert (told["job"].replace("-", ""), told["state"]) == (job.id.hex(), "ready")
+    assert (told["queue"], told["task"], told["member"], told["error"]) == ("default", "t", "", "")
+    listening.send_signal(signal.SIGINT)
+    out, err = await asyncio.to_thread(listening.communicate)
+    assert (listening.returncode, out, err) == (0, "", "")
+    assert await process.engine.locks.list() == [], "signed off"

@@ -1,0 +1,117 @@
+"""Events, packed: whole, within the room, numbered."""
+
+from typing import Any
+
+import pytest
+
+from penstock.model.event import Event, EventFilter
+from penstock.model.event_batch import (
+    ERROR_LIMIT,
+    Batch,
+    Numbers,
+    Piece,
+    events_of,
+    mark,
+    pack,
+    piece_of,
+    unpack,
+)
+from penstock.model.ids import new_id
+from penstock.model.job import JobState
+
+TELLER = b"teller-1"
+EVERYTHING = EventFilter()
+
+
+def a_piece(count: int = 1, state: JobState = JobState.READY, **given: Any) -> Piece:
+    texts = {"queue": "q", "task": "t", **given}
+    return piece_of(state, 1_000_000, ids=[new_id() for _ in range(count)], **texts)
+
+
+def unpacked(text: str) -> Batch:
+    batch = unpack(text)
+    assert batch is not None
+    return batch
+
+
+@pytest.mark.row("C2")
+@pytest.mark.parametrize("room", [4_000, 7_600, 60_000])
+@pytest.mark.parametrize("counts", [[1], [1_000], [3, 0, 700, 1, 1], [1] * 600], ids=str)
+def test_everything_arrives_in_order_and_no_text_is_too_long(room: int, counts: list[int]) -> None:
+    long_names: dict[str, Any] = {
+        "task": "ü" * 200,
+        "queue": "q" * 100,
+        "member": "h:1",
+        "error": "\U0001f525" * 400,
+    }
+    pieces = [
+        a_piece(count, **(long_names if number % 2 else {})) for number, count in enumerate(counts) if count
+    ]
+    texts = list(pack(TELLER, 5, pieces, room))
+    batches = [unpacked(text) for text, _ in texts]
+    assert all(len(text) <= room and text.isascii() for text, _ in texts)
+    assert [batch.count for batch in batches] == [count for _, count in texts]
+    numbers = Numbers()
+    assert [numbers.missed(batch) for batch in batches] == [0] * len(batches)
+    assert batches[0].first == 5
+    assert b"".join(piece.ids for batch in batches for piece in batch.pieces) == b"".join(
+        piece.ids for piece in pieces
+    )
+    found = [event for batch in batches for event in events_of(batch, EVERYTHING)]
+    assert len(found) == sum(counts)
+    assert all(len(event.error) <= ERROR_LIMIT for event in found)
+
+
+def test_an_event_says_what_happened() -> None:
+    job = new_id()
+    piece = piece_of(JobState.DEAD, 1_500_000, "q", "t", [job], error="ValueError: no\n\tsuch \udcff")
+    [(text, _)] = pack(TELLER, 0, [piece], 4_000)
+    [event] = events_of(unpacked(text), EVERYTHING)
+    assert event == Event(job, JobState.DEAD, "q", "t", 1_500_000, "", "ValueError: no such \\udcff")
+    assert event.at.isoformat() == "1970-01-01T00:00:01.500000+00:00"
+    assert event.job.replace("-", "") == job.hex()
+
+
+@pytest.mark.parametrize("text", ["", "x", "!!", "AAAA", "ü", mark(TELLER, 3)[:-3], mark(TELLER, 3) + "AAAA"])
+def test_what_is_no_batch_is_none(text: str) -> None:
+    assert unpack(text) is None
+
+
+def test_only_what_is_wanted_is_found() -> None:
+    mine = new_id()
+    pieces = [
+        a_piece(2),
+        a_piece(2, JobState.DEAD),
+        a_piece(2, queue="other"),
+        a_piece(2, task="other"),
+        piece_of(JobState.READY, 0, "q", "t", [new_id(), mine]),
+    ]
+    batch = Batch(TELLER, 0, 10, pieces)
+
+    def found(wanted: EventFilter) -> int:
+        return len(list(events_of(batch, wanted)))
+
+    assert found(EVERYTHING) == 10
+    assert found(EventFilter(states=frozenset({JobState.DEAD}))) == 2
+    assert found(EventFilter(states=frozenset({JobState.DEAD, JobState.READY}))) == 10
+    assert found(EventFilter(queue="other")) == 2
+    assert found(EventFilter(task="t", queue="q")) == 6
+    assert found(EventFilter(job=mine)) == 1
+    assert found(EventFilter(job=mine, queue="other")) == 0
+
+
+def test_missing_doubled_and_late_batches_are_told_apart() -> None:
+    numbers = Numbers()
+
+    def missed(first: int, count: int, teller: bytes = TELLER) -> int | None:
+        return numbers.missed(Batch(teller, first, count, []))
+
+    assert missed(70, 5) == 0, "what a teller said before we listened is not missing"
+    assert missed(75, 1) == 0
+    assert missed(75, 1) is None, "doubled"
+    assert missed(80, 2) == 4
+    assert missed(76, 4) is None, "late: they were counted as missing"
+    assert missed(82, 0) == 0, "a mark"
+    assert missed(90, 0) == 8, "a mark after what was lost"
+    assert missed(0, 3, b"teller-2") == 0
+    assert missed(90, 1) == 0
