@@ -30,7 +30,7 @@ def test_each_measure_reports_its_ratios(measure: str, tmp_path: Path) -> None:
     assert measure in run.stdout
 
 
-@pytest.mark.parametrize(("measure", "ratios"), [("api", 2), ("work", 4)])
+@pytest.mark.parametrize(("measure", "ratios"), [("api", 2), ("work", 4), ("events", 2)])
 def test_the_product_is_measured_beside_the_raw_loop(measure: str, ratios: int, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     run = bench(*TINY, "--only", measure, "--json", str(file))
@@ -70,6 +70,7 @@ def on_postgres() -> tuple[str, ...]:
         (("reader", "late"), 2, 3),
         (("writer",), 2, 2),
         (("quiet",), 0, 11),
+        (("events",), 2, 1),
     ],
 )
 def test_the_product_is_measured_on_postgres(

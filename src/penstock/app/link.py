@@ -7,11 +7,13 @@ loop, one engine for the whole process, opened by the first call. After a fork t
 """
 
 import asyncio
+import atexit
 import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -20,7 +22,7 @@ from penstock.app.producer import PATIENCE_S
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine, Transactions
 from penstock.engine.registry import connect
-from penstock.engine.telling import telling
+from penstock.engine.telling import TellingEngine, telling
 from penstock.model.errors import (
     EngineClosed,
     EngineFull,
@@ -36,6 +38,8 @@ T = TypeVar("T")
 Work = Callable[[Session], Coroutine[Any, Any, T]]
 
 IN_MEMORY = "sqlite://"
+FAREWELL_S = 2.0
+"""How long the last events of a program that was not closed may hold up its end."""
 
 
 class Link:
@@ -138,6 +142,16 @@ class Link:
             if session is not None:  # threads that were just about to hand something over
                 session.producer.refuse_all()
 
+    def farewell(self) -> None:
+        """The program ends, and nobody closed the app: what it told last may still be on its way."""
+        portal, session = self._portal, self._session
+        engine = session.open_engine_or_none if session is not None else None
+        busy = isinstance(engine, TellingEngine) and engine.teller.busy
+        if busy and portal is not None and session is not None:
+            self._portal = self._session = None  # whatever is called now begins anew
+            with suppress(Exception):  # there is nobody left to tell
+                portal.submit(session.close).result(FAREWELL_S)
+
     def _here(self) -> Session | None:
         adopted = self._adopted
         return adopted if adopted is not None and adopted.loop is asyncio.get_running_loop() else None
@@ -204,4 +218,10 @@ def _after_fork() -> None:
         link._after_fork()
 
 
+def _at_exit() -> None:
+    for link in list(_links):
+        link.farewell()
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -19,13 +19,11 @@ somebody listens, every `MARK_S` a mark says how far we are.
 """
 
 import asyncio
-import atexit
 import logging
 import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from weakref import WeakSet
 
 from penstock.engine.changes import Changes, Runs
 from penstock.engine.detail import Detail
@@ -68,7 +66,7 @@ class Teller:
         """What to add to our monotonic clock for the engine's time."""
         self._detail = Detail(engine)
         self._woken = False
-        self._busy = False
+        self.busy = False
         """Something was handed over and not told yet."""
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
@@ -76,8 +74,6 @@ class Teller:
         self._complained = False
         self.lost = 0
         """Events that were dropped, or that the engine did not take."""
-        self._pid = os.getpid()
-        _tellers.add(self)
 
     @property
     def wanted(self) -> bool:
@@ -97,7 +93,7 @@ class Teller:
             if dropped := self._waiting.add(time.monotonic(), describe()):
                 self._lose(dropped, "they come faster than they can be told")
             elif self._waiting and not self._woken:  # a wake-up that is on its way will find this too
-                self._woken = self._busy = True
+                self._woken = self.busy = True
                 with suppress(RuntimeError):  # the loop was closed: so is the engine
                     self._loop.call_soon_threadsafe(self._go_on)
         except Exception:  # a fault of ours must not become one of the change, which has happened
@@ -115,13 +111,6 @@ class Teller:
             if self._task is not None:
                 self._task.cancel()
                 await asyncio.wait({self._task})
-
-    def farewell(self) -> None:
-        """The program ends and its loop runs on in another thread: a program that only enqueues, and does not
-        close its app, should not be silent about it."""
-        if self._busy and self._pid == os.getpid() and self._loop.is_running():
-            with suppress(Exception):
-                asyncio.run_coroutine_threadsafe(self.close(), self._loop).result(2 * FAREWELL_S)
 
     def _go_on(self) -> None:
         self._woken = False
@@ -143,7 +132,7 @@ class Teller:
             log.exception("telling events has failed; it begins anew with the next change")
         finally:
             self._looking = False
-            self._busy = bool(self._waiting)
+            self.busy = bool(self._waiting)
             self._task = None
 
     # Who listens
@@ -202,7 +191,7 @@ class Teller:
         if await self._pause(self._closing, GATHER_S):
             return
         if not self._waiting:
-            self._busy = False
+            self.busy = False
             self._wake.clear()
             if not await self._pause(self._wake, MARK_S):
                 await self._publish(mark(self._name, self._number), 0)
@@ -227,12 +216,3 @@ class Teller:
             async with asyncio.timeout(timeout_s):
                 await event.wait()
         return event.is_set()
-
-
-_tellers: WeakSet[Teller] = WeakSet()
-
-
-@atexit.register
-def _farewell() -> None:
-    for teller in list(_tellers):
-        teller.farewell()
