@@ -6,8 +6,12 @@ from typing import Any, assert_type
 from penstock import (
     Bound,
     Call,
+    Event,
+    Events,
+    Gap,
     Health,
     Job,
+    JobState,
     Keep,
     Member,
     Penstock,
@@ -52,6 +56,12 @@ async def right() -> None:
     assert_type(await send.using(transaction=object()).aenqueue("a", "b"), Job[str])
     assert_type(app.enqueue_many([add.call(1)], transaction=object()), list[Job[int]])
     assert_type(await app.aenqueue_many([send.call("a", "b")], transaction=object()), list[Job[str]])
+    async for event in app.events(queue="q", task=add, states=[JobState.DEAD, "ready"], job=add.enqueue(1)):
+        assert_type(event, Event | Gap)
+    for event in app.events(task="add"):
+        assert_type(event, Event | Gap)
+    async with app.events() as events:
+        assert_type(events, Events)
     current_job().complete(1, transaction=object())
     await current_job().acomplete(transaction=object())
     assert_type(app.members(), list[Member])
@@ -85,6 +95,8 @@ def wrong() -> None:
     add.using(delay="5")  # type: ignore[arg-type]
     text: str = add.enqueue(1).result()  # type: ignore[assignment]
     app.enqueue_many([add(1)])  # type: ignore[arg-type]
+    app.events(state="dead")  # type: ignore[call-arg]
+    app.events("queue")  # type: ignore[misc]
     app.task(runs_in="moon")  # type: ignore[call-overload]
     app.cron("* * * * *", missed="never")  # type: ignore[arg-type]
     app.every(3)(lambda: None)  # type: ignore[type-var]

@@ -5,7 +5,12 @@ listens (`teller`). Prolonged every `ANNOUNCE_S`, it runs out by itself `LEASE_S
 tellers did not see cannot be told from silence, so a lease that ran out (the engine was out of reach) is a
 gap of unknown size; what was sent and did not arrive is found by the numbers of the next batch or mark.
 
+Silence may also be our own deafness: a pooler without LISTEN, a connection that does not come back. So with
+each announcement the listener says a word to itself; if it has not heard any for `DEAF_S`, that is a gap too,
+and a warning.
+
     announced --(lease ran out)--> gap, announced again
+    hears     --(deaf)--> gap, warning --(heard)--> hears
 """
 
 import asyncio
@@ -20,13 +25,14 @@ from penstock.engine.protocol import Engine, Subscription
 from penstock.engine.teller import ANNOUNCED, LOOK_S
 from penstock.model.errors import EngineClosed, EngineError
 from penstock.model.event import EVENTS_TOPIC, Gap
-from penstock.model.event_batch import Batch, Numbers, unpack
+from penstock.model.event_batch import Batch, Numbers, mark, unpack
 from penstock.model.time import SECOND, Span
 
 ANNOUNCE_S = 1.0
 LEASE_S = 3.0
 SEEN_AFTER_S = LOOK_S + 0.2
 """So long after the announcement every process tells what it changes."""
+DEAF_S = 5.0
 LISTEN_AGAIN_S = 0.5
 
 log = logging.getLogger("penstock.events")
@@ -41,6 +47,9 @@ class Hearing:
         self._name = f"{ANNOUNCED}{os.urandom(8).hex()}"
         self._holder = f"{socket.gethostname()}:{os.getpid()}"
         self._fence = 0
+        self._voice = os.urandom(8)
+        self._heard_at = time.monotonic()
+        self._deaf = False
         self._numbers = Numbers()
         self._subscription: Subscription | None = None
 
@@ -72,6 +81,7 @@ class Hearing:
                 renewed = await self._engine.locks.renew(self._name, fence=self._fence, ttl=_LEASE)
                 if not renewed:
                     await self._announce()
+                await self._engine.signals.publish(EVENTS_TOPIC, mark(self._voice, 0))
             except EngineClosed:
                 return
             except EngineError as error:
@@ -80,6 +90,7 @@ class Hearing:
             if not renewed or began - seen_at > LEASE_S:
                 self._hear(Gap("unheard"))
             seen_at = began
+            self._notice_deafness()
 
     async def _announce(self) -> None:
         lease = await self._engine.locks.acquire(self._name, holder=self._holder, ttl=_LEASE)
@@ -105,6 +116,9 @@ class Hearing:
         if batch is None:
             self._hear(Gap("lost"))
             return
+        if batch.teller == self._voice:
+            self._heard_at, self._deaf = time.monotonic(), False
+            return
         missed = self._numbers.missed(batch)
         if missed is None:  # doubled
             return
@@ -112,6 +126,16 @@ class Hearing:
             self._hear(Gap("lost", missed))
         if batch.count:
             self._hear(batch)
+
+    def _notice_deafness(self) -> None:
+        if not self._deaf and time.monotonic() - self._heard_at > DEAF_S:
+            self._deaf = True
+            log.warning(
+                "no event can be heard at %s: signals do not arrive here (behind PgBouncer, say for whom to "
+                "LISTEN: listen=host:port in the URL)",
+                self._engine.name,
+            )
+            self._hear(Gap("unheard"))
 
     async def _close(self) -> None:
         """Not announced any more; where the engine does not hear that, the lease runs out."""

@@ -42,7 +42,8 @@ class Gap(msgspec.Struct, frozen=True):
 
     why: Literal["lost", "slow", "unheard"]
     """lost: on the way, or never sent because there were too many. slow: this reader did not keep up.
-    unheard: for a while nobody could see that somebody listens, because the engine was out of reach."""
+    unheard: for a while nobody could see that somebody listens, because the engine was out of reach; or
+    nothing could be heard here."""
     missed: int | None = None
     """How many: of one teller and whatever the filter (lost), of those that were wanted (slow); None: not
     known."""

@@ -15,6 +15,7 @@ from penstock import Event, Gap, Penstock
 from penstock.app.backlog import BACKLOG_LIMIT
 from penstock.engine import hearing, teller
 from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect
 from penstock.model.errors import EngineUnavailable
 from penstock.model.event import EVENTS_TOPIC
 from penstock.model.event_batch import unpack
@@ -162,6 +163,30 @@ def _start(command: tuple[str, ...]) -> "subprocess.Popen[str]":
     assert process.stderr is not None
     assert "listening" in process.stderr.readline()
     return process
+
+
+@pytest.mark.row("C2")
+async def test_a_listener_that_hears_nothing_notices_it(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(hearing, "ANNOUNCE_S", 0.05)
+    monkeypatch.setattr(hearing, "DEAF_S", 0.3)
+    bare = await connect(url)
+    engine: Any = LossyEngine(bare)
+    found: list[Any] = []
+    listener = hearing.Hearing(engine, found.append)
+    await listener.open()
+    running = asyncio.create_task(listener.run())
+    began = time.monotonic()
+    await until(lambda: listener._heard_at - began > 3 * hearing.DEAF_S)
+    assert found == [], "it hears itself"
+    engine.signals.fate = "vanishes"
+    await until(lambda: found)
+    assert (found, len(caplog.records)) == ([Gap("unheard")], 1)
+    assert "listen=host:port" in caplog.text
+    running.cancel()
+    await asyncio.wait({running})
+    await bare.close()
 
 
 async def test_nonsense_on_the_topic_is_a_gap(app: Penstock, open_process: Open) -> None:
