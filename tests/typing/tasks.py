@@ -96,7 +96,7 @@ def wrong() -> None:
     text: str = add.enqueue(1).result()  # type: ignore[assignment]
     app.enqueue_many([add(1)])  # type: ignore[arg-type]
     app.events(state="dead")  # type: ignore[call-arg]
-    app.events("queue")  # type: ignore[misc]
+    app.events("queue")  # type: ignore[call-arg]
     app.task(runs_in="moon")  # type: ignore[call-overload]
     app.cron("* * * * *", missed="never")  # type: ignore[arg-type]
     app.every(3)(lambda: None)  # type: ignore[type-var]

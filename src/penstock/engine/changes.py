@@ -58,9 +58,9 @@ _ENDED_BADLY = (JobState.CANCELLED, JobState.DEAD)
 _NEW = (JobState.READY, JobState.SCHEDULED, JobState.CANCELLED)
 
 
-def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant | None) -> Changes:
-    """New jobs. `now`: an estimate of the engine's clock, if there is one; a job for a moment is taken for a
-    scheduled one without."""
+def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> Changes:
+    """New jobs. `now` is an estimate of the engine's clock: a job for just that moment may be told as one
+    that waits for it, or the other way round."""
     groups: dict[tuple[JobState, str, str], list[JobId]] = {}
     unsure: list[Unsure] = []
     for job, new in zip(jobs, created, strict=True):
@@ -69,7 +69,7 @@ def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant | Non
         if job.after:
             unsure.append(Unsure(job.id, JobState.BLOCKED, _NEW, (job.queue, job.task)))
             continue
-        later = job.delay > 0 or (job.at is not None and (now is None or job.at > now))
+        later = job.delay > 0 or (job.at is not None and job.at > now)
         state = JobState.SCHEDULED if later else JobState.READY
         groups.setdefault((state, job.queue, job.task), []).append(job.id)
     told: Changes = [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
@@ -97,7 +97,7 @@ class Runs:
             del known[next(iter(known))]
         return [Change(JobState.RUNNING, what, ids, member) for what, ids in groups.items()]
 
-    def settled(self, settlements: Iterable[Settlement], answers: Iterable[Answer]) -> Changes:
+    def settled(self, settlements: Iterable[Settlement], answers: Iterable[Answer], now: Instant) -> Changes:
         """They ended, or are tried again; and what was enqueued with that."""
         take, groups, others = self._known.pop, dict[What, list[JobId]](), Changes()
         for settlement, answer in zip(settlements, answers, strict=True):
@@ -110,7 +110,7 @@ class Runs:
                 others.append(_settled(settlement, what))
             if settlement.then is not None and settlement.then.jobs and answer is Answer.APPLIED:
                 then = settlement.then.jobs
-                others += enqueued(then, [True] * len(then), None)
+                others += enqueued(then, [True] * len(then), now)
         told: Changes = [Change(JobState.COMPLETED, what, ids) for what, ids in groups.items()]
         return told + others
 

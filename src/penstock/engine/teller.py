@@ -80,10 +80,10 @@ class Teller:
         """Whether a change should be told: somebody listens, or it is time to look."""
         return self._heard or self._looking or time.monotonic() - self._looked_at >= LOOK_S
 
-    def clock(self) -> Instant | None:
-        """The engine's time as far as we know it."""
+    def clock(self) -> Instant:
+        """The engine's time as far as we know it; our own before the first look that found somebody."""
         ahead = self._ahead
-        return None if ahead is None else round(time.monotonic() * SECOND) + ahead
+        return time.time_ns() // 1_000 if ahead is None else round(time.monotonic() * SECOND) + ahead
 
     def tell(self, describe: Callable[[], Changes]) -> None:
         """Something was changed. Never waits, never raises."""

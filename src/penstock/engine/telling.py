@@ -82,7 +82,7 @@ class _Jobs(_Facet):
         teller = self._teller
         if teller.wanted:
             if settlements:
-                teller.tell(lambda: teller.runs.settled(settlements, settled.answers))
+                teller.tell(lambda: teller.runs.settled(settlements, settled.answers, teller.clock()))
             next_jobs = [] if settled.claim is None else settled.claim.jobs
             if claim is not None and next_jobs:
                 teller.tell(lambda: teller.runs.claimed(next_jobs, claim.member))
