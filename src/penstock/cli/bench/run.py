@@ -21,6 +21,7 @@ from penstock.cli.picking import pages
 from penstock.cli.text import is_terminal, json_line
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.view import JobFilter
 from penstock.task.settings import Settings
 
@@ -77,7 +78,7 @@ async def open_engine() -> AsyncIterator[Engine]:
     from penstock.cli.bench.app import app
 
     settings = Settings.load()
-    engine = await connect(settings.url, namespace=settings.namespace)
+    engine = telling(await connect(settings.url, namespace=settings.namespace))
     let_go = app.adopt(engine)
     try:
         yield engine
