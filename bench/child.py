@@ -9,8 +9,8 @@ import msgspec
 
 from bench.claimer import Claimer
 from bench.race import Report
-from bench.raw import postgres, sqlite
-from bench.stores import Drain, SqliteRaw
+from bench.raw import postgres, redis, sqlite
+from bench.stores import Drain, Raw, SqliteRaw
 from penstock.engine.registry import connect
 
 
@@ -28,12 +28,15 @@ async def main(errand: Errand) -> Report | None:
         engine = await connect(errand.place)
         try:
             claimer = await Claimer.join(engine)
-            overlapping = errand.place.startswith("postgresql:")
+            overlapping = errand.place.startswith(("postgresql:", "redis:"))
             return await _race(claimer.drain_overlapping if overlapping else claimer.drain, errand.batch)
         finally:
             await engine.close()
+    raw: Raw
     if errand.place.startswith("postgresql:"):
-        raw: postgres.Loop | SqliteRaw = await postgres.Loop.open(errand.place)
+        raw = await postgres.Loop.open(errand.place)
+    elif errand.place.startswith("redis:"):
+        raw = await redis.Loop.open(errand.place)
     else:
         raw = SqliteRaw(sqlite.Loop(Path(errand.place), errand.durability))
     try:

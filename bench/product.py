@@ -13,7 +13,7 @@ from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, compare
-from bench.subjects import Subjects
+from bench.subjects import RAW, Subjects
 from penstock.cli.bench.crew import Crew, hire
 from penstock.cli.bench.run import open_engine
 from penstock.engine.protocol import Engine
@@ -41,7 +41,7 @@ async def run(
     """The measures named, or all."""
     # The application that is measured reads its settings as any other: it must not be imported before this.
     os.environ["PENSTOCK_URL"] = plan.url("product")
-    raw = await plan.store.raw("product_raw")
+    raw = await plan.store.raw(RAW)
     try:
         async with open_engine() as engine:
             bench = Product(engine, plan, steps, Subjects(engine, plan, raw))

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench.raw import postgres, sqlite
+from bench.raw import postgres, redis, sqlite
 from penstock.cli.bench.crew import cpu_s_of
 from tests.servers.postgres import PostgresServer, program
+from tests.servers.redis import RedisServer
 
 RawJob = tuple[bytes, bytes]
 """Id and body."""
@@ -139,9 +140,43 @@ class PostgresStore:
         self._server.close()
 
 
+class RedisStore:
+    """Logical databases of a private server that syncs its append-only file once a second."""
+
+    batches = (10, 100)
+    wanted = {"overlapping, batch 100": 0.45, "bulk": 0.6, "50 at once": 0.4, "scheduled": 0.95}  # noqa: RUF012
+
+    def __init__(self, durability: str) -> None:
+        self._server = RedisServer(settings={} if durability == "full" else {"appendonly": "no"}).start()
+        self._numbers: dict[str, int] = {}
+
+    def url(self, name: str, durability: str | None = None) -> str:
+        """How durable it is the server decides, for all its databases."""
+        return self._server.url(self._numbers.setdefault(name, len(self._numbers)))
+
+    def raw_place(self, name: str) -> str:
+        return self.url(name)
+
+    async def raw(self, name: str) -> redis.Loop:
+        return await redis.Loop.open(self.raw_place(name))
+
+    def cpu_s(self) -> float:
+        """With that of the children that have rewritten the file."""
+        return cpu_s_of(self._server.pid, with_ended_children=True)
+
+    def used_bytes(self) -> int:
+        """Memory that the server's data takes, as it counts it."""
+        lines = self._server.command("INFO", "memory").decode().splitlines()
+        return next(int(line.partition(":")[2]) for line in lines if line.startswith("used_memory:"))
+
+    def close(self) -> None:
+        self._server.close()
+
+
 Drain = Callable[[int], Awaitable[int]]
 STORES: dict[str, Callable[[Path, str], Store]] = {
     "sqlite": SqliteStore,
     "postgres": lambda _, durability: PostgresStore(durability),
+    "redis": lambda _, durability: RedisStore(durability),
 }
 """By the engine's name."""

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from bench.child import Errand
 from bench.load import chunks, raw_jobs
 from bench.measures.claim import raw_turn
 from bench.measures.enqueue import raw_inserts
+from bench.measures.pair import pair_turn
 from bench.plan import BULK, Plan
 from bench.rounds import Subject, Turn, Watch
 from bench.stores import Raw
@@ -14,6 +16,8 @@ from penstock.cli.bench import measures
 from penstock.cli.bench.crew import Crew
 from penstock.engine.protocol import Engine
 
+RAW = "product_raw"
+"""The raw loop's place."""
 BATCH = 100
 """Of the raw loop: where it is fastest."""
 
@@ -87,6 +91,18 @@ class Subjects:
             return await fill_and_drain()
 
         return turn
+
+    def raw_pair(self, jobs: int) -> Subject:
+        """The same by two processes."""
+        place = self._plan.store.raw_place(RAW)
+        errand = Errand(engine=False, place=place, durability=self._plan.durability, batch=BATCH)
+
+        async def refill(count: int) -> None:
+            await self._raw.drain(BATCH)
+            for chunk in chunks(raw_jobs(count), BULK):
+                await self._raw.enqueue(chunk)
+
+        return pair_turn(self._plan, errand, refill, jobs, [])
 
     async def warm_up(self) -> None:
         for chunk in chunks(raw_jobs(self._plan.warm_up), BULK):

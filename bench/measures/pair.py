@@ -44,8 +44,8 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
                 against="raw",
                 busier_wanted=BUSIER_WANTED,
             )
-            ours = _turn(plan, errand_of(True, batch), fill_engine, jobs, shares)
-            theirs = _turn(plan, errand_of(False, batch), fill_raw, jobs, [])
+            ours = pair_turn(plan, errand_of(True, batch), fill_engine, jobs, shares)
+            theirs = pair_turn(plan, errand_of(False, batch), fill_raw, jobs, [])
             found = await compare(question, ours, theirs, plan.rounds, advance)
             found.busier = shares
             comparisons.append(found)
@@ -55,7 +55,7 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
         await engine.close()
 
 
-def _turn(
+def pair_turn(
     plan: Plan, errand: Errand, refill: Callable[[int], Awaitable[None]], jobs: int, shares: list[float]
 ) -> Subject:
     """Fill, then let two children drain it together."""

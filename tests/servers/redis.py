@@ -48,6 +48,11 @@ class RedisServer:
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self, timeout: float = 30) -> "RedisServer":
         """Start, or start again after a kill; returns when it answers."""
         settings = [part for name, value in self.settings.items() for part in (f"--{name}", value)]

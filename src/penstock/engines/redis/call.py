@@ -1,20 +1,25 @@
 """The arguments of a script, and other edges of a call."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from penstock.engines.redis.flat import flat
-from penstock.model.errors import BadInput
+from penstock.engines.redis.pack import encode
+from penstock.engines.redis.tail import tails
 from penstock.model.job import NewJob
 from penstock.model.queue import QueueOptions
 
-_encode = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 
 DEFAULTS = flat(QueueOptions())
 """A queue as it comes into being by its first job."""
+PACKED_DEFAULTS = encode(DEFAULTS)
+
+
+Stretch = tuple[str, int, int]
+"""Queue, priority, how many jobs."""
 
 
 class Call:
@@ -26,11 +31,7 @@ class Call:
         self.blobs: list[bytes] = []
 
     def encoded(self) -> bytes:
-        """The values; `BadInput` where one has no form (a lone surrogate, a number beyond 64 bits)."""
-        try:
-            return _encode(self.values)
-        except (UnicodeError, OverflowError, TypeError) as error:
-            raise BadInput(f"a value cannot be stored: {str(error)[:200]}") from None
+        return encode(self.values)
 
     def add(self, *blobs: bytes) -> None:
         self.blobs += blobs
@@ -39,6 +40,21 @@ class Call:
         """New jobs as `store.lua` reads them; their bytes are added."""
         self.values["defaults"] = DEFAULTS
         return [self._job(job) for job in jobs]
+
+    def stretches(self, jobs: Iterable[NewJob]) -> list[Stretch]:
+        """New jobs that may run at once, as `enqueue.lua` reads them: how many go to the same lane, one after
+        another; their bytes are added."""
+        found: list[Stretch] = []
+        queue, priority, count, add = "", -1, 0, self.blobs.extend
+        add((PACKED_DEFAULTS,))
+        for job, tail in tails(jobs):
+            if job.queue != queue or job.priority != priority:
+                if count:
+                    found.append((queue, priority, count))
+                queue, priority, count = job.queue, job.priority, 0
+            count += 1
+            add((job.id, tail, job.body))
+        return [*found, (queue, priority, count)]
 
     def _job(self, job: NewJob) -> tuple[object, ...]:
         self.blobs += (job.id, job.body)

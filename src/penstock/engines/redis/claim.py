@@ -10,6 +10,7 @@ from penstock.engine.edge import check_batch
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.rows import Row, maybe_text
+from penstock.engines.redis.tail import read
 from penstock.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from penstock.model.ids import check_id
 from penstock.model.retry import Retry
@@ -48,11 +49,29 @@ def add_claim(call: Call, request: ClaimRequest) -> None:
 
 def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
     """The claim that an answer tells of, or its refusal."""
-    head, rest = answer
+    head, *rest = answer
     if isinstance(head, bytes):
-        raise _refusal(head, request, rest)
-    jobs = [_job(row) for row in rest]
+        raise _refusal(head, request, rest[0])
+    jobs = [_job(row) for row in rest[0]] if len(rest) == 1 else _plain_jobs(*rest)
     return Claim(jobs, None if head < 0 else head)
+
+
+def _plain_jobs(
+    fence: int, ids: Sequence[bytes], records: Sequence[bytes], bodies: Sequence[bytes]
+) -> list[ClaimedJob]:
+    """Jobs as they were enqueued, at their first attempt."""
+    jobs = []
+    for job_id, record, body in zip(ids, records, bodies, strict=True):
+        seq, at, kept, headers = read(record)
+        jobs.append(
+            ClaimedJob(
+                job_id, fence, seq, kept.task, kept.queue, kept.priority, 1, kept.attempts, kept.codec, body,
+                headers, kept.key, kept.timeout, kept.retry, at, at, 0, False, False, kept.on_dead,
+                kept.schedule,
+            )
+        )  # fmt: skip
+        fence += 1
+    return jobs
 
 
 def _refusal(kind: bytes, request: ClaimRequest, last: int) -> Refused:

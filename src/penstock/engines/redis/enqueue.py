@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.store import Store
+from penstock.engines.redis.tail import plain
 from penstock.model.errors import BadInput, PenstockError
 from penstock.model.job import NewJob
 from penstock.model.time import Instant
@@ -18,13 +19,14 @@ MERGED_BYTES = 16 << 20
 class _Waiting:
     """One caller's jobs."""
 
-    __slots__ = ("answer", "bytes", "jobs", "now", "waits")
+    __slots__ = ("answer", "bytes", "jobs", "now", "plain", "waits")
 
     def __init__(self, jobs: Sequence[NewJob], now: Instant | None) -> None:
         self.jobs = jobs
         self.now = now
         self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
-        self.waits = any(job.after for job in jobs)
+        self.plain = all(map(plain, jobs))
+        self.waits = not self.plain and any(job.after for job in jobs)
         self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
 
 
@@ -60,14 +62,14 @@ class Enqueuer:
             self._begin()  # whatever ended this one: those who came meanwhile wait for an answer
 
     def _next(self) -> list[_Waiting]:
-        """The next calls that can go together: same clock, no parents, within the bound."""
+        """The next calls that can go together: same clock, same form, no parents, within the bound."""
         first = self._calls.popleft()
         together, size, weight = [first], len(first.jobs), first.bytes
         while self._calls and not first.waits:
             call = self._calls[0]
             weight += call.bytes
             too_many = size + len(call.jobs) > BATCH_LIMIT or weight > MERGED_BYTES
-            if call.waits or call.now != first.now or too_many:
+            if call.waits or call.plain != first.plain or call.now != first.now or too_many:
                 break
             together.append(self._calls.popleft())
             size += len(call.jobs)
@@ -76,7 +78,11 @@ class Enqueuer:
     async def _store_together(self, waiting: list[_Waiting]) -> None:
         try:
             call = Call()
-            call.values["jobs"] = call.jobs([job for each in waiting for job in each.jobs])
+            jobs = [job for each in waiting for job in each.jobs]
+            if waiting[0].plain:
+                call.values["stretches"] = call.stretches(jobs)
+            else:
+                call.values["jobs"] = call.jobs(jobs)
             created = await self._store.send(self._store.enqueues, "enqueue", call, waiting[0].now)
         except PenstockError as error:
             if len(waiting) > 1 and isinstance(error, BadInput):  # only those that are to blame get the error
@@ -88,6 +94,8 @@ class Enqueuer:
         except BaseException as error:
             _fail(waiting, error)
             raise
+        if isinstance(created, int):  # all of them are new
+            created = [1] * created
         start = 0
         for each in waiting:
             if not each.answer.done():

@@ -58,13 +58,13 @@ class RedisJobs:
         now: Instant | None = None,
     ) -> Settled:
         check_settlements(settlements)
-        call, line = settling.settle_call(settlements), self._store.settles
+        call, line = settling.SettleCall(settlements), self._store.settles
         if claim is not None:
             claiming.check(claim)
             claiming.add_claim(call, claim)
             line = self._store.claims
         answers, claimed = await self._store.run(line, "settle", call, now)
-        settled = Settled([settling.ANSWERS[code] for code in answers])
+        settled = Settled(call.in_order(answers))
         if claim is not None:
             try:
                 settled.claim = claiming.claim_of(claim, claimed)

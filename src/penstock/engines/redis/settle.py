@@ -1,6 +1,7 @@
 """Recording outcomes: what settles, notes, releases and losses send."""
 
 from collections.abc import Sequence
+from struct import Struct
 
 from penstock.engine.edge import check_batch, check_ids
 from penstock.engines.redis.call import Call
@@ -22,6 +23,9 @@ from penstock.model.run import (
 from penstock.model.time import check_span
 
 ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
+_STAMP = Struct(">QQ")
+_BEYOND = 1 << 53
+"""No fence is so large."""
 COMPLETED, FAILED, STOPPED, CRASHED = range(4)
 STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
 
@@ -34,11 +38,39 @@ def said(failure: Failure) -> Said:
     return clipped.kind, clipped.error, clipped.message, clipped.traceback
 
 
-def settle_call(settlements: Sequence[Settlement]) -> Call:
-    """As `settle.lua` reads it."""
-    call = Call()
-    call.values["items"] = [_item(call, settlement) for settlement in settlements]
-    return call
+class SettleCall(Call):
+    """As `settle.lua` reads it: first those that just completed, then the others."""
+
+    def __init__(self, settlements: Sequence[Settlement]) -> None:
+        super().__init__()
+        self._places: list[int] = []
+        """Of the others, among all."""
+        self._done = 0
+        self._split(settlements)
+        self.values["done"] = self._done
+        self.values["items"] = [_item(self, settlements[place]) for place in self._places]
+
+    def _split(self, settlements: Sequence[Settlement]) -> None:
+        add, stamp = self.blobs.extend, _STAMP.pack
+        for place, item in enumerate(settlements):
+            outcome = item.outcome
+            if (
+                type(outcome) is Completed
+                and item.then is None
+                and outcome.result != b""  # which could not be told from none
+                and 0 <= item.fence < _BEYOND
+            ):
+                add((item.id, stamp(item.fence, item.ran), outcome.result or b""))
+                self._done += 1
+            else:
+                self._places.append(place)
+
+    def in_order(self, codes: Sequence[int]) -> list[Answer]:
+        """The answers in the order of the settlements."""
+        answers = [ANSWERS[code] for code in codes[: self._done]]
+        for place, code in zip(self._places, codes[self._done :], strict=True):
+            answers.insert(place, ANSWERS[code])
+        return answers
 
 
 def _item(call: Call, item: Settlement) -> tuple[object, ...]:

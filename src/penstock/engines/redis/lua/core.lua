@@ -54,6 +54,11 @@ function S.draw(count)
     next_seq = last_seq - count + 1
 end
 
+-- The first of `count` that the caller gives out itself.
+function S.seqs(count)
+    return call('HINCRBY', P .. 'n', 'seq', count) - count + 1
+end
+
 function S.seq()
     if next_seq > last_seq then
         return S.number('seq')
@@ -110,10 +115,10 @@ function S.tally(queue, state, change)
 end
 
 -- What ended in this minute: 'completed', 'failed', 'dead', 'cancelled'.
-function S.count(queue, what)
+function S.count(queue, what, count)
     local of = minutes[queue] or {}
     minutes[queue] = of
-    of[what] = (of[what] or 0) + 1
+    of[what] = (of[what] or 0) + (count or 1)
 end
 
 function S.signal(topic, text)

@@ -1,28 +1,116 @@
 --# adds
 --# include store
--- A.jobs: rows of new jobs; A.defaults: a queue with default options.
--- Answers for each 1 (created) or 0 (known). UNKNOWNPARENT: nothing was stored.
+-- Either A.jobs: rows of new jobs with their blobs (see store.lua); or A.stretches: {queue, priority, count}, jobs to run
+-- at once, each with its id, its tail (see record.lua) and its body as blobs, after the packed default options of a queue.
+-- Answers for each 1 (created) or 0 (known); if all are new and came as stretches, their number alone.
+-- UNKNOWNPARENT: nothing was stored.
 
-local list, answers, ids, fresh = {}, {}, {}, 0
-for n, row in ipairs(A.jobs) do
-    list[n] = S.read_new(row)
-    ids[n] = list[n].id
+local function rows()
+    local list, answers, ids, fresh = {}, {}, {}, 0
+    for n, row in ipairs(A.jobs) do
+        list[n] = S.read_new(row)
+        ids[n] = list[n].id
+    end
+    S.fetch(ids)
+    local unknown = S.unknown_parent(list)
+    if unknown then
+        return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
+    end
+    for _, id in ipairs(ids) do
+        fresh = fresh + (S.known(id) and 0 or 1)
+    end
+    if fresh > 0 then
+        S.draw(fresh)
+    end
+    S.gather()
+    for n, new in ipairs(list) do
+        answers[n] = S.store(new) and 1 or 0
+    end
+    S.flush()
+    return answers
 end
-S.fetch(ids)
-local unknown = S.unknown_parent(list)
-if unknown then
-    return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
+
+-- Lanes of queues without limits and groups, each with what comes to it.
+local lanes = {}
+
+local function lane_of(queue, priority)
+    local key = S.lane_key(queue, priority, 0, '')
+    local lane = lanes[key]
+    if not lane then
+        lane = { queue = queue, member = string.char(48 + priority), order = {} }
+        lanes[key] = lane
+    end
+    return lane.order
 end
-for _, id in ipairs(ids) do
-    fresh = fresh + (S.known(id) and 0 or 1)
+
+local function write_lanes()
+    for key, lane in pairs(lanes) do
+        S.each('ZADD', key, lane.order)
+        call('ZADD', P .. 'lanes/' .. lane.queue .. '/0', 0, lane.member)
+        call('ZADD', P .. 'open/' .. lane.queue .. '/0', 0, lane.member)
+        S.tally(lane.queue, READY, #lane.order / 2)
+        S.ready_signal(lane.queue)
+    end
 end
-if fresh > 0 then
-    S.draw(fresh)
+
+-- {place in the call: true} of ids that are known or come a second time; nil if there are none.
+local function known_of(ids)
+    local known, seen = nil, {}
+    for n, raw in ipairs(call('HMGET', P .. 'job', unpack(ids))) do
+        local id = ids[n]
+        if raw or seen[id] then
+            known = known or {}
+            known[n] = true
+        end
+        seen[id] = true
+    end
+    return known
 end
-S.gather()
-for n, new in ipairs(list) do
-    answers[n] = S.store(new) and 1 or 0
+
+local function stretches()
+    A.defaults = ARGV[4]
+    local count, ids = (#ARGV - 4) / 3, {}
+    for n = 1, count do
+        ids[n] = ARGV[3 * n + 2]
+    end
+    local known = known_of(ids)
+    local seq, since, jobs, bodies, at = S.seqs(count), S.be8(NOW), {}, {}, 0
+    S.gather()
+    for _, stretch in ipairs(A.stretches) do
+        local order = S.plain(S.found_queue(stretch[1])) and lane_of(stretch[1], stretch[2])
+        for n = at + 1, at + stretch[3] do
+            if not (known and known[n]) then
+                local id, tail, body = ids[n], ARGV[3 * n + 3], ARGV[3 * n + 4]
+                local raw, place = 'E' .. struct.pack('>I8', seq) .. since .. tail, #jobs
+                if order then
+                    jobs[place + 1], jobs[place + 2] = id, raw
+                    bodies[place + 1], bodies[place + 2] = id, body
+                    local last = #order
+                    order[last + 1], order[last + 2] = seq, id
+                else
+                    S.store_ready(id, S.decode(raw), body)
+                end
+            end
+            seq = seq + 1
+        end
+        at = at + stretch[3]
+    end
+    S.flush()
+    if #jobs > 0 then
+        write_lanes()
+        S.each('HSET', P .. 'job', jobs)
+        S.each('HSET', P .. 'body', bodies)
+    end
+    if not known then
+        return count
+    end
+    local answers = {}
+    for n = 1, count do
+        answers[n] = known[n] and 0 or 1
+    end
+    return answers
 end
-S.flush()
+
+local answer = (A.jobs and rows or stretches)()
 S.finish()
-return answers
+return answer

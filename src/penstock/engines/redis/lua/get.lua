@@ -6,7 +6,7 @@ local answer = {}
 for n = 1, A.count do
     local id = S.blob()
     local raw = call('HGET', P .. 'job', id)
-    local j = raw and unpack_(raw)
+    local j = raw and S.decode(raw)
     answer[n] = j and not j.tomb and S.show(id, j, true) or false
 end
 return answer

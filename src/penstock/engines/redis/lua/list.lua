@@ -10,7 +10,7 @@ local rows, first = {}, A.key ~= nil
 local function add(id)
     local raw = call('HGET', P .. 'job', id)
     if raw then
-        rows[#rows + 1] = S.show(id, unpack_(raw), false, A.text)
+        rows[#rows + 1] = S.show(id, S.decode(raw), false, A.text)
     end
 end
 

@@ -13,12 +13,22 @@ local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cance
 
 local records = {} -- as this call has read or written them
 
-function S.job(id)
+function S.raw(id)
     local raw = records[id]
     if raw == nil then
         raw = call('HGET', P .. 'job', id)
     end
-    return raw and unpack_(raw) or nil
+    return raw
+end
+
+function S.job(id)
+    local raw = S.raw(id)
+    return raw and S.decode(raw) or nil
+end
+
+-- A record that the caller writes itself.
+function S.note(id, raw)
+    records[id] = raw
 end
 
 function S.known(id)

@@ -1,9 +1,10 @@
 --# goes on
 --# include take
 --# include store
--- A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
+-- A.done: so many that just completed, each as three blobs: its id, its fence and how long it ran (8 bytes each), its
+-- result or ''. Then A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
 -- {kind, error, message, traceback}; then is {jobs, schedule, schedule_in}. A.claim: a claim or nil.
--- Answers {answers, claim}: 0 applied, 1 already, 2 stale; the claim as in claim.lua, or nil.
+-- Answers {answers, claim}: 0 applied, 1 already, 2 stale, in that order; the claim as in claim.lua, or nil.
 
 local ITEM_COMPLETED, ITEM_FAILED, ITEM_STOPPED, ITEM_CRASHED = 0, 1, 2, 3
 
@@ -73,6 +74,22 @@ local function settle(item)
     return 0
 end
 
+local function settle_done(each, since)
+    local id, stamp, result = each[1], each[2], each[3]
+    local raw = S.raw(id)
+    if raw and raw:byte(1) == CLAIMED and raw:sub(2, 9) == stamp:sub(1, 8)
+        and S.complete_plain(id, raw, stamp, result, since) then
+        return 0
+    end
+    local fence, ran = struct.unpack('>I8I8', stamp)
+    return settle({ fence, ITEM_COMPLETED, ran, id = id, result = result ~= '' and result or nil })
+end
+
+local done, ids = {}, {}
+for n = 1, A.done do
+    done[n] = { S.blob(), S.blob(), S.blob() }
+    ids[n] = done[n][1]
+end
 for _, item in ipairs(A.items) do
     item.id = S.blob()
     item.result = item[4] and S.blob() or nil
@@ -91,16 +108,20 @@ if A.claim then
         return redis.error_reply('BADCLAIMANT')
     end
 end
-local answers, ids = {}, {}
-for n, item in ipairs(A.items) do
-    ids[n] = item.id
+local answers, since = {}, S.be8(NOW)
+for _, item in ipairs(A.items) do
+    ids[#ids + 1] = item.id
 end
 S.fetch(ids)
 S.gather()
+for n, each in ipairs(done) do
+    answers[n] = settle_done(each, since)
+end
 for n, item in ipairs(A.items) do
-    answers[n] = settle(item)
+    answers[A.done + n] = settle(item)
 end
 S.flush()
+S.flush_plain()
 S.tell_children(LIMIT)
 local claim = false
 if refused then

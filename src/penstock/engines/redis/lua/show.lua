@@ -1,4 +1,4 @@
---# include core
+--# include record
 -- A job as it is shown; see rows.py for the order. The last failure is always with it.
 
 function S.failure(raw)

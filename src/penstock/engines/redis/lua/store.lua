@@ -53,6 +53,25 @@ local function look_at_parents(id, j, parents)
     return nil
 end
 
+-- A queue comes into being by its first job.
+function S.found_queue(name)
+    local q = S.queue(name)
+    if not q then
+        q = unpack_(type(A.defaults) == 'string' and A.defaults or pack(A.defaults))
+        q.c = NOW
+        S.save_queue(name, q)
+    end
+    return q
+end
+
+-- A new job that may run at once.
+function S.store_ready(id, j, body)
+    S.put('HSET', P .. 'body', id, body)
+    S.tally(j.q, READY, 1)
+    S.enter_lane(id, j)
+    S.save(id, j)
+end
+
 -- True if it was stored, false if its id is known.
 function S.store(new)
     local id, row = new.id, new.row
@@ -63,11 +82,7 @@ function S.store(new)
     for n, name in pairs(NEW) do
         j[name] = row[n]
     end
-    if not S.queue(j.q) then
-        local q = unpack_(pack(A.defaults))
-        q.c = NOW
-        S.save_queue(j.q, q)
-    end
+    S.found_queue(j.q)
     j.b = S.seq()
     j.s = j.b
     local due = row[8] or (NOW + (row[7] or 0))

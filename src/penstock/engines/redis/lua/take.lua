@@ -1,4 +1,4 @@
---# include due
+--# include plain
 --# include choose
 -- A claim. c: {number, wants, most, suspects, number of ids or nil}, with member, claimant and ids as blobs.
 
@@ -109,8 +109,12 @@ local function prepare(c, ctx)
     end
 end
 
+local function member_name(c)
+    return unpack_(call('HGET', P .. 'member', c.member)).name
+end
+
 local function start(c, taken)
-    local fence, name = S.fences(#taken), unpack_(call('HGET', P .. 'member', c.member)).name
+    local fence, name = S.fences(#taken), member_name(c)
     local lanes, run, held = {}, {}, {}
     S.gather()
     for n, job in ipairs(taken) do
@@ -166,7 +170,25 @@ local function wait_of(c, ctx)
     return at and at < math.huge and math.max(0, at - NOW) or -1
 end
 
--- {wait, jobs}; wait -1: only a signal can make more claimable.
+local function remember(c, last, positions)
+    call('HSET', P .. 'claimant', c.claimant, pack({ m = c.member, n = c.number, lq = last or c.known.lq, pos = positions }))
+    call('SADD', P .. 'of/' .. c.member, c.claimant)
+end
+
+-- The answer of a claim on the plain way, or nil: {wait, first fence, ids, records as they were enqueued, bodies}
+local function claim_plain(c, ctx, wants)
+    local taken = S.choose_plain(ctx, wants, c.most)
+    local name = taken and member_name(c)
+    if not taken or #name > 255 then
+        return nil
+    end
+    local first, count = S.start_plain(c, taken, name)
+    remember(c, taken.last, c.known.pos)
+    return { count < c.most and wait_of(c, ctx) or -1, first, taken.ids, taken.records,
+             call('HMGET', P .. 'body', unpack(taken.ids)) }
+end
+
+-- {wait, jobs}, or as above; wait -1: only a signal can make more claimable.
 function S.claim(c)
     if c.known.n == c.number then
         return again(c)
@@ -177,16 +199,19 @@ function S.claim(c)
     if c.list then
         taken = S.choose_by_id(ctx, c.list, c.most)
     else
-        taken, last = S.choose(ctx, in_turn(c.wants, c.known.lq), c.most, positions)
+        local wants = in_turn(c.wants, c.known.lq)
+        local answer = claim_plain(c, ctx, wants)
+        if answer then
+            return answer
+        end
+        taken, last = S.choose(ctx, wants, c.most, positions)
     end
     for _, job in ipairs(ctx.expired) do
         S.expire(job[1], job[2])
     end
     if #taken > 0 then
         start(c, taken)
-        call('HSET', P .. 'claimant', c.claimant,
-            pack({ m = c.member, n = c.number, lq = last or c.known.lq, pos = positions }))
-        call('SADD', P .. 'of/' .. c.member, c.claimant)
+        remember(c, last, positions)
     end
     for _, park in ipairs(ctx.parked) do -- after the starts: only then is it known when a rate opens
         S.park(unpack(park))

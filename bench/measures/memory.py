@@ -1,0 +1,44 @@
+"""What one job takes of a server's memory, by its state: a body of 210 bytes, everything included."""
+
+from bench.claimer import Claimer
+from bench.load import fill, new_jobs
+from bench.product import Product
+from bench.report import Figure
+from bench.stores import RedisStore
+from penstock.engine.registry import connect
+from penstock.model.queue import QueueOptions
+from penstock.model.time import DAY
+
+QUEUED = 50_000
+
+
+async def measure(bench: Product) -> list[Figure]:
+    """By the server's own account of its memory, before and after."""
+    store, jobs = bench.plan.store, max(100, round(QUEUED * min(1.0, 2 * bench.plan.scale)))
+    assert isinstance(store, RedisStore)
+    advance = bench.steps.begin("memory", 4)
+    engine = await connect(bench.plan.url("memory"))
+    found = []
+    try:
+        claimer = await Claimer.join(engine)
+
+        async def note(state: str, before: int) -> None:
+            found.append(Figure(f"a {state} job", "bytes", [(store.used_bytes() - before) / jobs]))
+            advance()
+
+        empty = store.used_bytes()
+        await fill(engine, new_jobs(jobs))
+        await note("queued", empty)
+        await claimer.drain(100)
+        await note("finished", empty)
+        before = store.used_bytes()
+        await engine.queues.configure("default", QueueOptions(keep_body=False))
+        await fill(engine, new_jobs(jobs))
+        await claimer.drain(100)
+        await note("finished, without its body", before)
+        before = store.used_bytes()
+        await fill(engine, new_jobs(jobs, delay=DAY))
+        await note("scheduled", before)
+    finally:
+        await engine.close()
+    return found

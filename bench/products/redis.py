@@ -1,0 +1,63 @@
+"""The product on Redis: a private server, its append-only file synced once a second; two worker processes."""
+
+from bench.measures import crowd, memory, quiet
+from bench.plan import BULK
+from bench.product import WARM_UP, Case, Measure, Product
+from bench.report import Figure
+from bench.rounds import Comparison
+from penstock.cli.bench.run import MANY_SLOTS
+
+PROCESSES = 2
+CALLERS = 50
+BOUNDS = quiet.Bounds(p50_ms=1.5, p99_ms=6.0, worker_memory_mb=80.0)
+
+
+async def api(bench: Product) -> list[Comparison]:
+    """Enqueue through the API, against raw scripts."""
+    few, some, many, make = bench.plan.jobs_at(1), bench.plan.jobs_at(10), bench.plan.jobs, bench.make
+    await make.bulk(WARM_UP)()
+    merged = make.raw_inserts(some, CALLERS)
+    cases = [
+        Case("sync enqueue, one thread", make.singles(few), "raw", make.raw_inserts(few, 1)),
+        Case(f"aenqueue, {CALLERS} callers", make.callers(some, CALLERS), "raw, merged", merged, 0.4),
+        Case("enqueue_many", make.bulk(many), "raw bulk", make.raw_inserts(many, BULK), 0.6),
+    ]
+    return await bench.compare("api", cases)
+
+
+async def work(bench: Product) -> list[Comparison]:
+    """No-op jobs through real workers. Processor time is the workers' and the server's."""
+    loop, thread, make, jobs = bench.app.in_loop, bench.app.in_thread, bench.make, bench.plan.jobs
+    raw, pair = make.raw_drain(jobs), make.raw_pair(jobs)
+    async with bench.hired(PROCESSES, MANY_SLOTS) as two, bench.hired(PROCESSES, None) as default:
+        quick = make.through(two, loop)
+        cases = [
+            Case("async, 2 processes, -c 200", quick, "raw", raw, 0.45, 2.0),
+            Case("async, 2 processes, -c 200", quick, "2 raw", pair, 0.45, 2.0),
+            Case("async, 2 processes, default slots", make.through(default, loop), "raw", raw),
+            Case("def, 2 processes, -c 200", make.through(two, thread), "async", quick),
+        ]
+        return await bench.compare("work", cases)
+
+
+async def idle(bench: Product) -> list[Figure]:
+    """An idle worker: no ratios, but bounds that everybody feels."""
+    return await quiet.measure(bench.engine, bench.plan, bench.steps, BOUNDS)
+
+
+async def finished(bench: Product) -> list[Comparison]:
+    return await crowd.finished(bench.plan, bench.steps)
+
+
+async def scheduled(bench: Product) -> list[Comparison]:
+    return await crowd.scheduled(bench.plan, bench.steps)
+
+
+MEASURES: dict[str, Measure] = {
+    "api": api,
+    "work": work,
+    "quiet": idle,
+    "memory": memory.measure,
+    "finished": finished,
+    "scheduled": scheduled,
+}

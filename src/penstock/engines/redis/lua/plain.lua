@@ -1,0 +1,199 @@
+--# include due
+-- The plain way: whole stretches of jobs that have nothing about them, in queues without limits and groups, taken and
+-- ended with a few commands for all of them. Whatever is otherwise goes the general way: choose.lua, moves.lua.
+
+local MOST_QUEUES = 8
+
+-- The first jobs of a plain queue: {lanes with how many were read of each, ids, seqs}; nil if one is not as it should be.
+local function first_of(name, most)
+    local found = { name = name, lanes = {}, ids = {}, seqs = {} }
+    for _, member in ipairs(call('ZRANGE', P .. 'open/' .. name .. '/0', 0, -1)) do
+        if #member > 1 then
+            return nil -- a group, from before a change of options
+        end
+        local key, left = S.lane_key(name, member:byte(1) - 48, 0, ''), most - #found.ids
+        if left > 0 then
+            local some = call('ZRANGE', key, 0, left - 1, 'WITHSCORES')
+            for n = 1, #some, 2 do
+                found.ids[#found.ids + 1], found.seqs[#found.seqs + 1] = some[n], some[n + 1]
+            end
+            found.lanes[#found.lanes + 1] = { key = key, member = member, last = #found.ids }
+        end
+    end
+    return found
+end
+
+-- What the wanted queues have, in turn: {sources}; nil where a closer look is needed.
+local function sources_of(ctx, wants, most)
+    local sources, whole = {}, true
+    for _, want in ipairs(wants) do
+        local name, q = want[1], S.queue(want[1])
+        local bound = want[2] < 0 and most or math.min(most, want[2])
+        if q and not q.pa and bound > 0 then
+            local open = call('EXISTS', P .. 'open/' .. name .. '/0') == 1
+            if ctx.closed[name] or (ctx.suspects > 0 and call('EXISTS', P .. 'open/' .. name .. '/1') == 1) then
+                return nil
+            elseif not S.plain(q) then
+                if open then
+                    return nil
+                end
+                whole = false -- when it may give something again is known only on the general way
+            elseif open then
+                local found = #sources < MOST_QUEUES and first_of(name, bound)
+                if not found then
+                    return nil
+                end
+                found.bound, found.at = bound, 0
+                sources[#sources + 1] = found
+            end
+        end
+    end
+    return sources, whole
+end
+
+-- One job of each queue in turn.
+local function in_turns(sources, most)
+    local ids, last = {}, nil
+    if #sources == 1 then
+        local s = sources[1]
+        s.at = math.min(#s.ids, s.bound, most)
+        return s.ids, s.seqs, s.name
+    end
+    local seqs, went_on = {}, true
+    while #ids < most and went_on do
+        went_on = false
+        for _, s in ipairs(sources) do
+            if s.at < #s.ids and s.at < s.bound and #ids < most then
+                s.at = s.at + 1
+                ids[#ids + 1], seqs[#seqs + 1] = s.ids[s.at], s.seqs[s.at]
+                last, went_on = s.name, true
+            end
+        end
+    end
+    return ids, seqs, last
+end
+
+-- Chosen jobs: {ids, seqs, records, sources, last}; nil: the general way must choose. Nothing is written here.
+function S.choose_plain(ctx, wants, most)
+    local sources, whole = sources_of(ctx, wants, most)
+    if not sources then
+        return nil
+    end
+    local ids, seqs, last = in_turns(sources, most)
+    if #ids == 0 or (#ids < most and not whole) then
+        return nil
+    end
+    S.fetch(ids)
+    local records = {}
+    for n, id in ipairs(ids) do
+        local raw = S.raw(id)
+        if raw:byte(1) ~= ENQUEUED then
+            return nil
+        end
+        records[n] = raw
+    end
+    return { ids = ids, seqs = seqs, records = records, sources = sources, last = last }
+end
+
+-- Let them run; answers the first fence, or nil where a name is too long for the form.
+function S.start_plain(c, taken, name)
+    local first, count = S.fences(#taken.ids), #taken.ids
+    local shared = c.claimant .. c.member .. S.be8(c.number) .. S.be8(NOW) .. string.char(#name) .. name
+    local jobs, run = {}, {}
+    for n, id in ipairs(taken.ids) do
+        local fence = first + n - 1
+        jobs[2 * n - 1], jobs[2 * n] = id, 'R' .. struct.pack('>I8', fence) .. shared .. taken.records[n]
+        run[2 * n - 1], run[2 * n] = fence, id
+    end
+    S.each('HSET', P .. 'job', jobs)
+    S.each('ZADD', P .. 'run/' .. c.claimant, run)
+    for _, s in ipairs(taken.sources) do
+        if s.at > 0 then
+            local held, before = {}, 0
+            for n = 1, s.at do
+                held[2 * n - 1], held[2 * n] = s.seqs[n], s.ids[n]
+            end
+            S.each('ZADD', P .. 'runq/' .. s.name, held)
+            for _, lane in ipairs(s.lanes) do
+                local some = math.min(lane.last, s.at) - before
+                if some > 0 then
+                    call('ZREMRANGEBYRANK', lane.key, 0, some - 1)
+                    S.close_if_empty(lane.key, s.name, 0, lane.member)
+                end
+                before = lane.last
+            end
+            S.tally(s.name, READY, -s.at)
+            S.tally(s.name, RUNNING, s.at)
+        end
+    end
+    return first, count
+end
+
+-- By queue and by claimant: what ended on the plain way in this call.
+local ended, runs = {}, {}
+local jobs, results, bodies = {}, {}, {}
+
+local function queue_of(name)
+    local of = ended[name]
+    if of == nil then
+        local q = S.queue(name)
+        of = S.plain(q) and q.counts[1] ~= 0 and { form = q.body and 'C' or 'D', ids = {}, order = {} } or false
+        ended[name] = of
+    end
+    return of
+end
+
+-- A run ends well. stamp: its fence and how long it ran. False: it has to go the general way.
+function S.complete_plain(id, raw, stamp, result, since)
+    local at = 59 + raw:byte(58)
+    local of = queue_of(raw:sub(at + 18, at + 17 + raw:byte(at + 17)))
+    if not of then
+        return false
+    end
+    local claimant, n = raw:sub(10, 25), #of.ids
+    local run = runs[claimant]
+    if not run then
+        run = {}
+        runs[claimant] = run
+    end
+    run[#run + 1] = id
+    of.ids[n + 1] = id
+    of.order[2 * n + 1], of.order[2 * n + 2] = NOW, raw:sub(at + 1, at + 8) .. id
+    local done = of.form .. stamp .. since .. raw:sub(50)
+    jobs[#jobs + 1] = id
+    jobs[#jobs + 1] = done
+    S.note(id, done)
+    if of.form == 'D' then
+        bodies[#bodies + 1] = id
+    elseif result ~= '' then
+        results[#results + 1] = id
+        results[#results + 1] = result
+    end
+    return true
+end
+
+function S.flush_plain()
+    if #jobs == 0 then
+        return
+    end
+    S.each('HSET', P .. 'job', jobs)
+    if #results > 0 then
+        S.each('HSET', P .. 'result', results)
+    end
+    if #bodies > 0 then
+        S.each('HDEL', P .. 'body', bodies)
+    end
+    for claimant, ids in pairs(runs) do
+        S.each('ZREM', P .. 'run/' .. claimant, ids)
+    end
+    for name, of in pairs(ended) do
+        if of then
+            local count = #of.ids
+            S.each('ZREM', P .. 'runq/' .. name, of.ids)
+            S.each('ZADD', P .. 'end/' .. name .. '/' .. COMPLETED, of.order)
+            S.tally(name, RUNNING, -count)
+            S.tally(name, COMPLETED, count)
+            S.count(name, 'completed', count)
+        end
+    end
+end
