@@ -7,7 +7,7 @@ import msgspec
 
 from penstock.engines.redis.flat import flat
 from penstock.engines.redis.pack import encode
-from penstock.engines.redis.tail import tails
+from penstock.engines.redis.tail import inline, tails
 from penstock.model.job import NewJob
 from penstock.model.queue import QueueOptions
 
@@ -45,16 +45,22 @@ class Call:
         """New jobs that may run at once, as `enqueue.lua` reads them: how many go to the same lane, one after
         another; their bytes are added."""
         found: list[Stretch] = []
-        queue, priority, count, add = "", -1, 0, self.blobs.extend
+        apart: dict[int, bytes] = {}
+        queue, priority, first, place, add = "", -1, 1, 0, self.blobs.extend
         add((PACKED_DEFAULTS,))
-        for job, tail in tails(jobs):
+        for place, (job, tail) in enumerate(tails(jobs), 1):
             if job.queue != queue or job.priority != priority:
-                if count:
-                    found.append((queue, priority, count))
-                queue, priority, count = job.queue, job.priority, 0
-            count += 1
-            add((job.id, tail, job.body))
-        return [*found, (queue, priority, count)]
+                if place > first:
+                    found.append((queue, priority, place - first))
+                queue, priority, first = job.queue, job.priority, place
+            if inline(job.body):
+                add((job.id, tail + job.body))
+            else:
+                add((job.id, tail))
+                apart[place] = job.body
+        add(apart.values())
+        self.values["apart"] = list(apart)
+        return [*found, (queue, priority, place + 1 - first)]
 
     def _job(self, job: NewJob) -> tuple[object, ...]:
         self.blobs += (job.id, job.body)

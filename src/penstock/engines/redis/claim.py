@@ -57,12 +57,14 @@ def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
 
 
 def _plain_jobs(
-    fence: int, ids: Sequence[bytes], records: Sequence[bytes], bodies: Sequence[bytes]
+    fence: int, ids: Sequence[bytes], records: Sequence[bytes], apart: Sequence[bytes | None] | None
 ) -> list[ClaimedJob]:
     """Jobs as they were enqueued, at their first attempt."""
     jobs = []
-    for job_id, record, body in zip(ids, records, bodies, strict=True):
-        seq, at, kept, headers = read(record)
+    for place, (job_id, record) in enumerate(zip(ids, records, strict=True)):
+        seq, at, kept, headers, body = read(record)
+        if apart is not None and (other := apart[place]) is not None:
+            body = other
         jobs.append(
             ClaimedJob(
                 job_id, fence, seq, kept.task, kept.queue, kept.priority, 1, kept.attempts, kept.codec, body,

@@ -52,6 +52,9 @@ class SettleCall(Call):
 
     def _split(self, settlements: Sequence[Settlement]) -> None:
         add, stamp = self.blobs.extend, _STAMP.pack
+        if len({item.id for item in settlements}) < len(settlements):  # one of them decides about another
+            self._places += range(len(settlements))
+            return
         for place, item in enumerate(settlements):
             outcome = item.outcome
             if (

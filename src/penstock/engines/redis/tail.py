@@ -12,7 +12,10 @@ from penstock.model.job import NewJob
 from penstock.model.retry import Retry
 
 _LENGTH = Struct(">I")
+_length = _LENGTH.unpack_from
 _HEAD = Struct(">xQQB")
+INLINE = 512
+"""A longer body is kept apart from the record, which is written whole at every step."""
 
 
 class Spec(msgspec.Struct, omit_defaults=True, frozen=True, gc=False):
@@ -91,15 +94,23 @@ def _tail(job: NewJob) -> bytes:
         )
     )  # fmt: skip
     queue = job.queue.encode()
-    return b"%c%b%b%b%b" % (len(queue), queue, _LENGTH.pack(len(spec)), spec, job.headers or b"")
+    headers = job.headers or b""
+    sizes = _LENGTH.pack(len(spec)), _LENGTH.pack(len(headers))
+    return b"%c%b%b%b%b%b" % (len(queue), queue, sizes[0], spec, sizes[1], headers)
 
 
-def read(record: bytes) -> tuple[int, int, Kept, bytes | None]:
-    """Seq, the time of enqueue, what was packed, the headers; of a record as it was enqueued."""
+def inline(body: bytes) -> bool:
+    """Whether a body is part of its record."""
+    return 0 < len(body) <= INLINE
+
+
+def read(record: bytes) -> tuple[int, int, Kept, bytes | None, bytes]:
+    """Seq, the time of enqueue, what was packed, headers, body; of a record as it was enqueued."""
     seq, at, length = _HEAD.unpack_from(record)
     spec = 18 + length
-    end = spec + 4 + _LENGTH.unpack_from(record, spec)[0]
-    return seq, at, _kept(record[17:end]), record[end:] or None
+    end = spec + 4 + _length(record, spec)[0]
+    body = end + 4 + _length(record, end)[0]
+    return seq, at, _kept(record[17:end]), record[end + 4 : body] or None, record[body:]
 
 
 @lru_cache(4_096)

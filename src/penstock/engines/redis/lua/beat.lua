@@ -17,14 +17,14 @@ for _, said in ipairs(A.claimants) do
     for _, fence in ipairs(said[2]) do
         held[fence] = true
     end
-    local running, runs = {}, call('ZRANGE', P .. 'run/' .. claimant, 0, -1, 'WITHSCORES')
-    for n = 1, #runs, 2 do
-        local fence = tonumber(runs[n + 1])
+    local running = {}
+    for _, id in ipairs(S.held(claimant)) do
+        local fence = S.fence(S.raw(id))
         running[fence] = true
         if not held[fence] then
-            local j = S.job(runs[n])
+            local j = S.job(id)
             if j.cn <= said[1] then
-                S.give_back(runs[n], j)
+                S.give_back(id, j)
             end
         end
     end
@@ -35,10 +35,13 @@ for _, said in ipairs(A.claimants) do
     end
 end
 for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
-    for _, id in ipairs(call('ZRANGE', P .. 'run/' .. claimant, 0, -1)) do
-        local j = S.job(id)
-        if j.ca then
-            asked[#asked + 1] = { id, j.f }
+    for _, id in ipairs(S.held(claimant)) do
+        local raw = S.raw(id)
+        if raw:byte(1) ~= CLAIMED then -- who is asked to stop has no plain record
+            local j = S.decode(raw)
+            if j.ca then
+                asked[#asked + 1] = { id, j.f }
+            end
         end
     end
 end

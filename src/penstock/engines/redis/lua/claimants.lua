@@ -1,13 +1,14 @@
 --# include children
 -- Claimants and members that go.
 
--- Give back everything that a claimant holds, as `how(id, record)` says; answers how many, at most `limit`.
+-- Give back everything that a claimant holds, as `how(id, record)` says; answers how many, at most `limit` (0: all).
 function S.empty(claimant, limit, how)
-    local ids = call('ZRANGE', P .. 'run/' .. claimant, 0, limit - 1)
-    for _, id in ipairs(ids) do
-        how(id, S.job(id))
+    local ids = S.held(claimant)
+    local count = limit > 0 and math.min(limit, #ids) or #ids
+    for n = 1, count do
+        how(ids[n], S.job(ids[n]))
     end
-    return #ids
+    return count
 end
 
 -- Refuse its claims from now on.

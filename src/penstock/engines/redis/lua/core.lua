@@ -30,6 +30,12 @@ function S.blob()
     return value
 end
 
+-- Pass over some; answers where the first of them stands.
+function S.skip(count)
+    next_blob = next_blob + count
+    return next_blob - count
+end
+
 function S.int(number)
     return string.format('%.0f', number)
 end

@@ -1,7 +1,8 @@
 --# adds
 --# include store
 -- Either A.jobs: rows of new jobs with their blobs (see store.lua); or A.stretches: {queue, priority, count}, jobs to run
--- at once, each with its id, its tail (see record.lua) and its body as blobs, after the packed default options of a queue.
+-- at once. As blobs: the packed default options of a queue; of each job its id and its tail (see record.lua); the bodies of
+-- those whose numbers are in A.apart.
 -- Answers for each 1 (created) or 0 (known); if all are new and came as stretches, their number alone.
 -- UNKNOWNPARENT: nothing was stored.
 
@@ -69,9 +70,15 @@ end
 
 local function stretches()
     A.defaults = ARGV[4]
-    local count, ids = (#ARGV - 4) / 3, {}
+    local count, ids, apart = 0, {}, {}
+    for _, stretch in ipairs(A.stretches) do
+        count = count + stretch[3]
+    end
     for n = 1, count do
-        ids[n] = ARGV[3 * n + 2]
+        ids[n] = ARGV[2 * n + 3]
+    end
+    for n, place in ipairs(A.apart) do
+        apart[place] = ARGV[2 * count + 4 + n]
     end
     local known = known_of(ids)
     local seq, since, jobs, bodies, at = S.seqs(count), S.be8(NOW), {}, {}, 0
@@ -80,13 +87,17 @@ local function stretches()
         local order = S.plain(S.found_queue(stretch[1])) and lane_of(stretch[1], stretch[2])
         for n = at + 1, at + stretch[3] do
             if not (known and known[n]) then
-                local id, tail, body = ids[n], ARGV[3 * n + 3], ARGV[3 * n + 4]
-                local raw, place = 'E' .. struct.pack('>I8', seq) .. since .. tail, #jobs
+                local id, body = ids[n], apart[n]
+                local raw = (body and 'A' or 'E') .. struct.pack('>I8', seq) .. since .. ARGV[2 * n + 4]
                 if order then
-                    jobs[place + 1], jobs[place + 2] = id, raw
-                    bodies[place + 1], bodies[place + 2] = id, body
                     local last = #order
                     order[last + 1], order[last + 2] = seq, id
+                    last = #jobs
+                    jobs[last + 1], jobs[last + 2] = id, raw
+                    if body then
+                        last = #bodies
+                        bodies[last + 1], bodies[last + 2] = id, body
+                    end
                 else
                     S.store_ready(id, S.decode(raw), body)
                 end
@@ -99,6 +110,8 @@ local function stretches()
     if #jobs > 0 then
         write_lanes()
         S.each('HSET', P .. 'job', jobs)
+    end
+    if #bodies > 0 then
         S.each('HSET', P .. 'body', bodies)
     end
     if not known then

@@ -6,7 +6,7 @@ local all, answer = call('HGETALL', P .. 'member'), {}
 for n = 1, #all, 2 do
     local m, running = unpack_(all[n + 1]), 0
     for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. all[n])) do
-        running = running + call('ZCARD', P .. 'run/' .. claimant)
+        running = running + call('SCARD', P .. 'run/' .. claimant)
     end
     answer[#answer + 1] = { m.info, m.si, m.at, m.ss, running }
 end

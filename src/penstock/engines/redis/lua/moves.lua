@@ -7,7 +7,7 @@
 --   st state, s seq, a attempts, cr crashes, lo losses, su suspect, ca cancel asked, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number
---   pr progress, fc failures, wf parents waited for, kd has children, w is watched, nb body dropped, tomb tombstone
+--   bd body and rs result where they are short, pr progress, fc failures, wf parents waited for, kd has children, w is watched, nb body dropped, tomb tombstone
 
 local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cancelled' }
 
@@ -50,6 +50,15 @@ function S.fetch(ids)
     end
 end
 
+-- What a claimant holds, with the records at hand.
+function S.held(claimant)
+    local ids = call('SMEMBERS', P .. 'run/' .. claimant)
+    for from = 1, #ids, LIMIT do
+        S.fetch({ unpack(ids, from, math.min(#ids, from + LIMIT - 1)) })
+    end
+    return ids
+end
+
 function S.save(id, j)
     local raw = pack(j)
     records[id] = raw
@@ -70,7 +79,7 @@ end
 function S.leave_run(id, j)
     local q = S.queue(j.q)
     S.put('ZREM', P .. 'runq/' .. j.q, id)
-    S.put('ZREM', P .. 'run/' .. j.ct, id)
+    S.put('SREM', P .. 'run/' .. j.ct, id)
     j.ct, j.cn, j.mi = nil, nil, nil
     local limit = q.tasks[j.t]
     if limit and limit[1] >= 0 then

@@ -53,13 +53,12 @@ end
 
 -- One job of each queue in turn.
 local function in_turns(sources, most)
-    local ids, last = {}, nil
     if #sources == 1 then
         local s = sources[1]
         s.at = math.min(#s.ids, s.bound, most)
         return s.ids, s.seqs, s.name
     end
-    local seqs, went_on = {}, true
+    local ids, seqs, last, went_on = {}, {}, nil, true
     while #ids < most and went_on do
         went_on = false
         for _, s in ipairs(sources) do
@@ -73,7 +72,8 @@ local function in_turns(sources, most)
     return ids, seqs, last
 end
 
--- Chosen jobs: {ids, seqs, records, sources, last}; nil: the general way must choose. Nothing is written here.
+-- Chosen jobs: {ids, seqs, records, apart (some have their body apart), sources, last}; nil: the general way must choose.
+-- Nothing is written here.
 function S.choose_plain(ctx, wants, most)
     local sources, whole = sources_of(ctx, wants, most)
     if not sources then
@@ -83,30 +83,28 @@ function S.choose_plain(ctx, wants, most)
     if #ids == 0 or (#ids < most and not whole) then
         return nil
     end
-    S.fetch(ids)
-    local records = {}
-    for n, id in ipairs(ids) do
-        local raw = S.raw(id)
-        if raw:byte(1) ~= ENQUEUED then
+    local records, apart = call('HMGET', P .. 'job', unpack(ids)), false
+    for _, raw in ipairs(records) do
+        local form = raw:byte(1)
+        if form == APART then
+            apart = true
+        elseif form ~= ENQUEUED then
             return nil
         end
-        records[n] = raw
     end
-    return { ids = ids, seqs = seqs, records = records, sources = sources, last = last }
+    return { ids = ids, seqs = seqs, records = records, apart = apart, sources = sources, last = last }
 end
 
--- Let them run; answers the first fence, or nil where a name is too long for the form.
+-- Let them run; answers the first fence.
 function S.start_plain(c, taken, name)
-    local first, count = S.fences(#taken.ids), #taken.ids
+    local first = S.fences(#taken.ids)
     local shared = c.claimant .. c.member .. S.be8(c.number) .. S.be8(NOW) .. string.char(#name) .. name
-    local jobs, run = {}, {}
+    local jobs, records = {}, taken.records
     for n, id in ipairs(taken.ids) do
-        local fence = first + n - 1
-        jobs[2 * n - 1], jobs[2 * n] = id, 'R' .. struct.pack('>I8', fence) .. shared .. taken.records[n]
-        run[2 * n - 1], run[2 * n] = fence, id
+        jobs[2 * n - 1], jobs[2 * n] = id, 'R' .. struct.pack('>I8', first + n - 1) .. shared .. records[n]
     end
     S.each('HSET', P .. 'job', jobs)
-    S.each('ZADD', P .. 'run/' .. c.claimant, run)
+    S.each('SADD', P .. 'run/' .. c.claimant, taken.ids)
     for _, s in ipairs(taken.sources) do
         if s.at > 0 then
             local held, before = {}, 0
@@ -126,48 +124,64 @@ function S.start_plain(c, taken, name)
             S.tally(s.name, RUNNING, s.at)
         end
     end
-    return first, count
+    return first
 end
 
 -- By queue and by claimant: what ended on the plain way in this call.
 local ended, runs = {}, {}
 local jobs, results, bodies = {}, {}, {}
+local at_now, now_text, last_result, packed_result = S.be8(NOW), S.int(NOW), nil, nil
 
 local function queue_of(name)
     local of = ended[name]
     if of == nil then
         local q = S.queue(name)
-        of = S.plain(q) and q.counts[1] ~= 0 and { form = q.body and 'C' or 'D', ids = {}, order = {} } or false
+        of = S.plain(q) and q.counts[1] ~= 0 and { keeps = q.body, ids = {}, order = {} } or false
         ended[name] = of
     end
     return of
 end
 
--- A run ends well. stamp: its fence and how long it ran. False: it has to go the general way.
-function S.complete_plain(id, raw, stamp, result, since)
-    local at = 59 + raw:byte(58)
-    local of = queue_of(raw:sub(at + 18, at + 17 + raw:byte(at + 17)))
-    if not of then
-        return false
-    end
-    local claimant, n = raw:sub(10, 25), #of.ids
+local function run_of(claimant)
     local run = runs[claimant]
     if not run then
         run = {}
         runs[claimant] = run
     end
-    run[#run + 1] = id
-    of.ids[n + 1] = id
-    of.order[2 * n + 1], of.order[2 * n + 2] = NOW, raw:sub(at + 1, at + 8) .. id
-    local done = of.form .. stamp .. since .. raw:sub(50)
-    jobs[#jobs + 1] = id
-    jobs[#jobs + 1] = done
-    S.note(id, done)
-    if of.form == 'D' then
-        bodies[#bodies + 1] = id
-    elseif result ~= '' then
+    return run
+end
+
+-- The result as it stands in a record.
+local function pack_result(id, result)
+    if result ~= '' and not S.inline(result) then
         results[#results + 1] = id
         results[#results + 1] = result
+        result = ''
+    end
+    if result ~= last_result then
+        last_result, packed_result = result, struct.pack('>I4', #result) .. result
+    end
+    return packed_result
+end
+
+-- A run ends well. stamp: its fence and how long it ran. False: it has to go the general way.
+function S.complete_plain(id, raw, stamp, result)
+    local at = 59 + raw:byte(58)
+    local of = queue_of(raw:sub(at + 18, at + 17 + raw:byte(at + 17)))
+    if not of then
+        return false
+    end
+    local n, run = #of.ids, run_of(raw:sub(10, 25))
+    run[#run + 1] = id
+    of.ids[n + 1] = id
+    of.order[2 * n + 1], of.order[2 * n + 2] = now_text, raw:sub(at + 1, at + 8) .. id
+    n = #jobs
+    jobs[n + 1] = id
+    if of.keeps then
+        jobs[n + 2] = 'C' .. stamp .. at_now .. pack_result(id, result) .. raw:sub(50)
+    else
+        bodies[#bodies + 1] = id
+        jobs[n + 2] = 'D' .. stamp .. at_now .. '\0\0\0\0' .. raw:sub(50, S.body_at(raw, at) - 1)
     end
     return true
 end
@@ -184,7 +198,7 @@ function S.flush_plain()
         S.each('HDEL', P .. 'body', bodies)
     end
     for claimant, ids in pairs(runs) do
-        S.each('ZREM', P .. 'run/' .. claimant, ids)
+        S.each('SREM', P .. 'run/' .. claimant, ids)
     end
     for name, of in pairs(ended) do
         if of then

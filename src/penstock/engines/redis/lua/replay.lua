@@ -23,7 +23,7 @@ for n = 1, A.count do
         end
         call('HDEL', P .. 'result', id)
         j.a, j.cr, j.lo, j.ca, j.pr, j.e, j.d, j.x = nil, nil, nil, nil, nil, nil, nil, nil
-        j.rp, j.tk, j.wf = (j.rp or 0) + 1, token, nil
+        j.rp, j.tk, j.wf, j.rs = (j.rp or 0) + 1, token, nil, nil
         S.to_ready(id, j)
         S.save(id, j)
     end

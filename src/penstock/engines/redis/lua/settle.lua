@@ -16,7 +16,7 @@ local function complete(id, j, result)
         end
     else
         call('HDEL', P .. 'body', id)
-        j.nb = true
+        j.bd, j.nb = nil, true
     end
     S.to_final(id, j, COMPLETED)
 end
@@ -74,22 +74,27 @@ local function settle(item)
     return 0
 end
 
-local function settle_done(each, since)
-    local id, stamp, result = each[1], each[2], each[3]
-    local raw = S.raw(id)
-    if raw and raw:byte(1) == CLAIMED and raw:sub(2, 9) == stamp:sub(1, 8)
-        and S.complete_plain(id, raw, stamp, result, since) then
-        return 0
+-- Those that just completed, the plain way where they have nothing about them. No id comes twice among all that is settled.
+local first_done = S.skip(3 * A.done)
+
+local function settle_done(answers)
+    local ids, first = {}, first_done
+    for n = 1, A.done do
+        ids[n] = ARGV[first + 3 * n - 3]
     end
-    local fence, ran = struct.unpack('>I8I8', stamp)
-    return settle({ fence, ITEM_COMPLETED, ran, id = id, result = result ~= '' and result or nil })
+    for n, raw in ipairs(A.done > 0 and call('HMGET', P .. 'job', unpack(ids)) or {}) do
+        local id, stamp, result = ids[n], ARGV[first + 3 * n - 2], ARGV[first + 3 * n - 1]
+        if raw and raw:byte(1) == CLAIMED and raw:sub(2, 9) == stamp:sub(1, 8)
+            and S.complete_plain(id, raw, stamp, result) then
+            answers[n] = 0
+        else
+            local fence, ran = struct.unpack('>I8I8', stamp)
+            S.note(id, raw)
+            answers[n] = settle({ fence, ITEM_COMPLETED, ran, id = id, result = result ~= '' and result or nil })
+        end
+    end
 end
 
-local done, ids = {}, {}
-for n = 1, A.done do
-    done[n] = { S.blob(), S.blob(), S.blob() }
-    ids[n] = done[n][1]
-end
 for _, item in ipairs(A.items) do
     item.id = S.blob()
     item.result = item[4] and S.blob() or nil
@@ -108,15 +113,13 @@ if A.claim then
         return redis.error_reply('BADCLAIMANT')
     end
 end
-local answers, since = {}, S.be8(NOW)
-for _, item in ipairs(A.items) do
-    ids[#ids + 1] = item.id
+local answers, ids = {}, {}
+for n, item in ipairs(A.items) do
+    ids[n] = item.id
 end
 S.fetch(ids)
 S.gather()
-for n, each in ipairs(done) do
-    answers[n] = settle_done(each, since)
-end
+settle_done(answers)
 for n, item in ipairs(A.items) do
     answers[A.done + n] = settle(item)
 end

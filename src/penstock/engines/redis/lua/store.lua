@@ -64,9 +64,11 @@ function S.found_queue(name)
     return q
 end
 
--- A new job that may run at once.
+-- A new job that may run at once. body: where it is kept apart
 function S.store_ready(id, j, body)
-    S.put('HSET', P .. 'body', id, body)
+    if body then
+        S.put('HSET', P .. 'body', id, body)
+    end
     S.tally(j.q, READY, 1)
     S.enter_lane(id, j)
     S.save(id, j)
@@ -88,7 +90,11 @@ function S.store(new)
     local due = row[8] or (NOW + (row[7] or 0))
     j.d = due > NOW and due or nil
     j.x = row[9] and NOW + row[9] or nil
-    S.put('HSET', P .. 'body', id, new.body)
+    if S.inline(new.body) then
+        j.bd = new.body
+    else
+        S.put('HSET', P .. 'body', id, new.body)
+    end
     local doomed
     if #new.parents > 0 then
         j.pd = row[16]

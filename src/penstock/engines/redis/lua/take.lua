@@ -45,19 +45,20 @@ local function with_bodies(jobs)
     end
     local bodies = call('HMGET', P .. 'body', unpack(ids))
     for n, job in ipairs(jobs) do
-        answer[n] = shown(job[1], job[2], bodies[n])
+        answer[n] = shown(job[1], job[2], job[2].bd or bodies[n])
     end
     return answer
 end
 
 local function again(c)
     local jobs = {}
-    for _, id in ipairs(call('ZRANGE', P .. 'run/' .. c.claimant, 0, -1)) do
+    for _, id in ipairs(S.held(c.claimant)) do
         local j = S.job(id)
         if j.cn == c.number then
             jobs[#jobs + 1] = { id, j }
         end
     end
+    table.sort(jobs, function(a, b) return a[2].f < b[2].f end)
     return { 0, with_bodies(jobs) }
 end
 
@@ -130,7 +131,6 @@ local function start(c, taken)
             call('ZREM', P .. 'exp/' .. j.q, id)
         end
         j.st, j.f, j.m, j.mi, j.ct, j.cn, j.cl, j.sa = RUNNING, fence + n - 1, name, c.member, c.claimant, c.number, NOW, nil
-        run[#run + 1] = S.int(j.f)
         run[#run + 1] = id
         local of = held[j.q] or {}
         held[j.q] = of
@@ -144,7 +144,7 @@ local function start(c, taken)
         call('ZREM', key, unpack(lane[4]))
         S.close_if_empty(key, lane[1], lane[2], lane[3])
     end
-    call('ZADD', P .. 'run/' .. c.claimant, unpack(run))
+    call('SADD', P .. 'run/' .. c.claimant, unpack(run))
     for queue, of in pairs(held) do
         call('ZADD', P .. 'runq/' .. queue, unpack(of))
     end
@@ -175,17 +175,18 @@ local function remember(c, last, positions)
     call('SADD', P .. 'of/' .. c.member, c.claimant)
 end
 
--- The answer of a claim on the plain way, or nil: {wait, first fence, ids, records as they were enqueued, bodies}
+-- The answer of a claim on the plain way, or nil: {wait, first fence, ids, records as they were enqueued, bodies that are
+-- kept apart: nil where all records have theirs}
 local function claim_plain(c, ctx, wants)
     local taken = S.choose_plain(ctx, wants, c.most)
     local name = taken and member_name(c)
     if not taken or #name > 255 then
         return nil
     end
-    local first, count = S.start_plain(c, taken, name)
+    local first = S.start_plain(c, taken, name)
     remember(c, taken.last, c.known.pos)
-    return { count < c.most and wait_of(c, ctx) or -1, first, taken.ids, taken.records,
-             call('HMGET', P .. 'body', unpack(taken.ids)) }
+    return { #taken.ids < c.most and wait_of(c, ctx) or -1, first, taken.ids, taken.records,
+             taken.apart and call('HMGET', P .. 'body', unpack(taken.ids)) or false }
 end
 
 -- {wait, jobs}, or as above; wait -1: only a signal can make more claimable.
