@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from hiredis import pack_command
 from redis.asyncio.connection import Connection, parse_url
 
 PRIORITY = 5
@@ -129,5 +130,5 @@ class Loop:
 
 
 async def _ask(connection: Connection, *parts: Any) -> Any:
-    await connection.send_command(*parts)
+    await connection.send_packed_command(pack_command(parts))
     return await connection.read_response()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,40 @@ def test_the_engine_is_measured_on_postgres(on_postgres: tuple[str, ...], tmp_pa
     assert {comparison["measure"] for comparison in found} == {"enqueue", "claim", "pair", "lanes"}
     servers = [min(comparison["cpu_us"]) for comparison in found]
     assert all(cost > 0 for cost in servers), "the server's processor time is in it"
+
+
+@pytest.fixture
+def on_redis() -> tuple[str, ...]:
+    """The options, where a server is installed."""
+    if shutil.which("redis-server") is None and shutil.which("valkey-server") is None:
+        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+            raise NoServer("redis-server is not installed")
+        pytest.skip("redis-server is not installed")
+    return ("--engine", "redis", *TINY)
+
+
+def test_the_product_is_measured_on_redis(on_redis: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    run = bench(*on_redis, "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    report = json.loads(file.read_text())
+    assert report["store"] == "redis"
+    measures = [found["measure"] for found in report["comparisons"]]
+    assert measures == ["api"] * 3 + ["work"] * 4 + ["finished"] * 2 + ["scheduled"] * 2
+    assert all(found["ratio"] > 0 for found in report["comparisons"])
+    figures = {figure["name"]: figure["value"] for figure in report["figures"]}
+    assert len(figures) == 9 + 4
+    assert figures["memory, a queued job"] > figures["memory, a finished job without its body"] > 50
+
+
+def test_the_engine_is_measured_on_redis(on_redis: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    only = ("--only", "enqueue", "--only", "claim", "--only", "pair", "--only", "lanes")
+    run = bench("--engine-only", *on_redis, *only, "--json", str(file))
+    assert run.returncode == 0, run.stderr
+    found = json.loads(file.read_text())["comparisons"]
+    assert {comparison["measure"] for comparison in found} == {"enqueue", "claim", "pair", "lanes"}
+    assert all(comparison["ratio"] > 0 for comparison in found)
 
 
 def test_an_unknown_measure_is_refused() -> None:

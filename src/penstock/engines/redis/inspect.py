@@ -1,6 +1,6 @@
 """Looking at jobs and queues: the `inspect` facet."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from penstock.engine.edge import check_ids
@@ -13,7 +13,7 @@ from penstock.model.ids import JobId, check_id
 from penstock.model.job import STATES, Job
 from penstock.model.run import Checkpoint, StoredLine
 from penstock.model.storage import Part, Storage
-from penstock.model.time import MINUTE, Instant, Span
+from penstock.model.time import HOUR, MINUTE, Instant, Span
 from penstock.model.view import (
     WINDOW,
     AuditEntry,
@@ -29,6 +29,8 @@ from penstock.model.view import (
 
 SERIES_LIMIT = 100_000
 
+Rows = Sequence[Sequence[Any]]
+
 
 class RedisInspect:
     """See `penstock.engine.protocol.Inspect`."""
@@ -42,8 +44,14 @@ class RedisInspect:
         return [None if row is None else job_of(row) for row in await self._look("get", call)]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
-        rows = await self._look("counts", Call(back=max(1, window // MINUTE) - 1), now)
-        return [_counts(row) for row in rows]
+        first, last, names, tally, rows, place = await self._look(
+            "counts", Call(back=max(1, window // MINUTE) - 1), now
+        )
+        ended: dict[bytes, dict[str, int]] = {}
+        async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
+            _add(ended.setdefault(name.rpartition(b"/")[0], {}), kind, count)
+        states = dict(zip(tally[::2], map(int, tally[1::2]), strict=True))
+        return [_counts(name, states, ended.get(name, {})) for name in sorted(names)]
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
@@ -52,12 +60,24 @@ class RedisInspect:
         first = since - since % step
         if (until - first) // step > SERIES_LIMIT:
             raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
-        rows = await self._look("minutes", Call(first=first, last=until, queue=queue))
+        span = {"first": first, "last": until, "whole": step % HOUR == 0, "queue": queue}
         sums: dict[Instant, dict[str, int]] = {}
-        for _, at, kind, count in rows:
-            of = sums.setdefault(at - (at - first) % step, {})
-            of[kind.decode()] = of.get(kind.decode(), 0) + count
+        async for _, at, kind, count in self._ended([], 0, **span):
+            _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
         return [SeriesPoint(at, Finished(**sums.get(at, {}))) for at in range(first, until, step)]
+
+    async def _ended(self, rows: Rows, place: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
+        """What ended in a span, in parts: nobody waits long for the server."""
+        seen: set[tuple[bytes, int, bytes]] = set()
+        while True:
+            for row in rows:
+                name, at, kind, _ = row
+                if (name, at, kind) not in seen:  # a name that came meanwhile moves the others on
+                    seen.add((name, at, kind))
+                    yield row
+            if place < 0:
+                return
+            rows, place = await self._look("minutes", Call(place=place, **span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
         check_page(limit)
@@ -101,9 +121,10 @@ class RedisInspect:
         return await self._store.run(self._store.reads, name, call, now)
 
 
-def _counts(row: Sequence[Any]) -> QueueCounts:
-    name, *numbers = row
-    states = {state.value: number for state, number in zip(STATES, numbers[:7], strict=True)}
-    completed, failed, dead, cancelled = numbers[7:]
-    window = Finished(completed=completed, failed=failed, dead=dead, cancelled=cancelled)
-    return QueueCounts(queue=name.decode(), window=window, **states)
+def _add(sums: dict[str, int], kind: bytes, count: int) -> None:
+    sums[kind.decode()] = sums.get(kind.decode(), 0) + count
+
+
+def _counts(queue: bytes, tally: dict[bytes, int], ended: dict[str, int]) -> QueueCounts:
+    states = {state.value: tally.get(b"%b/%d" % (queue, n), 0) for n, state in enumerate(STATES)}
+    return QueueCounts(queue=queue.decode(), window=Finished(**ended), **states)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from hiredis import pack_command
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -87,7 +88,9 @@ class Line:
         self.trips += 1
         try:
             async with asyncio.timeout(self.patience_s):
-                await connection.send_command(*parts, check_health=False)
+                # hiredis packs an argument in 0.2 us, the driver's own code in 0.7
+                packed = pack_command(parts)  # type: ignore[arg-type]  # it takes a tuple of any length
+                await connection.send_packed_command(packed, check_health=False)
                 return await connection.read_response()
         except ResponseError as error:  # the server's own words: the connection is as good as before
             if is_read_only(error):

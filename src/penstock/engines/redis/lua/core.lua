@@ -200,6 +200,7 @@ function S.finish()
         local name = queue .. '/' .. S.int(hour)
         for what, count in pairs(of) do
             call('HINCRBY', P .. 'min/' .. name, S.int((minute - hour) / MINUTE) .. '/' .. what, count)
+            call('HINCRBY', P .. 'min/' .. name, what, count)
         end
         call('ZADD', P .. 'mins', hour, name)
     end

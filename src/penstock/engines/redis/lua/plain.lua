@@ -3,6 +3,7 @@
 -- ended with a few commands for all of them. Whatever is otherwise goes the general way: choose.lua, moves.lua.
 
 local MOST_QUEUES = 8
+local byte, sub = string.byte, string.sub
 
 -- The first jobs of a plain queue: {lanes with how many were read of each, ids, seqs}; nil if one is not as it should be.
 local function first_of(name, most)
@@ -85,7 +86,7 @@ function S.choose_plain(ctx, wants, most)
     end
     local records, apart = call('HMGET', P .. 'job', unpack(ids)), false
     for _, raw in ipairs(records) do
-        local form = raw:byte(1)
+        local form = byte(raw, 1)
         if form == APART then
             apart = true
         elseif form ~= ENQUEUED then
@@ -166,22 +167,22 @@ end
 
 -- A run ends well. stamp: its fence and how long it ran. False: it has to go the general way.
 function S.complete_plain(id, raw, stamp, result)
-    local at = 59 + raw:byte(58)
-    local of = queue_of(raw:sub(at + 18, at + 17 + raw:byte(at + 17)))
+    local at = 59 + byte(raw, 58)
+    local of = queue_of(sub(raw, at + 18, at + 17 + byte(raw, at + 17)))
     if not of then
         return false
     end
-    local n, run = #of.ids, run_of(raw:sub(10, 25))
+    local n, run = #of.ids, run_of(sub(raw, 10, 25))
     run[#run + 1] = id
     of.ids[n + 1] = id
-    of.order[2 * n + 1], of.order[2 * n + 2] = now_text, raw:sub(at + 1, at + 8) .. id
+    of.order[2 * n + 1], of.order[2 * n + 2] = now_text, sub(raw, at + 1, at + 8) .. id
     n = #jobs
     jobs[n + 1] = id
     if of.keeps then
-        jobs[n + 2] = 'C' .. stamp .. at_now .. pack_result(id, result) .. raw:sub(50)
+        jobs[n + 2] = 'C' .. stamp .. at_now .. pack_result(id, result) .. sub(raw, 50)
     else
         bodies[#bodies + 1] = id
-        jobs[n + 2] = 'D' .. stamp .. at_now .. '\0\0\0\0' .. raw:sub(50, S.body_at(raw, at) - 1)
+        jobs[n + 2] = 'D' .. stamp .. at_now .. '\0\0\0\0' .. sub(raw, 50, S.body_at(raw, at) - 1)
     end
     return true
 end

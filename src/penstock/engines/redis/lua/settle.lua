@@ -84,7 +84,7 @@ local function settle_done(answers)
     end
     for n, raw in ipairs(A.done > 0 and call('HMGET', P .. 'job', unpack(ids)) or {}) do
         local id, stamp, result = ids[n], ARGV[first + 3 * n - 2], ARGV[first + 3 * n - 1]
-        if raw and raw:byte(1) == CLAIMED and raw:sub(2, 9) == stamp:sub(1, 8)
+        if raw and raw:byte(1) == CLAIMED and raw:find(stamp:sub(1, 8), 2, true) == 2
             and S.complete_plain(id, raw, stamp, result) then
             answers[n] = 0
         else
