@@ -128,3 +128,33 @@ def the_tally_forgets_who_left(patch: pytest.MonkeyPatch) -> None:
 @plant("watch", "signals")
 def watchers_are_not_told(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "moves", "        tell_watchers(id)\n", "")
+
+
+@plant("settle", "lifecycle")
+def plain_completions_ignore_the_fence(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "settle", " and raw:find(stamp:sub(1, 8), 2, true) == 2", "")
+
+
+@plant("settle", "lost_reply")
+def a_repeated_plain_completion_is_stale(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "record", "    j.sf = j.st == COMPLETED and j.f or nil\n", "")
+
+
+@plant("counts")
+def plain_completions_still_run_in_the_tally(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "plain", "S.tally(name, RUNNING, -count)", "")
+
+
+@plant("claim", "lifecycle")
+def plain_claims_leave_the_last_job_in_its_lane(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "plain", "lane.key, 0, some - 1)", "lane.key, 0, some - 2)")
+
+
+@plant("enqueue", "lost_reply")
+def plain_jobs_are_stored_again(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "enqueue", "if raw or seen[id] then", "if seen[id] then")
+
+
+@plant("lanes", "claim")
+def plain_claims_take_no_turns(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "plain", "and #ids < most then", "and #ids < most and s == sources[1] then")
