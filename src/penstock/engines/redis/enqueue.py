@@ -16,10 +16,14 @@ MERGED_BYTES = 16 << 20
 """Calls are merged up to about this size: the server reads a command whole, and others wait for it."""
 
 
+LARGE = BATCH_LIMIT // 2
+"""A call of so many jobs goes alone, and is packed when it comes: the server is busy with the one before."""
+
+
 class _Waiting:
     """One caller's jobs."""
 
-    __slots__ = ("answer", "bytes", "jobs", "now", "plain", "waits")
+    __slots__ = ("answer", "bytes", "jobs", "now", "packed", "plain", "waits")
 
     def __init__(self, jobs: Sequence[NewJob], now: Instant | None) -> None:
         self.jobs = jobs
@@ -27,6 +31,7 @@ class _Waiting:
         self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
         self.plain = all(map(plain, jobs))
         self.waits = not self.plain and any(job.after for job in jobs)
+        self.packed = _pack(jobs, plain=self.plain) if len(jobs) >= LARGE else None
         self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
 
 
@@ -65,11 +70,12 @@ class Enqueuer:
         """The next calls that can go together: same clock, same form, no parents, within the bound."""
         first = self._calls.popleft()
         together, size, weight = [first], len(first.jobs), first.bytes
-        while self._calls and not first.waits:
+        while self._calls and not first.waits and first.packed is None:
             call = self._calls[0]
             weight += call.bytes
             too_many = size + len(call.jobs) > BATCH_LIMIT or weight > MERGED_BYTES
-            if call.waits or call.plain != first.plain or call.now != first.now or too_many:
+            alone = call.waits or call.packed is not None
+            if alone or call.plain != first.plain or call.now != first.now or too_many:
                 break
             together.append(self._calls.popleft())
             size += len(call.jobs)
@@ -77,13 +83,10 @@ class Enqueuer:
 
     async def _store_together(self, waiting: list[_Waiting]) -> None:
         try:
-            call = Call()
+            first = waiting[0]
             jobs = [job for each in waiting for job in each.jobs]
-            if waiting[0].plain:
-                call.values["stretches"] = call.stretches(jobs)
-            else:
-                call.values["jobs"] = call.jobs(jobs)
-            created = await self._store.send(self._store.enqueues, "enqueue", call, waiting[0].now)
+            call = first.packed or _pack(jobs, plain=first.plain)
+            created = await self._store.send(self._store.enqueues, "enqueue", call, first.now)
         except PenstockError as error:
             if len(waiting) > 1 and isinstance(error, BadInput):  # only those that are to blame get the error
                 for each in waiting:
@@ -101,6 +104,16 @@ class Enqueuer:
             if not each.answer.done():
                 each.answer.set_result([bool(one) for one in created[start : start + len(each.jobs)]])
             start += len(each.jobs)
+
+
+def _pack(jobs: Sequence[NewJob], *, plain: bool) -> Call:
+    """As `enqueue.lua` reads them."""
+    call = Call()
+    if plain:
+        call.values["stretches"] = call.stretches(jobs)
+    else:
+        call.values["jobs"] = call.jobs(jobs)
+    return call
 
 
 def _fail(waiting: list[_Waiting], error: BaseException) -> None:
