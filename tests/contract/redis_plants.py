@@ -142,7 +142,7 @@ def a_repeated_plain_completion_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 @plant("counts")
 def plain_completions_still_run_in_the_tally(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "plain", "S.tally(name, RUNNING, -count)", "")
+    rewrite(patch, "done", "S.tally(name, RUNNING, -count)", "")
 
 
 @plant("claim", "lifecycle")

@@ -1,6 +1,7 @@
 --# include core
--- What ended, by the minute. min/<queue>/<hour> has '<minute>/<kind>' and, summed up over the hour, '<kind>'; `mins` has the
--- names of all of them by hour. A long span is read in parts: each call reads about BUDGET numbers and tells where to go on.
+-- What ended, by the minute. min/<queue>/<hour> has '<minute>/<kind>' and, summed up over the hour, '<kind>'; `mins` has
+-- the names of all of them by hour. A long span is read in parts: each call reads about BUDGET numbers and tells where to
+-- go on.
 
 local HOUR, BUDGET = 60 * MINUTE, 10000
 local KINDS = { 'completed', 'failed', 'dead', 'cancelled' }
@@ -18,7 +19,7 @@ local function names_of(first, last, place, queue, most)
     return names
 end
 
--- {rows, next place or -1}. A row is {name, at, kind, count}; whole: an hour that lies within the span is one row a kind.
+-- {rows, next place or -1}. A row is {name, at, kind, count}; whole: an hour within the span is one row a kind.
 function S.ended(first, last, whole, place, queue)
     local rows, left, most = {}, BUDGET, 500
     while left > 0 do

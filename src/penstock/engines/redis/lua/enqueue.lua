@@ -1,8 +1,8 @@
 --# adds
 --# include store
--- Either A.jobs: rows of new jobs with their blobs (see store.lua); or A.stretches: {queue, priority, count}, jobs to run
--- at once. As blobs: the packed default options of a queue; of each job its id and its tail (see record.lua); the bodies of
--- those whose numbers are in A.apart.
+-- Either A.jobs: rows of new jobs with their blobs (see store.lua); or A.stretches: {queue, priority, count}, jobs to
+-- run at once. As blobs: the packed default options of a queue; of each job its id and its tail (see record.lua); the
+-- bodies of those whose numbers are in A.apart.
 -- Answers for each 1 (created) or 0 (known); if all are new and came as stretches, their number alone.
 -- UNKNOWNPARENT: nothing was stored.
 

@@ -7,63 +7,10 @@
 --   st state, s seq, a attempts, cr crashes, lo losses, su suspect, ca cancel asked, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number
---   bd body and rs result where they are short, pr progress, fc failures, wf parents waited for, kd has children, w is watched, nb body dropped, tomb tombstone
+--   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
+--   kd has children, w is watched, tomb tombstone
 
 local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cancelled' }
-
-local records = {} -- as this call has read or written them
-
-function S.raw(id)
-    local raw = records[id]
-    if raw == nil then
-        raw = call('HGET', P .. 'job', id)
-    end
-    return raw
-end
-
-function S.job(id)
-    local raw = S.raw(id)
-    return raw and S.decode(raw) or nil
-end
-
--- A record that the caller writes itself.
-function S.note(id, raw)
-    records[id] = raw
-end
-
-function S.known(id)
-    local raw = records[id]
-    if raw ~= nil then
-        return raw ~= false
-    end
-    return call('HEXISTS', P .. 'job', id) == 1
-end
-
--- Read several records at once, for S.job.
-function S.fetch(ids)
-    if #ids > 0 then
-        for n, raw in ipairs(call('HMGET', P .. 'job', unpack(ids))) do
-            if records[ids[n]] == nil then
-                records[ids[n]] = raw
-            end
-        end
-    end
-end
-
--- What a claimant holds, with the records at hand.
-function S.held(claimant)
-    local ids = call('SMEMBERS', P .. 'run/' .. claimant)
-    for from = 1, #ids, LIMIT do
-        S.fetch({ unpack(ids, from, math.min(#ids, from + LIMIT - 1)) })
-    end
-    return ids
-end
-
-function S.save(id, j)
-    local raw = pack(j)
-    records[id] = raw
-    S.put('HSET', P .. 'job', id, raw)
-end
 
 -- The holders of the gates of a task and a key are sets; of a queue's gate, all its running jobs.
 function S.hold(id, j, q)

@@ -87,3 +87,57 @@ function S.each(command, key, list)
         call(command, key, unpack(list, from, math.min(#list, from + 2 * LIMIT - 1)))
     end
 end
+
+local records = {} -- as this call has read or written them
+
+function S.raw(id)
+    local raw = records[id]
+    if raw == nil then
+        raw = call('HGET', P .. 'job', id)
+    end
+    return raw
+end
+
+function S.job(id)
+    local raw = S.raw(id)
+    return raw and S.decode(raw) or nil
+end
+
+-- A record that the caller writes itself.
+function S.note(id, raw)
+    records[id] = raw
+end
+
+function S.known(id)
+    local raw = records[id]
+    if raw ~= nil then
+        return raw ~= false
+    end
+    return call('HEXISTS', P .. 'job', id) == 1
+end
+
+-- Read several records at once, for S.job.
+function S.fetch(ids)
+    if #ids > 0 then
+        for n, raw in ipairs(call('HMGET', P .. 'job', unpack(ids))) do
+            if records[ids[n]] == nil then
+                records[ids[n]] = raw
+            end
+        end
+    end
+end
+
+-- What a claimant holds, with the records at hand.
+function S.held(claimant)
+    local ids = call('SMEMBERS', P .. 'run/' .. claimant)
+    for from = 1, #ids, LIMIT do
+        S.fetch({ unpack(ids, from, math.min(#ids, from + LIMIT - 1)) })
+    end
+    return ids
+end
+
+function S.save(id, j)
+    local raw = pack(j)
+    records[id] = raw
+    S.put('HSET', P .. 'job', id, raw)
+end

@@ -1,6 +1,7 @@
 --# goes on
 --# include take
 --# include store
+--# include done
 -- A.done: so many that just completed, each as three blobs: its id, its fence and how long it ran (8 bytes each), its
 -- result or ''. Then A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
 -- {kind, error, message, traceback}; then is {jobs, schedule, schedule_in}. A.claim: a claim or nil.
