@@ -5,6 +5,7 @@ second, as people run it; `settings` say otherwise.
 """
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ from tests.servers.postgres import NoServer, free_port
 
 HINT = "install it with: apt-get install --no-install-recommends redis-server"
 DATABASES = 512
+PROGRAM = "PENSTOCK_REDIS_SERVER"
+"""Of the environment: another server than the one that is found, as Redis 6.2 or Valkey."""
 
 
 class RedisServer:
@@ -30,7 +33,7 @@ class RedisServer:
         environment: dict[str, str] | None = None,
         disk: Path | None = None,
     ) -> None:
-        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        program = os.environ.get(PROGRAM) or shutil.which("redis-server") or shutil.which("valkey-server")
         if program is None:
             raise NoServer(f"redis-server is not installed; {HINT}")
         self._program = program
@@ -74,6 +77,27 @@ class RedisServer:
                 raise RuntimeError("Redis did not start:\n" + log)
             time.sleep(0.01)
         return self
+
+    def copied_by(self, other: "RedisServer", timeout: float = 30) -> None:
+        """Let another follow this one; returns when it has everything."""
+        self.command("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+        assert other.command("REPLICAOF", "127.0.0.1", str(self.port)).startswith(b"+OK")
+        self.wait_for(other, timeout)
+
+    def wait_for(self, other: "RedisServer", timeout: float = 30) -> None:
+        """Until a replica has what this server has written so far."""
+        written, end = self._offset("master_repl_offset"), time.monotonic() + timeout
+        while other._offset("slave_repl_offset") < written or not other._follows():
+            if time.monotonic() > end:
+                raise RuntimeError("the replica does not follow:\n" + other.log()[-2_000:])
+            time.sleep(0.01)
+
+    def _follows(self) -> bool:
+        return b"master_link_status:up" in self.command("INFO", "replication")
+
+    def _offset(self, name: str) -> int:
+        found = re.search(rf"{name}:(\d+)".encode(), self.command("INFO", "replication"))
+        return int(found[1]) if found else -1
 
     def kill(self) -> None:
         """kill -9, as a power cut would."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from penstock.engines.postgres.place import place_of
+from penstock.engines.redis.place import place_of as redis_place_of
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -23,7 +24,7 @@ def text() -> str:
 def services(text: str) -> Any:
     """As they are when no variable is set."""
     found = yaml.safe_load(VARIABLE.sub(lambda variable: variable[2], text))
-    assert set(found["volumes"]) == {"postgres"}
+    assert set(found["volumes"]) == {"postgres", "redis"}
     return found["services"]
 
 
@@ -52,6 +53,30 @@ def test_the_worker_waits_for_the_server_and_finds_it(services: Any) -> None:
     assert urlsplit(worker["environment"]["PENSTOCK_URL"]).port == 5432
 
 
+def test_redis_keeps_what_it_is_given_and_is_for_this_machine_alone(services: Any) -> None:
+    server = services["redis"]
+    said = server["command"]
+    settings = dict(zip(said[1::2], said[2::2], strict=True))
+    assert said[0] == "redis-server"
+    assert settings["--appendonly"] == "yes"
+    assert settings["--appendfsync"] in ("everysec", "always")
+    assert settings["--maxmemory-policy"] == "noeviction"
+    assert settings["--requirepass"] == server["environment"]["REDISCLI_AUTH"]
+    assert server["volumes"] == ["redis:/data"]
+    assert all(port.startswith("127.0.0.1:") for port in server["ports"])
+    assert server["healthcheck"]["test"][1] == "redis-cli ping | grep -q PONG"
+
+
+def test_a_worker_on_redis_is_there_on_request_and_finds_it(services: Any) -> None:
+    worker, other = services["worker-redis"], services["worker"]
+    assert worker["profiles"] == ["redis"]
+    assert worker["depends_on"] == {"redis": {"condition": "service_healthy"}}
+    assert (worker["build"], worker["stop_grace_period"]) == (other["build"], other["stop_grace_period"])
+    place = redis_place_of(worker["environment"]["PENSTOCK_URL"], "penstock")
+    password = services["redis"]["environment"]["REDISCLI_AUTH"]
+    assert (place.host, place.port, place.password) == ("redis", 6379, password)
+
+
 def test_the_image_is_made_of_what_is_there(services: Any) -> None:
     build = services["worker"]["build"]
     image = (ROOT / build["context"] / build["dockerfile"]).read_text()
@@ -62,3 +87,4 @@ def test_the_image_is_made_of_what_is_there(services: Any) -> None:
         assert (ROOT / name).exists(), name
         assert f"!{name}\n" in sent, f"{name} is not sent to the builder"
     assert 'CMD ["penstock", "worker", "shop:app"]' in image
+    assert "/penstock[postgres,redis]" in image

@@ -44,9 +44,17 @@ def test_keys_are_tagged_and_channels_know_the_database() -> None:
 
 
 def test_tls_has_options() -> None:
-    place = place_of("rediss://h?ssl_ca_certs=/ca.pem&ssl_cert_reqs=none", "shop")
-    assert place.tls == {"ssl_ca_certs": "/ca.pem", "ssl_cert_reqs": "none"}
+    assert place_of("rediss://h?ssl_cert_reqs=none", "shop").tls == {"ssl_cert_reqs": "none"}
+    assert place_of("rediss://h", "shop").tls == {}
     assert place_of("redis://h", "shop").tls is None
+
+
+def test_replicas_are_waited_for_on_request() -> None:
+    assert place_of("redis://h", "shop").replicas == 0
+    place = place_of("redis://h?durability=replicated&replicas=2&replica_timeout=0.5", "shop")
+    assert (place.replicas, place.replica_timeout) == (2, 0.5)
+    place = place_of("redis://h?durability=replicated&call_timeout=1", "shop")
+    assert (place.replicas, place.replica_timeout) == (1, 0.5), "there is time left for the call itself"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +65,8 @@ def test_tls_has_options() -> None:
         "redis://h/1/2",
         "redis://h?ssl_ca_certs=/x",
         "rediss://h?ssl_cert_reqs=x",
+        "rediss://h?ssl_ca_certs=/nowhere/ca.pem",
+        "rediss://h?ssl_keyfile=/nowhere/key.pem",
     ],
 )
 def test_what_cannot_be_meant(wrong: str) -> None:
@@ -74,6 +84,7 @@ def test_what_cannot_be_meant(wrong: str) -> None:
         "redis://[SECRET@h/0",
         "redis://:12/SECRET?x@h",
         "redis://h/0#SECRET",
+        "redis://h/0?SECRET",
     ],
 )
 def test_an_unreadable_url_is_not_repeated(url: str) -> None:

@@ -35,7 +35,7 @@ def test_the_defaults_are_those_of_the_model(tmp_path: Path) -> None:
     assert settings.url == "sqlite:///penstock.db"
     assert (span_of(settings.beat), span_of(settings.lease)) == (BEAT, LEASE)
     assert settings.payload_limit == PAYLOAD_LIMIT
-    assert settings.keep_completed == QueueOptions().keep_completed == QueueOptions().keep_cancelled
+    assert settings.keep_completed is QueueOptions().keep_completed is QueueOptions().keep_cancelled is None
     assert settings.keep_dead == QueueOptions().keep_dead
     retry = Retry(attempts=settings.retry_attempts, base=settings.retry_base, cap=settings.retry_cap)
     assert retry == Retry()
@@ -129,9 +129,10 @@ def test_lengths_of_time_from_code(tmp_path: Path) -> None:
         ("0", Keep(count=0)),
         ("24h, 500", Keep(age=86_400.0, count=500)),
         ("500 24h", Keep(age=86_400.0, count=500)),
+        ("", None),
     ],
 )
-def test_retention(text: str, keep: Keep, tmp_path: Path) -> None:
+def test_retention(text: str, keep: Keep | None, tmp_path: Path) -> None:
     assert load(tmp_path, keep_completed=text).keep_completed == keep
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.model.storage import (
     LONG_HELD,
+    LOSS_TOLD,
     MANY_BEHIND,
     MANY_DEAD,
     MUCH_FREE,
@@ -43,6 +44,20 @@ def made_of(part: Part) -> Storage:
 def test_who_holds_back_for_long_is_named(holder: Holder, warns: bool) -> None:
     found = warnings_of(held_by(holder))
     assert [warning.kind for warning in found] == ["held"] * warns
+
+
+@pytest.mark.parametrize(
+    ("storage", "kinds"),
+    [
+        (Storage(bytes=0, parts=[], rolled_back=LOSS_TOLD - 1), ["rolled back"]),
+        (Storage(bytes=0, parts=[], rolled_back=LOSS_TOLD), []),
+        (Storage(bytes=0, parts=[], evicts="maxmemory-policy allkeys-lru"), ["evicts"]),
+        (Storage(bytes=0, parts=[], saved=False), ["unsaved"]),
+        (Storage(bytes=0, parts=[], rolled_back=0, saved=False), ["rolled back", "unsaved"]),
+    ],
+)
+def test_what_loses_data_comes_first(storage: Storage, kinds: list[str]) -> None:
+    assert [warning.kind for warning in warnings_of(storage)] == kinds
 
 
 def test_a_warning_says_who_it_is_and_what_to_do() -> None:

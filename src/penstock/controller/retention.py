@@ -1,16 +1,22 @@
 """Retention: finished jobs beyond what their queue keeps are deleted, a bounded number at a time.
 
-While there is more, runs follow each other after a pause that leaves the engine to those who work: at most
-`PRUNE_LIMIT` jobs every `BUSY_S`. Two that prune at once find less to do each."""
+While there is more, runs follow each other after a pause that leaves the engine to those who work: `PAUSE`
+times as long as the run took, `BUSY_S` at most. After runs that found something the next comes soon
+(`SOON_S`): jobs end faster than a minute's worth should be kept, in memory above all. Two that prune at once
+find less to do each."""
 
 import logging
 import random
+import time
 
 from penstock.controller.tick import Term
 from penstock.engine.protocol import Engine
 
 EVERY_S = 60.0
+SOON_S = 5.0
 BUSY_S = 0.1
+PAUSE = 4
+"""So that retention never takes more than a fifth of an engine's time."""
 
 log = logging.getLogger("penstock.controller")
 
@@ -21,8 +27,17 @@ class Retention:
     name = "retention"
     every = EVERY_S
 
+    def __init__(self) -> None:
+        self._deleted = 0
+        """In the runs that follow each other now."""
+
     async def run(self, engine: Engine, term: Term) -> float | None:
+        began = time.monotonic()
         pruned = await engine.jobs.prune()
-        if pruned.jobs:
-            log.info("retention deleted %d finished jobs", pruned.jobs)
-        return BUSY_S if pruned.more else EVERY_S * random.uniform(0.8, 1.2)
+        self._deleted += pruned.jobs
+        if pruned.more:
+            return min(BUSY_S, PAUSE * (time.monotonic() - began))
+        deleted, self._deleted = self._deleted, 0
+        if deleted:
+            log.info("retention deleted %d finished jobs", deleted)
+        return (SOON_S if deleted else EVERY_S) * random.uniform(0.8, 1.2)

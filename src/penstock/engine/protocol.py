@@ -59,7 +59,7 @@ from penstock.model.event import Signal
 from penstock.model.ids import JobId
 from penstock.model.job import CancelAnswer, DropAnswer, Fence, Job, NewJob, ReplayAnswer
 from penstock.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
-from penstock.model.queue import QueueOptions
+from penstock.model.queue import Keep, QueueOptions
 from penstock.model.run import (
     Answer,
     Checkpoint,
@@ -518,6 +518,10 @@ class Members(Protocol):
         answer was lost on the way); a fence in `held` that is not running under it is reported as
         `lost`. Claimants that are not mentioned are left alone. `asked` lists the member's running
         jobs that were asked to stop. A repeat is just another beat.
+
+        A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
+        replica took over that lagged). An engine for which that happens in ordinary operation looks for it
+        here (`rolled_back`): the member then publishes tasks and queues again. Fences go on growing.
         """
         ...
 
@@ -615,6 +619,11 @@ class Engine(Protocol):
     @property
     def single_process(self) -> bool:
         """True: the state lives in this process and cannot be shared with others."""
+        ...
+
+    @property
+    def keeps(self) -> Keep:
+        """What is kept of completed and cancelled jobs in a queue that does not say it (`QueueOptions`)."""
         ...
 
     @property

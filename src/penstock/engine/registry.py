@@ -20,6 +20,8 @@ _BUILT_IN = {
     "rediss": "penstock.engines.redis",
     "sqlite": "penstock.engines.sqlite",
 }
+_EXTRAS = {"asyncpg": "postgres", "redis": "redis"}
+"""Drivers, and the extra of ours that installs each."""
 
 
 async def connect(url: str, *, namespace: str = DEFAULT_NAMESPACE, migrate: bool = True) -> Engine:
@@ -62,4 +64,13 @@ def _module(url: str) -> ModuleType:
         # Without a scheme nothing of it is shown: it may hold a password.
         wrong = f"{scheme!r} is not an engine's URL scheme" if scheme else "that is not an engine's URL"
         raise BadUrl(f"{wrong}; known here: {known}")
-    return import_module(module)
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None or module not in _BUILT_IN.values():
+            raise
+        raise BadUrl(
+            f"{scheme}:// needs a driver that is not installed ({error.name}): "
+            f"pip install 'penstock[{extra}]'"
+        ) from None

@@ -116,6 +116,9 @@ class BeatReply(msgspec.Struct, kw_only=True):
     """Held, says the beat, but no longer ours."""
     asked: list[Ask]
     """Running jobs of this member that were asked to stop."""
+    rolled_back: bool = False
+    """The engine has found that it lost data since this member's last beat. False proves nothing: a loss that
+    left no trace in what this member knows is not seen."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

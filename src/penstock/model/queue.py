@@ -89,6 +89,8 @@ TOMBSTONE_AGE: Span = 3_600 * SECOND
 """How long a job that was deleted on completion still answers a repeated call."""
 
 FOREVER = Keep()
+KEEP_ENDED = Keep(age=86_400.0, count=1_000_000)
+"""What an engine keeps of completed and cancelled jobs unless it says otherwise (`Engine.keeps`)."""
 
 
 class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,9 +112,11 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Turns a key gets per round; 1 where nothing is said."""
     timeout: float | None = None
     retry: Retry | None = None
-    keep_completed: Keep = Keep(age=86_400.0, count=1_000_000)
+    keep_completed: Keep | None = None
+    """None: as the engine keeps by itself."""
     keep_dead: Keep = FOREVER
-    keep_cancelled: Keep = Keep(age=86_400.0, count=1_000_000)
+    keep_cancelled: Keep | None = None
+    """The same."""
     keep_body: bool = True
     """False: payload and result are dropped on completion; such a job cannot be replayed."""
 
@@ -140,6 +144,10 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def keyed(self) -> bool:
         """Whether the queue's lanes are cut by key."""
         return self.fair_by == "key" or bool(self.per_key)
+
+    def keeps(self, usual: Keep) -> tuple[Keep, Keep, Keep]:
+        """What is kept of completed, dead and cancelled jobs where an engine's own default is `usual`."""
+        return self.keep_completed or usual, self.keep_dead, self.keep_cancelled or usual
 
     def limit_of_task(self, task: str) -> Limit | None:
         """The task's limit in this queue, if it really limits something."""

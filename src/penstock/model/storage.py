@@ -8,8 +8,10 @@ from enum import Enum
 
 import msgspec
 
-from penstock.model.time import MINUTE, SECOND, Span
+from penstock.model.time import DAY, MINUTE, SECOND, Span
 
+LOSS_TOLD: Span = DAY
+"""So long after it was noticed a loss of data is worth a warning."""
 LONG_HELD: Span = 5 * MINUTE
 """From here on a transaction that holds things back is worth a warning."""
 MANY_BEHIND = 1_000_000
@@ -80,13 +82,19 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """Whoever holds most back first; short ones of the moment too."""
     cleared: bool = True
     """False: the store's own clearing away (autovacuum) is switched off."""
+    rolled_back: Span | None = None
+    """How long ago it was noticed that the store had lost what it had acknowledged; None: never."""
+    evicts: str = ""
+    """The setting by which the store deletes our data when memory runs out; empty: it does not."""
+    saved: bool = True
+    """False: what is acknowledged is not written to disk at once; the store's next restart loses it."""
 
 
 class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
     """Something to be looked after."""
 
     kind: str
-    """"held", "dead", "free" or "off"."""
+    """"rolled back", "evicts", "unsaved", "held", "dead", "free" or "off"."""
     subject: str
     """Whom it is about: the same subject again is the same trouble."""
     text: str
@@ -95,13 +103,40 @@ class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 def warnings_of(storage: Storage) -> list[StorageWarning]:
     """What deserves attention, the cause before the effects."""
-    found = [*map(_held, filter(_holds_much, storage.holders))]
+    found = [*_losses(storage), *map(_held, filter(_holds_much, storage.holders))]
     if not storage.cleared:
         text = "autovacuum is off on the server: dead rows are never removed; switch it on"
         found.append(StorageWarning(kind="off", subject="autovacuum", text=text))
     for part in storage.parts:
         found += _of_part(part)
     return found
+
+
+def _losses(storage: Storage) -> Iterator[StorageWarning]:
+    """What has been lost, or will be."""
+    if storage.rolled_back is not None and storage.rolled_back < LOSS_TOLD:
+        text = (
+            f"the store had lost acknowledged data when a worker looked {_ago(storage.rolled_back)} ago: it "
+            "was restarted without its file, or a replica took over that lagged; jobs may be missing or have "
+            "run twice, and what operators had set is to be set again"
+        )
+        yield StorageWarning(kind="rolled back", subject="data", text=text)
+    if storage.evicts:
+        text = (
+            f"the store evicts keys when memory runs out ({storage.evicts}), which loses jobs: set "
+            "maxmemory-policy to noeviction"
+        )
+        yield StorageWarning(kind="evicts", subject="maxmemory-policy", text=text)
+    if not storage.saved:
+        text = (
+            "the store keeps no append-only file: its next restart loses everything since its last snapshot; "
+            "set appendonly to yes"
+        )
+        yield StorageWarning(kind="unsaved", subject="appendonly", text=text)
+
+
+def _ago(span: Span) -> str:
+    return f"{span // MINUTE:,} min" if span >= 2 * MINUTE else f"{span // SECOND} s"
 
 
 def _holds_much(holder: Holder) -> bool:

@@ -16,6 +16,11 @@ not on a board yet, comes again with the next beat.
 its own. It is told of those first, and only then that its lease is fresh again. A process that could not be
 told what it has lost keeps its old lease: it starts nothing until a later beat gets through to it.
 
+**An engine that lost data** (`rolled_back`: restarted without its file, a replica that lagged took over) is
+an error in the log. What ran and is not known there any more is `lost`, what it believes to be running and
+has ended is released and runs again; tasks and queues are published again by every process, before its next
+claim: otherwise limits would be missing.
+
 **Rounds never overlap**: a slow engine makes beats rarer, not more numerous. A signal on the member's topic
 makes the next one early, at most every `GAP_S`.
 
@@ -87,6 +92,11 @@ class Charge(Protocol):
         """Cancel was asked for these."""
         ...
 
+    def introduce(self) -> bool:
+        """The engine has forgotten tasks and queues, or may have: they are to be published again, before
+        anything else is claimed."""
+        ...
+
 
 class Beats:
     """The beats and sweeps of one member. All of it runs on the loop of `engine`."""
@@ -146,9 +156,11 @@ class Beats:
             for charge in charges:
                 charge.beaten(None)
         else:
-            self._succeeded(reply)
+            forgotten = self._succeeded(reply)
             self._forget_old_news(reply)
             for charge, beat in zip(charges, beats, strict=True):
+                if forgotten:
+                    charge.introduce()
                 if self._tell(charge, beat, reply):
                     charge.beaten(sent_ns)
         return max(GAP_S, self._beat_s - (time.monotonic() - began))
@@ -203,16 +215,25 @@ class Beats:
             log.error("%d beats failed in a row: giving up once nothing runs", self.failures)
             self._gave_up()
 
-    def _succeeded(self, reply: BeatReply) -> None:
+    def _succeeded(self, reply: BeatReply) -> bool:
+        """Whether the engine may have forgotten what this member's processes have published."""
         if self.failures:
             log.info("the engine answers again after %d failed beats", self.failures)
-        if reply.number < self._number:
-            log.error("the engine has lost data: beat %d came after %d", reply.number, self._number)
-        if reply.new and self.answered.is_set():
+        rolled_back = reply.rolled_back or reply.number < self._number
+        forgotten = rolled_back or (reply.new and self.answered.is_set())
+        if rolled_back:
+            log.error(
+                "the engine has lost data: jobs and outcomes that it had acknowledged are missing, jobs that "
+                "had ended may run again; tasks and queues are published again, what operators have set is "
+                "not. Look at what its server keeps (a restart without its file, a failover to a replica "
+                "that lagged)"
+            )
+        elif forgotten:
             log.warning("this member was declared gone; what it held belongs to others now")
         self._number = reply.number
         self.failures = 0
         self.answered.set()
+        return forgotten
 
     def _forget_old_news(self, reply: BeatReply) -> None:
         """What the engine no longer says was heard by whom it concerned, or concerns nobody any more."""

@@ -76,6 +76,10 @@ class Beaten(msgspec.Struct, frozen=True, tag="beaten"):
     ok: bool
 
 
+class Introduce(msgspec.Struct, frozen=True, tag="introduce"):
+    """The engine may have forgotten tasks and queues: publish them again, before the next claim."""
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The app is loaded, its start-up tasks have run, and claims begin."""
 
@@ -103,7 +107,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
     released: int
 
 
-ToWorker: TypeAlias = Hello | Drain | Hurry | Asked | Lost | Beaten
+ToWorker: TypeAlias = Hello | Drain | Hurry | Asked | Lost | Beaten | Introduce
 FromWorker: TypeAlias = Ready | Unfit | Leaving | Drained
 
 _encode = msgspec.json.Encoder().encode

@@ -42,6 +42,7 @@ from penstock.worker.channel import (
     Drained,
     Hello,
     Hurry,
+    Introduce,
     Leaving,
     Lost,
     Ready,
@@ -193,6 +194,8 @@ class Child:
                 worker.lost(fences)
             case Beaten(ok):
                 worker.beaten(ok)
+            case Introduce():
+                worker.introduce()
 
 
 async def _end_with(channel: Channel) -> None:

@@ -142,6 +142,9 @@ class EmbeddedWorker:
     def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
         return self._tell(lambda: self.worker.asked(runs))
 
+    def introduce(self) -> bool:
+        return self._tell(self.worker.introduce)
+
     def _beaten(self, sent_ns: int | None) -> None:
         """On the worker's loop, after it has heard what it has lost: from here on the lease is fresh."""
         if sent_ns is not None:

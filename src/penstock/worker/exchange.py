@@ -23,6 +23,7 @@ does not answer any more is left after a while (`insistence`); what it was not t
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT, Jobs
@@ -63,6 +64,7 @@ class Exchange:
         self._returned: list[tuple[Run, Span | None]] = []
         self._travelling = 0
         self._draining = self._leaving = False
+        self._first: Callable[[], Awaitable[None]] | None = None
         self.unresolved = 0
         """Runs of which a transaction decides, and nobody knows yet how."""
         self.finished = 0
@@ -127,6 +129,11 @@ class Exchange:
         """Runs whose end the engine has not answered."""
         return len(self._ended) + len(self._returned) + self._travelling + self.unresolved
 
+    def first(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Make this call before anything else."""
+        self._first = call
+        self._bell.ring()
+
     # The loop
 
     async def run(self) -> None:
@@ -152,6 +159,9 @@ class Exchange:
         return None if self._draining else self.claims.patience()
 
     async def _trip(self) -> None:
+        if (first := self._first) is not None:
+            self._first = None
+            await self.insist(first)
         if self._returned:
             await self._release()
         if self.slots.buffer:  # they wait for a fresh lease

@@ -26,6 +26,7 @@ from penstock.worker.channel import (
     FromWorker,
     Hello,
     Hurry,
+    Introduce,
     Leaving,
     Lost,
     Ready,
@@ -129,6 +130,9 @@ class Incarnation:
 
     def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
         return self._say(Asked([(job_id.hex(), fence) for job_id, fence in runs]))
+
+    def introduce(self) -> bool:
+        return self._say(Introduce())
 
     def _say(self, message: object) -> bool:
         return self._program is not None and self._program.send(message)

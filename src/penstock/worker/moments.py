@@ -7,9 +7,19 @@ from collections import Counter
 from typing import Literal
 
 Moment = Literal[
-    "claimed", "settled", "released", "refused", "not granted", "retried", "stuck", "idle", "drained"
+    "published",
+    "claimed",
+    "settled",
+    "released",
+    "refused",
+    "not granted",
+    "retried",
+    "stuck",
+    "idle",
+    "drained",
 ]
-"""claimed: jobs came. settled, released: the engine has answered. refused: outcomes that came too late.
+"""published: the engine knows tasks and queues. claimed: jobs came. settled, released: the engine has
+answered. refused: outcomes that came too late.
 not granted: a claim was refused. retried: a call to the engine is made again. stuck: a job does not stop.
 idle: a look found nothing and nothing runs. drained: the end."""
 

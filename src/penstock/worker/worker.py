@@ -168,6 +168,15 @@ class Worker:
         if ok and self._exchange.claims.beaten():
             self._exchange.look()
 
+    def introduce(self) -> None:
+        """The engine may have forgotten tasks and queues: publish them again, before the next claim."""
+        if not self._over:
+            self._exchange.first(self._publish)
+
+    async def _publish(self) -> None:
+        await publish(self._engine, self._registry)
+        self.moments.note("published")
+
     def abandon(self) -> None:
         """Everything that runs belongs to others now, and this worker has ended: stop what can be."""
         for run in list(self._slots.active.values()):

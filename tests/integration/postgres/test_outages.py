@@ -1,12 +1,7 @@
-"""Workers and a producer, each a program of its own, while the way to their server fails.
-
-Nobody of them is killed, so each job is to run once: what was claimed is kept through an outage, and a call
-whose answer was lost is repeated under its number. Whatever was acknowledged ends, once.
-"""
+"""Workers and a producer, each a program of its own, while the way to their server fails."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,78 +9,17 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import show_id
+from tests.integration.outages import Groups, Open, business
 from tests.integration.postgres.conftest import Connect, Plain, Servers, behind
-from tests.integration.postgres.producer import Producer
 from tests.integration.postgres.test_connections import OURS, until_it_works
-from tests.integration.supervisor.conftest import StartGroup
-from tests.integration.supervisor.groups import Group, a_job, enqueue, finished, noted, states
+from tests.integration.supervisor.groups import a_job, enqueue, finished, states
 from tests.integration.supervisor.processes import until
 from tests.servers.postgres import PostgresServer
 from tests.servers.proxy import Proxy
 
+__all__ = ["business"]
+
 pytestmark = pytest.mark.row("A4", "D7", "B15")
-
-Groups = Callable[[str], StartGroup]
-
-
-class Business:
-    """Two worker processes and a producer at one place."""
-
-    def __init__(self, engine: Engine, group: Group, producer: Producer, folder: Path) -> None:
-        self._engine = engine
-        self.group = group
-        self.producer = producer
-        self._folder = folder
-
-    async def goes_on(self) -> None:
-        """Wait until more was enqueued and more has run."""
-        await self.producer.goes_on()
-        ran = len(noted(self._folder, "quick"))
-        await until(lambda: len(noted(self._folder, "quick")) >= ran + 20)
-
-    async def ends_well(self) -> None:
-        """Everything acknowledged has ended once; nothing ran or was counted twice; nobody lost a job."""
-        ids = await self.producer.end()
-        jobs = await until_it_works(lambda: finished(self._engine, ids))
-        assert states(jobs) == {"completed": len(ids)}
-        await until_it_works(self._is_quiet)
-        ran = noted(self._folder, "quick")
-        assert len(ran) == len(set(ran))
-        assert set(ran) >= {show_id(job_id) for job_id in ids}
-        (queue,) = await until_it_works(self._engine.inspect.counts)
-        assert (queue.completed, queue.window.completed) == (len(ran), len(ran))
-        assert {(job.attempts, job.losses, job.failure_count) for job in jobs} == {(1, 0, 0)}
-        assert "is gone" not in self.group.log
-        assert "came too late" not in self.group.log
-        assert await self.group.stop() == 0
-
-    async def _is_quiet(self) -> None:
-        """Also what was stored and not acknowledged has ended."""
-        async with asyncio.timeout(30):
-            while any(each.ready + each.running for each in await self._engine.inspect.counts()):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-
-
-Open = Callable[..., Any]
-
-
-@pytest.fixture
-def business(groups: Groups, tmp_path: Path) -> Iterator[Open]:
-    """Opens one, with an engine for the test to look by."""
-    producers: list[Producer] = []
-
-    async def at(url: str, engine: Engine) -> Business:
-        group = await groups(url)(processes=2, slots=4).ready(2)
-        producers.append(Producer(url, tmp_path))
-        opened = Business(engine, group, producers[-1], tmp_path)
-        await opened.goes_on()
-        return opened
-
-    yield at
-    for producer in producers:
-        producer.close()
 
 
 async def test_a_server_killed_and_started_again_under_load(

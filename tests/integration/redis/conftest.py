@@ -1,6 +1,8 @@
 """Engines on the private Redis, and a clock."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,6 +11,8 @@ import pytest
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.redis.engine import RedisEngine
 from penstock.testing.contract.fixtures import Claimant, Clock, clock
+from tests.integration.outages import Groups
+from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.servers.fixtures import redis_or_skip
 from tests.servers.proxy import REDIS, Proxy
 from tests.servers.redis import RedisServer
@@ -18,6 +22,7 @@ __all__ = ["clock"]
 
 Connect = Callable[..., Awaitable[RedisEngine]]
 Command = Callable[..., bytes]
+Servers = Callable[..., RedisServer]
 
 
 @pytest.fixture(params=["redis-server"])
@@ -77,11 +82,37 @@ async def proxy(redis_places: RedisPlaces) -> AsyncIterator[Proxy]:
 
 
 @pytest.fixture
+def servers(engine_mode: str) -> Iterator[Servers]:
+    """Starts servers with settings of their own, for this test alone."""
+    started: list[RedisServer] = []
+
+    def start(**settings: str) -> RedisServer:
+        given = {name.replace("_", "-"): value for name, value in settings.items()}
+        started.append(redis_or_skip(settings=given))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
+
+
+@pytest.fixture
 def own_server(engine_mode: str, request: pytest.FixtureRequest) -> Iterator[RedisServer]:
     """A server that this test may kill; its settings may be given as a parameter."""
     server = redis_or_skip(settings=getattr(request, "param", None))
     yield server
     server.close()
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Iterator[Groups]:
+    """Starts worker groups at a place."""
+    with ExitStack() as ending:
+
+        def at(url: str) -> StartGroup:
+            return ending.enter_context(contextmanager(start_groups)(url, tmp_path))
+
+        yield at
 
 
 def behind(url: str, proxy: Proxy) -> str:

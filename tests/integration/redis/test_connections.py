@@ -1,6 +1,7 @@
 """Connections break, servers die, answers are lost: calls say so, and go on by themselves."""
 
 import asyncio
+import logging
 import socket
 import time
 from functools import partial
@@ -18,7 +19,7 @@ from penstock.model.event import ANY_TOPIC, Signal
 from penstock.model.ids import new_id
 from penstock.model.job import DropAnswer, JobState
 from penstock.model.member import MemberInfo
-from penstock.model.queue import QueueOptions
+from penstock.model.queue import Keep, QueueOptions
 from penstock.model.run import Answer
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
@@ -222,18 +223,22 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)
     await claimant.beat()
-    jobs = some_jobs(3)
-    await engine.jobs.enqueue(jobs, now=clock.now)
+    done, jobs = a_job(), some_jobs(3)
+    await engine.jobs.enqueue([done, *jobs], now=clock.now)
+    await claimant.complete(await claimant.take_one())
     first = await claimant.take_one()
     own_server.command("CONFIG", "SET", "maxmemory", "1mb")
     before = await snapshot(engine, clock)
     for refused in (
         partial(engine.jobs.enqueue, some_jobs(3), now=clock.now),
-        partial(engine.queues.configure, "q", QueueOptions(concurrency=1), now=clock.now),
+        partial(engine.jobs.replay, [done.id], token=bytes(16), now=clock.now),
     ):
         with pytest.raises(EngineFull):
             await refused()
     assert await snapshot(engine, clock) == before
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=60.0)), now=clock.now)
+    await engine.queues.pause("q", by="ann", now=clock.now)  # who looks after it can act
+    await engine.queues.resume("q", now=clock.now)
     await claimant.beat()  # what runs goes on, what waits is worked off
     watch = partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now)
     assert [job and job.state for job in await watch()] == [JobState.RUNNING]
@@ -247,7 +252,10 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
     await engine.close()
 
 
-async def test_listeners_come_back(engine: RedisEngine, command: Command) -> None:
+async def test_listeners_come_back(
+    engine: RedisEngine, command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "penstock.engine")
     subscription = await engine.signals.subscribe("news")
     command("CLIENT", "KILL", "TYPE", "pubsub")
     async with asyncio.timeout(PATIENCE_S):  # what came meanwhile is lost: look
@@ -257,6 +265,10 @@ async def test_listeners_come_back(engine: RedisEngine, command: Command) -> Non
             signal = await subscription.next(0.2)
             if signal == Signal("news", "again"):
                 break
+    said = [(record.levelname, record.message.split(":")[0]) for record in caplog.records]
+    assert said[0][0] == "WARNING"
+    assert "signals are lost until we listen again" in said[0][1]
+    assert said[-1] == ("INFO", f"listening to {engine.name} again".split(":")[0])
 
 
 async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: RedisEngine) -> None:

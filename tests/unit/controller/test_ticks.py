@@ -1,5 +1,6 @@
 """One run of a tick at a time, against an engine that does as it is told."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -40,15 +41,17 @@ def test_ticks_have_names_of_their_own_and_are_not_shared() -> None:
 
 
 @pytest.mark.row("C6")
-async def test_retention_goes_on_soon_while_there_is_more_and_else_about_once_a_minute(
-    term: ElectedTerm,
+async def test_retention_goes_on_while_there_is_more_and_comes_back_sooner_when_it_found_something(
+    term: ElectedTerm, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = answering("jobs", "prune", Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False))
-    tick = Retention()
-    assert await tick.run(engine, term) == retention.BUSY_S
-    wait_s = await tick.run(engine, term)
-    assert wait_s is not None
-    assert 0.8 * retention.EVERY_S <= wait_s <= 1.2 * retention.EVERY_S
+    caplog.set_level(logging.INFO)
+    answers = Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False), Pruned(jobs=0, more=False)
+    engine, tick = answering("jobs", "prune", *answers), Retention()
+    going_on, soon, late = [cast(float, await tick.run(engine, term)) for _ in answers]
+    assert 0 <= going_on <= retention.BUSY_S
+    assert 0.8 * retention.SOON_S <= soon <= 1.2 * retention.SOON_S
+    assert 0.8 * retention.EVERY_S <= late <= 1.2 * retention.EVERY_S
+    assert caplog.messages == ["retention deleted 1003 finished jobs"]
 
 
 async def test_promotion_goes_on_soon_while_there_is_more(term: ElectedTerm) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from penstock.engine.boot import boot_ns
 from penstock.engine.protocol import BATCH_LIMIT, Engine, Reclaimed
@@ -91,6 +92,10 @@ class ACharge:
 
     def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
         self.told.append(("asked", [fence for _, fence in runs]))
+        return self.listens
+
+    def introduce(self) -> bool:
+        self.told.append(("introduce", None))
         return self.listens
 
     def news(self) -> list[tuple[str, Any]]:
@@ -232,16 +237,25 @@ async def test_what_could_not_be_told_is_told_again(engine: TheEngine) -> None:
 async def test_lost_data_and_a_lost_lease_are_said(
     engine: TheEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    beats = the_beats(engine)
-    engine.answers = [a_reply(number=7, new=True), a_reply(number=3), a_reply(number=4, new=True)]
+    """In both cases what was published is published again, before the lease is fresh."""
+    charge = ACharge()
+    beats = the_beats(engine, charge)
+    found = replace(a_reply(number=5), rolled_back=True)
+    engine.answers = [a_reply(number=7, new=True), a_reply(number=3), a_reply(number=4, new=True), found]
     await beats.beat()
     assert caplog.messages == []
-    await beats.beat()
-    await beats.beat()
-    assert caplog.messages == [
-        "the engine has lost data: beat 3 came after 7",
-        "this member was declared gone; what it held belongs to others now",
+    assert charge.news() == []
+    for _ in range(3):
+        await beats.beat()
+        assert [what for what, _ in charge.told] == ["introduce", "beaten"]
+        assert charge.news() == [("introduce", None)]
+    assert [(record.levelname, record.message.split(";")[0].split(":")[0]) for record in caplog.records] == [
+        ("ERROR", "the engine has lost data"),
+        ("WARNING", "this member was declared gone"),
+        ("ERROR", "the engine has lost data"),
     ]
+    await beats.beat()
+    assert charge.news() == []
 
 
 @pytest.mark.row("D2")

@@ -15,6 +15,7 @@ from penstock.engines.postgres.schema import prepare
 from penstock.engines.postgres.signals import PostgresSignals
 from penstock.engines.postgres.store import Store
 from penstock.engines.postgres.transactions import PostgresTransactions
+from penstock.model.queue import KEEP_ENDED, Keep
 from penstock.model.time import Instant
 
 
@@ -44,6 +45,10 @@ class PostgresEngine:
     @property
     def single_process(self) -> bool:
         return False
+
+    @property
+    def keeps(self) -> Keep:
+        return KEEP_ENDED
 
     async def now(self) -> Instant:
         return await self.store.now()

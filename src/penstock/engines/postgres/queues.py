@@ -8,7 +8,7 @@ from penstock.engine.edge import check_batch
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.store import Store
 from penstock.model.names import check_queue, check_task
-from penstock.model.queue import Keep, Limit, QueueOptions
+from penstock.model.queue import KEEP_ENDED, Keep, Limit, QueueOptions
 from penstock.model.time import Instant, span_of
 from penstock.model.view import QueueInfo, TaskEntry
 
@@ -80,7 +80,7 @@ class PostgresTasks:
 
 def flat(options: QueueOptions) -> dict[str, object]:
     """What the steps ask of a queue's options, worked out: columns of `queue`."""
-    keeps = (options.keep_completed, options.keep_dead, options.keep_cancelled)
+    keeps = options.keeps(KEEP_ENDED)
     tasks = {task: _limit(limit) for task, limit in options.per_task.items() if limit}
     concurrency, rate_count, rate_window = _limit(options.own)
     key_concurrency, key_rate_count, key_rate_window = _limit(options.per_key)

@@ -2,9 +2,10 @@
 
 | module | what it does |
 |---|---|
-| `place`, `errors`, `schema` | the URL, Redis's errors as ours, whether the place can be used |
+| `place`, `options`, `errors`, `schema` | the URL, Redis's errors as ours, whether the place can be used |
 | `scripts` | the Lua files with the fragments that they include |
 | `line`, `store` | single connections that come back by themselves, and who uses which |
+| `copies` | waiting for replicas |
 | `call`, `pack`, `rows` | from records to the arguments of a script, and from its answer back |
 | `tail` | what never changes of a job, packed by its producer and read by its worker |
 | `enqueue`, `claim`, `settle` | the hot paths |

@@ -35,10 +35,11 @@ def check(request: ClaimRequest) -> None:
         raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
-def add_claim(call: Call, request: ClaimRequest) -> None:
-    """Add a claim to a call, as `take.lua` reads it."""
+def add_claim(call: Call, request: ClaimRequest, after: int) -> None:
+    """Add a claim to a call, as `take.lua` reads it. `after`: its last number that brought jobs."""
     call.values["claim"] = {
         "number": request.number,
+        "after": after,
         "wants": [(want.queue, -1 if want.most is None else want.most) for want in request.wants],
         "most": request.most,
         "suspects": min(request.suspects, request.most),

@@ -3,6 +3,7 @@
 import asyncio
 
 from penstock.engines.redis.errors import translate_opening
+from penstock.engines.redis.flat import KEEPS
 from penstock.engines.redis.inspect import RedisInspect
 from penstock.engines.redis.jobs import RedisJobs
 from penstock.engines.redis.line import hang_up, open_connection
@@ -15,6 +16,7 @@ from penstock.engines.redis.schema import prepare
 from penstock.engines.redis.scripts import load_all
 from penstock.engines.redis.signals import RedisSignals
 from penstock.engines.redis.store import Store
+from penstock.model.queue import Keep
 from penstock.model.time import Instant
 
 
@@ -42,6 +44,10 @@ class RedisEngine:
     @property
     def single_process(self) -> bool:
         return False
+
+    @property
+    def keeps(self) -> Keep:
+        return KEEPS
 
     async def now(self) -> Instant:
         return await self.store.now()

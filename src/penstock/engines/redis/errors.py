@@ -3,6 +3,8 @@
 The driver knows some errors by their code and then takes it off the text, so those are told by their class.
 """
 
+import ssl
+
 from redis.exceptions import (
     AskError,
     AuthenticationError,
@@ -62,6 +64,8 @@ def translate(error: BaseException, place: Place, waited_s: float | None = None)
             return EngineUnavailable(f"{place} cannot do this now: {why}")
     if isinstance(error, ResponseError):
         return _of_server(str(error), place)
+    if (tls := _of_tls(error)) is not None:
+        return EngineUnavailable(f"{place} cannot be reached: {_why(tls)}")
     return EngineUnavailable(f"{place} cannot be reached: {type(error).__name__}")
 
 
@@ -76,9 +80,28 @@ def translate_opening(error: BaseException, place: Place) -> PenstockError:
         return BadUrl(f"{place} cannot be used: its ACL does not let this user do what we need")
     if isinstance(error, ResponseError) and "DB index" in text:
         return BadUrl(f"{place} cannot be used: it has no logical database of this number")
+    if isinstance(error, ssl.SSLCertVerificationError) or isinstance(
+        _of_tls(error), ssl.SSLCertVerificationError
+    ):
+        tls = _of_tls(error) or error
+        return BadUrl(f"{place} cannot be used: {_why(tls)}; check ssl_ca_certs and the host's name")
     if isinstance(error, ValueError):
         return BadUrl(f"{place} cannot be used as it stands: check its options")
     return translate(error, place)
+
+
+def _of_tls(error: BaseException | None) -> ssl.SSLError | None:
+    """The error of TLS behind one of the driver's, which keeps only its text."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({error.verify_message})"
+    reason = getattr(error, "reason", None) or type(error).__name__
+    return f"TLS failed ({reason}); does it speak TLS on this port?"
 
 
 def _of_server(text: str, place: Place) -> PenstockError:

@@ -8,11 +8,13 @@ from penstock.model.time import span_of
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 NONE = -1
+KEEPS = Keep(age=86_400.0, count=10_000)
+"""Of completed and cancelled jobs, where a queue says nothing: memory is dearer than a disk."""
 
 
 def flat(options: QueueOptions) -> dict[str, object]:
     """The record of a queue; the scripts add c created_at, pa paused_at, pb paused_by, pw paused_why."""
-    keeps = (options.keep_completed, options.keep_dead, options.keep_cancelled)
+    keeps = options.keeps(KEEPS)
     return {
         "o": _encode(options).decode(),
         "keyed": options.keyed,

@@ -7,6 +7,7 @@ from penstock.engine.edge import check_ids
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.listing import page, place_of
 from penstock.engines.redis.rows import job_of
+from penstock.engines.redis.schema import evicts
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
@@ -107,10 +108,16 @@ class RedisInspect:
         ]  # fmt: skip
 
     async def storage(self) -> Storage:
-        rows = await self._look("storage", Call())
+        rows, rolled_back, policy, file_kept = await self._look("storage", Call())
         parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
         parts.sort(key=lambda part: (-part.bytes, part.name))
-        return Storage(bytes=sum(part.bytes for part in parts), parts=parts)
+        return Storage(
+            bytes=sum(part.bytes for part in parts),
+            parts=parts,
+            rolled_back=None if rolled_back < 0 else rolled_back,
+            evicts=f"maxmemory-policy {policy.decode()}" if evicts(policy.decode()) else "",
+            saved=file_kept != 0,
+        )
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_filter(only)

@@ -27,6 +27,8 @@ from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release,
 from penstock.model.time import DAY, Instant, Span
 
 MINUTES_AGE = 32 * DAY
+CLAIMANTS = 64
+"""So many are remembered; a process has one."""
 
 _CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
 _REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
@@ -39,6 +41,8 @@ class RedisJobs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._enqueuer = Enqueuer(store)
+        self._brought: dict[bytes, int] = {}
+        """By claimant, the number of the last claim that brought jobs: the server must know it too."""
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
@@ -47,8 +51,17 @@ class RedisJobs:
     async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
         claiming.check(request)
         call = Call()
-        claiming.add_claim(call, request)
-        return claiming.claim_of(request, await self._store.run(self._store.claims, "claim", call, now))
+        claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
+        answer = await self._store.run(self._store.claims, "claim", call, now)
+        return self._claimed(request, answer)
+
+    def _claimed(self, request: ClaimRequest, answer: Any) -> Claim:
+        claim = claiming.claim_of(request, answer)
+        if claim.jobs:
+            if request.claimant not in self._brought and len(self._brought) >= CLAIMANTS:
+                self._brought.clear()
+            self._brought[request.claimant] = request.number
+        return claim
 
     async def settle(
         self,
@@ -61,13 +74,13 @@ class RedisJobs:
         call, line = settling.SettleCall(settlements), self._store.settles
         if claim is not None:
             claiming.check(claim)
-            claiming.add_claim(call, claim)
+            claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
             line = self._store.claims
         answers, claimed = await self._store.run(line, "settle", call, now)
         settled = Settled(call.in_order(answers))
         if claim is not None:
             try:
-                settled.claim = claiming.claim_of(claim, claimed)
+                settled.claim = self._claimed(claim, claimed)
             except Refused as refused:
                 settled.refused = refused
         return settled

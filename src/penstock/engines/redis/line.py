@@ -23,7 +23,9 @@ from redis.asyncio.connection import AbstractConnection, Connection, SSLConnecti
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeout
 
+from penstock.engines.redis.copies import Argument, Copies, TooFewReplicas
 from penstock.engines.redis.errors import is_read_only, translate
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.scripts import Script
@@ -41,8 +43,6 @@ _KEPT_ALIVE: dict[str, Any] = {
     },
 }
 
-Argument = bytes | str | int
-
 
 class Line:
     """One connection and the calls that queue for it."""
@@ -57,18 +57,22 @@ class Line:
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self.copies: Copies | None = None
+        """Who waits for replicas, where that is asked for."""
         self.patience_s = place.call_timeout
         """How long a call may take."""
         self.trips = 0
         """Round trips made so far, counted for tests."""
 
-    async def run(self, script: Script, arguments: Sequence[Argument]) -> Any:
-        """The answer of a script, in one round trip; two when the server did not know it."""
+    async def run(self, script: Script, arguments: Sequence[Argument], *, copied: bool = False) -> Any:
+        """The answer of a script, in one round trip; two when the server did not know it. `copied`: once
+        enough replicas have what it wrote, if this line is to wait for them."""
+        key = self._place.prefix
         async with self._turn:
             try:
-                return await self._ask("EVALSHA", script.sha, 1, self._place.prefix, *arguments)
+                return await self._ask("EVALSHA", script.sha, 1, key, *arguments, copied=copied)
             except NoScriptError:
-                return await self._checked("EVAL", script.text, 1, self._place.prefix, *arguments)
+                return await self._checked("EVAL", script.text, 1, key, *arguments, copied=copied)
             except ResponseError as error:
                 raise translate(error, self._place) from error
 
@@ -77,17 +81,19 @@ class Line:
         async with self._turn:
             return await self._checked(*parts)
 
-    async def _checked(self, *parts: Argument) -> Any:
+    async def _checked(self, *parts: Argument, copied: bool = False) -> Any:
         try:
-            return await self._ask(*parts)
+            return await self._ask(*parts, copied=copied)
         except ResponseError as error:
             raise translate(error, self._place) from error
 
-    async def _ask(self, *parts: Argument) -> Any:
+    async def _ask(self, *parts: Argument, copied: bool = False) -> Any:
         connection = await self._ready()
         self.trips += 1
         try:
             async with asyncio.timeout(self.patience_s):
+                if copied and self.copies is not None:
+                    return await self.copies.ask(connection, parts, self.patience_s)
                 # hiredis packs an argument in 0.2 us, the driver's own code in 0.7
                 packed = pack_command(parts)  # type: ignore[arg-type]  # it takes a tuple of any length
                 await connection.send_packed_command(packed, check_health=False)
@@ -95,6 +101,8 @@ class Line:
         except ResponseError as error:  # the server's own words: the connection is as good as before
             if is_read_only(error):
                 self._abandon()
+            raise
+        except TooFewReplicas:  # the connection is as good as before
             raise
         except asyncio.CancelledError:
             await self._let_go()
@@ -179,15 +187,17 @@ async def open_connection(place: Place, purpose: str) -> AbstractConnection:
     if place.path is not None:
         connection = UnixDomainSocketConnection(path=place.path, **options)
     elif place.tls is not None:
-        connection = SSLConnection(
-            host=place.host, port=place.port, **{**_KEPT_ALIVE, **options, **place.tls}
-        )
+        tls = {**place.tls, "ssl_check_hostname": place.tls.get("ssl_cert_reqs") != "none"}
+        connection = SSLConnection(host=place.host, port=place.port, **{**_KEPT_ALIVE, **options, **tls})
     else:
         connection = Connection(host=place.host, port=place.port, **_KEPT_ALIVE, **options)
     try:
         async with asyncio.timeout(CONNECT_S):
             await connection.connect()  # type: ignore[no-untyped-call]
-    except BaseException:
+    except BaseException as error:
         await hang_up(connection)
+        if isinstance(error, TimeoutError | RedisTimeout):
+            hint = "" if place.tls is None else ": does it speak TLS on this port?"
+            raise EngineUnavailable(f"{place} did not answer in {CONNECT_S:g} s{hint}") from error
         raise
     return connection

@@ -1,14 +1,32 @@
-"""The `members` facet."""
+"""The `members` facet.
 
+**Lost data.** Redis may be restarted without its file, or be replaced by a replica that lagged. A beat finds
+out by what this member knows: the number of its last beat, which its record must have (and the counter of all
+beats must have reached), and the highest fence that it has held, which must have been given out. A claim
+finds out by the number of the claimant's last claim that brought jobs. Whoever finds it notes the moment
+(`rolled`), for `storage`, and for the next beat of every other member, which is told by `rolled_back` too. A
+loss that took no beat and no claim with it, of new jobs alone, is not seen.
+
+**A server that evicts** is refused when an engine is opened; its policy may change later. Beats look at it.
+"""
+
+import logging
+import time
 from collections.abc import Sequence
 
 import msgspec
 
 from penstock.engines.redis.call import Call
+from penstock.engines.redis.schema import VERSION, eviction, evicts
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
 from penstock.model.time import Instant
+
+REMIND_S = 600.0
+"""How often the same trouble is logged."""
+
+log = logging.getLogger("penstock.engine")
 
 _encode = msgspec.json.Encoder().encode
 _info = msgspec.json.Decoder(MemberInfo).decode
@@ -19,6 +37,11 @@ class RedisMembers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._seen: dict[bytes, int] = {}
+        """The number of each member's last beat that was answered."""
+        self._top = 0
+        """The highest fence that was held so far."""
+        self._warned_at: float | None = None
 
     async def beat(
         self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
@@ -26,18 +49,38 @@ class RedisMembers:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
         self._store.beat_within(info.lease)
+        self._top = max(self._top, *(fence for each in claimants for fence in each.held), 0)
         call = Call(
             name=info.name,
             beat=info.beat,
             lease=info.lease,
             claimants=[(each.answered_through, each.held) for each in claimants],
+            seen=self._seen.get(info.id, 0),
+            top=self._top,
+            version=VERSION,
         )
         call.add(info.id, _encode(info), *(each.claimant for each in claimants))
-        number, at, new, lost, asked = await self._store.run(self._store.beats, "beat", call, now)
+        answer = await self._store.run(self._store.beats, "beat", call, now)
+        number, at, new, lost, asked, rolled_back, policy = answer
+        self._seen[info.id] = number
+        self._look_at(policy.decode())
         asks = [Ask(job_id, fence) for job_id, fence in asked]
-        return BeatReply(number=number, now=at, new=new == 1, lost=lost, asked=asks)
+        return BeatReply(
+            number=number, now=at, new=new == 1, lost=lost, asked=asks, rolled_back=rolled_back == 1
+        )
+
+    def _look_at(self, policy: str) -> None:
+        """Say it loudly, again and again, if the server has begun to evict keys."""
+        if not evicts(policy):
+            if self._warned_at is not None:
+                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.place, policy)
+            self._warned_at = None
+        elif self._warned_at is None or time.monotonic() - self._warned_at >= REMIND_S:
+            self._warned_at = time.monotonic()
+            log.error("%s", eviction(policy, self._store.place))
 
     async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
+        self._seen.pop(member, None)
         call = Call()
         call.add(member)
         return int(await self._store.run(self._store.beats, "leave", call, now))

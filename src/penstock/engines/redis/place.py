@@ -5,18 +5,18 @@
 Options in the query:
 
 - `call_timeout` in seconds (default 30): a call without an answer for so long is given up;
+- `durability` = server (default): as durable as the server is configured; or replicated: a call that writes
+  returns when `replicas` (default 1) have it too, and fails as unknown where they do not within
+  `replica_timeout` seconds (default 2);
 - `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`: paths, for `rediss://`;
 - `ssl_cert_reqs` = required (default) or none.
 """
 
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from penstock.model.errors import BadUrl
-
-_TLS = ("ssl_ca_certs", "ssl_cert_reqs", "ssl_certfile", "ssl_keyfile")
-_OPTIONS = ("call_timeout", "db", *_TLS)
+from penstock.engines.redis import options
 
 DEFAULT_PORT = 6379
 
@@ -37,6 +37,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Never shown."""
     tls: dict[str, str] | None = None
     call_timeout: float = 30.0
+    replicas: int = 0
+    """How many must have a write before it counts."""
+    replica_timeout: float = 2.0
 
     @property
     def prefix(self) -> str:
@@ -64,23 +67,18 @@ def place_of(url: str, namespace: str) -> Place:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
     except ValueError:
-        raise _unreadable() from None
+        raise options.unreadable() from None
     if "#" in url or "@" in parts.path + parts.query:
-        raise _unreadable()
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in options:
-        if name not in _OPTIONS:
-            raise BadUrl(f"unknown option {name!r}; a Redis URL takes {', '.join(sorted(_OPTIONS))}")
-    tls = {name: value for name, value in options.items() if name in _TLS}
-    if tls and parts.scheme != "rediss":
-        raise BadUrl(f"{', '.join(sorted(tls))} is for TLS: write rediss:// instead of {parts.scheme}://")
-    if tls.get("ssl_cert_reqs", "required") not in ("required", "none"):
-        raise BadUrl("ssl_cert_reqs is required or none")
+        raise options.unreadable()
+    said = options.read(parts.query)
     socket = parts.scheme == "redis+unix"
-    db = _db(options.get("db", "") if socket else parts.path.removeprefix("/") or options.get("db", ""))
+    written = said.get("db", "") if socket else parts.path.removeprefix("/") or said.get("db", "")
+    db = options.number_of_database(written)
     host = parts.hostname or "localhost"
     user = unquote(parts.username) if parts.username else None
     where = parts.path if socket else f"{f'[{host}]' if ':' in host else host}:{port}"
+    call_timeout = options.seconds(said, "call_timeout", 30)
+    replicas, replica_timeout = options.replicas(said, call_timeout)
     return Place(
         shown=f"{parts.scheme}://{user + '@' if user else ''}{where}{f'?db={db}' if socket else f'/{db}'}",
         namespace=namespace,
@@ -90,32 +88,8 @@ def place_of(url: str, namespace: str) -> Place:
         db=db,
         user=user,
         password=unquote(parts.password) if parts.password else None,
-        tls=tls if parts.scheme == "rediss" else None,
-        call_timeout=_seconds(options.get("call_timeout", "30")),
+        tls=options.tls(said, parts.scheme),
+        call_timeout=call_timeout,
+        replicas=replicas,
+        replica_timeout=replica_timeout,
     )
-
-
-def _unreadable() -> BadUrl:
-    """Says nothing of the URL: where it cannot be read, a part of the password may stand anywhere."""
-    return BadUrl(
-        "unreadable URL: a Redis URL looks like redis://user:password@host:6379/0; "
-        "write / ? # @ and : in a password as %2F %3F %23 %40 and %3A"
-    )
-
-
-def _db(text: str) -> int:
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise BadUrl(f"after the host of a Redis URL comes the number of a logical database, not {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 < seconds <= 86_400:
-        raise BadUrl(f"call_timeout is a number of seconds up to 86400, not {text!r}")
-    return seconds

@@ -6,14 +6,18 @@ without a word, because nothing is asked on it: after some silence it is asked f
 """
 
 import asyncio
+import logging
 from contextlib import suppress
 
 from redis.asyncio.connection import AbstractConnection
 
 from penstock.engine.inbox import Inbox
+from penstock.engines.redis.errors import translate
 from penstock.engines.redis.line import Line, backoff_s, hang_up, open_connection
 from penstock.engines.redis.place import Place
 from penstock.model.event import ANY_TOPIC, Signal
+
+log = logging.getLogger("penstock.engine")
 
 SILENCE_S = 10.0
 """After so long without a word the listening connection is asked for one, after as long again given up."""
@@ -73,13 +77,19 @@ class Post:
                 guard = asyncio.get_running_loop().create_task(self._guard(self._connection))
                 await self._ask(self._connection)
                 if before:
+                    log.info("listening to %s again", self._place)
                     self._deliver(Signal(ANY_TOPIC))
                 before, failures = True, 0
                 while True:
                     self._receive(await self._connection.read_response())
             except asyncio.CancelledError:
                 raise
-            except Exception:
+            except Exception as error:
+                log.log(
+                    logging.DEBUG if failures else logging.WARNING,
+                    "signals are lost until we listen again, work is found by looking for it: %s",
+                    translate(error, self._place),
+                )
                 before = True
                 failures += 1
             finally:

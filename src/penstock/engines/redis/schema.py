@@ -61,13 +61,22 @@ async def _policy(ask: Any) -> str | None:
     return str(answer[1].decode()) if len(answer) == 2 else None
 
 
-def _check_policy(policy: str | None, place: Place) -> None:
+def evicts(policy: str) -> bool:
     """Volatile policies evict only keys that expire, and ours never do."""
-    if policy is not None and policy.startswith("allkeys"):
-        raise BadUrl(
-            f"{place} evicts keys when memory runs out (maxmemory-policy {policy}), which would lose jobs: "
-            "set maxmemory-policy to noeviction"
-        )
+    return policy.startswith("allkeys")
+
+
+def eviction(policy: str, place: Place) -> str:
+    """What is wrong with it."""
+    return (
+        f"{place} evicts keys when memory runs out (maxmemory-policy {policy}), which would lose jobs: "
+        "set maxmemory-policy to noeviction"
+    )
+
+
+def _check_policy(policy: str | None, place: Place) -> None:
+    if policy is not None and evicts(policy):
+        raise BadUrl(eviction(policy, place))
 
 
 def _check_server(info: bytes, place: Place) -> tuple[int, ...]:

@@ -5,8 +5,9 @@ Redis refuses only commands that need memory: one that had begun with a removal 
 
 - `--# reads`: nothing is written.
 - `--# adds`: refused before it begins. (SETRANGE of nothing changes nothing, but a full server refuses it.)
-- `--# goes on`: done all the same: work that runs is to finish, what waits is to be worked off. Only since
-  Redis 7 can a script say so; before that it is refused as well.
+- `--# goes on`: done all the same: work that runs is to finish, what waits is to be worked off, workers are
+  to start (they publish what they know), operators to pause or to keep less. Only since Redis 7 can a script
+  say so; before that it is refused as well.
 """
 
 import hashlib
@@ -27,6 +28,7 @@ class Script(NamedTuple):
     text: bytes
     sha: bytes
     """Of the text: so a script carries its version by its content."""
+    writes: bool
 
 
 @cache
@@ -36,7 +38,8 @@ def script(name: str, *, flags: bool = True) -> Script:
     kind = _collect(name, parts)
     first = {"reads": "", "adds": _PROBE, "goes on": _GO_ON if flags else _PROBE, None: ""}[kind]
     text = (first + "\n".join(parts.values())).encode()
-    return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest().encode())
+    sha = hashlib.sha1(text, usedforsecurity=False).hexdigest().encode()
+    return Script(name, text, sha, writes=kind in ("adds", "goes on"))
 
 
 def load_all(*, flags: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from penstock.engine.in_flight import InFlight
 from penstock.engines.redis.call import Call
+from penstock.engines.redis.copies import NOT_WAITED_FOR, Copies
 from penstock.engines.redis.line import Line
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.post import Post
@@ -43,6 +44,9 @@ class Store(InFlight):
         self.beats = Line(place, "beats", self._abandon)
         self.reads = Line(place, "reads", self._abandon)
         self.post = Post(place, self.commands)
+        if place.replicas:
+            for line in self._lines:
+                line.copies = Copies(place, script("mark", flags=flags))
 
     async def run(self, line: Line, name: str, call: Call, now: Instant | None = None) -> Any:
         """The answer of one of our scripts."""
@@ -51,9 +55,12 @@ class Store(InFlight):
     async def send(self, line: Line, name: str, call: Call, now: Instant | None) -> Any:
         """The same, without regard to cancellation."""
         moment = b"" if now is None else b"%d" % now
-        return await line.run(
-            script(name, flags=self._flags), (self.place.channels, moment, call.encoded(), *call.blobs)
-        )
+        arguments: tuple[bytes | str, ...] = (self.place.channels, moment, call.encoded(), *call.blobs)
+        what = script(name, flags=self._flags)
+        copied = what.writes and name not in NOT_WAITED_FOR
+        if copied and line is self.beats and line.copies is not None:
+            line = self.commands  # beats need not wait for replicas, nor behind somebody who does
+        return await line.run(what, arguments, copied=copied)
 
     def _abandon(self) -> None:
         """This server cannot be written to, as after a failover: every connection is made anew."""

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import gates
+from penstock.engines.sqlite.moves import keep_of
 from penstock.engines.sqlite.places import RUNS
 from penstock.engines.sqlite.runs import Runs
 from penstock.engines.sqlite.step import COMPLETED, RUNNING, Step
@@ -82,7 +83,7 @@ def complete(step: Step, done: list[Done]) -> bool:
 
 
 def _keeps_jobs(step: Step, queue: int) -> bool:
-    return not step.catalogue.by_pk[queue].options.keep_completed.nothing
+    return not keep_of(step.catalogue.by_pk[queue].options, COMPLETED).nothing
 
 
 def _find_whole(step: Step, done: list[Done]) -> list[Part] | None:

@@ -15,6 +15,7 @@ from penstock.engines.sqlite.schedules import SqliteSchedules
 from penstock.engines.sqlite.signals import LocalPost, SocketPost, SqliteSignals, post_for
 from penstock.engines.sqlite.store import Session, Store
 from penstock.engines.sqlite.transactions import SqliteTransactions
+from penstock.model.queue import KEEP_ENDED, Keep
 from penstock.model.time import Instant
 
 
@@ -43,6 +44,10 @@ class SqliteEngine:
     @property
     def single_process(self) -> bool:
         return self._session.place.path is None
+
+    @property
+    def keeps(self) -> Keep:
+        return KEEP_ENDED
 
     async def now(self) -> Instant:
         self._session.check()

@@ -19,7 +19,7 @@ from penstock.engines.sqlite.step import (
     Step,
 )
 from penstock.model.job import FIRST_KEPT, LAST_KEPT, Failure, clip_failure
-from penstock.model.queue import Keep, QueueOptions
+from penstock.model.queue import KEEP_ENDED, Keep, QueueOptions
 from penstock.model.run import Failed
 from penstock.model.time import Instant
 
@@ -97,9 +97,7 @@ def _remember_run(step: Step, job: Facts) -> None:
 
 def keep_of(options: QueueOptions, state: int) -> Keep:
     """The retention of a final state."""
-    if state == COMPLETED:
-        return options.keep_completed
-    return options.keep_dead if state == DEAD else options.keep_cancelled
+    return options.keeps(KEEP_ENDED)[state - COMPLETED]
 
 
 def _bury(step: Step, pk: int) -> None:

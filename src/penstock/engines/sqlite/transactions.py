@@ -18,7 +18,8 @@ from penstock.engine.protocol import Script
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue
 from penstock.engines.sqlite.catalogue import DEFAULT_OPTIONS
-from penstock.engines.sqlite.step import RUNNING
+from penstock.engines.sqlite.moves import keep_of
+from penstock.engines.sqlite.step import COMPLETED, RUNNING
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput, WrongPlace
 from penstock.model.ids import JobId, check_id
@@ -134,7 +135,7 @@ class SqliteTransactions:
         if answer is not Answer.APPLIED:
             return answer
         kept = _options(options)
-        form = TOMBSTONE if kept.keep_completed.nothing else WHOLE if kept.keep_body else SMALL
+        form = TOMBSTONE if keep_of(kept, COMPLETED).nothing else WHOLE if kept.keep_body else SMALL
         now = time.time_ns() // 1_000
         if started_at is None:
             noted = any(isinstance(note.entry, Started) for note in notes)

@@ -34,6 +34,15 @@ def optional(rule: Rule[T]) -> Rule[T | None]:
     return read
 
 
+def unless_empty(rule: Rule[T]) -> Rule[T | None]:
+    """What the rule admits; nothing at all leaves it to somebody else."""
+
+    def read(value: object) -> T | None:
+        return None if isinstance(value, str) and not value.strip() else rule(value)
+
+    return read
+
+
 def whole(least: int, most: int) -> Rule[int]:
     """A whole number in a range."""
 

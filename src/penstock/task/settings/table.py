@@ -78,9 +78,10 @@ class Settings:
         "1MiB", rules.size(1, PAYLOAD_MOST), "The most bytes of a job's encoded arguments, and of its result."
     )
     keep_completed = Setting(
-        "24h 1000000",
-        rules.keep,
-        "How long completed and cancelled jobs stay, and the most of them in a queue.",
+        "",
+        rules.unless_empty(rules.keep),
+        "How long completed and cancelled jobs stay, and the most of them in a queue. Empty: as the engine "
+        "keeps them, `24h 1000000`; on Redis `24h 10000`.",
     )
     keep_dead = Setting("forever", rules.keep, "How long dead letters stay, and the most of them in a queue.")
     log_format = Setting(

@@ -51,6 +51,26 @@ async def test_the_newest_are_kept(engine: Engine, clock: Clock, claimant: Claim
     assert [job and job.id for job in await engine.inspect.get(ids)] == [None, None, None, *ids[3:]]
 
 
+@pytest.mark.row("C6")
+async def test_what_a_queue_does_not_say_is_kept_as_the_engine_keeps(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """Also in a queue that says something else, and in one that no longer says it."""
+    usual = engine.keeps
+    assert usual.age is not None
+    assert (usual.count or 0) >= 1_000, "those who wait for a result need time to fetch it"
+    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
+    await engine.queues.configure("q", QueueOptions(concurrency=5), now=clock.now)
+    ids = await finish(claimant, 3)
+    (queue,) = await engine.queues.list()
+    assert queue.options == QueueOptions(concurrency=5), "what is shown is what was said"
+    clock.forward(usual.age - 4)
+    assert (await engine.jobs.prune(now=clock.now)).jobs == 0
+    clock.forward(2)  # the first ended as long ago as that, the others a second or two less
+    assert (await engine.jobs.prune(now=clock.now)).jobs == 2
+    assert [job and job.id for job in await engine.inspect.get(ids)] == [None, None, ids[2]]
+
+
 async def test_age_and_count_hold_together(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(keep_completed=Keep(age=100.0, count=3))
     await engine.queues.configure("q", options, now=clock.now)

@@ -244,7 +244,7 @@ async def test_a_queue_that_keeps_little(
     assert seen[0] == seen[1]
     (counts,) = await engine.inspect.counts()
     assert (counts.running, counts.window.completed) == (0, 2)
-    assert counts.completed == (0 if options.keep_completed.nothing else 2)
+    assert counts.completed == (0 if options.keeps(engine.keeps)[0].nothing else 2)
 
 
 async def test_what_it_still_had_to_note_is_in_the_transaction(

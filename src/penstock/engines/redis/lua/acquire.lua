@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.name, A.holder, A.ttl. Answers {fence, expires_at}, or nil if another holds it. A lease is {h holder, f fence, u until}.
 

@@ -1,11 +1,29 @@
 --# goes on
 --# include claimants
--- A.name, A.beat, A.lease, A.claimants: {answered, held fences}; the member's id, its record and the claimants' ids as
--- blobs. Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop}.
+-- A.name, A.beat, A.lease, A.claimants: {answered, held fences}, A.seen: the number of its last beat, A.top: the
+-- highest fence it has held, A.version of the keys; the member's id, its record and the claimants' ids as blobs.
+-- Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop, 1 if data was lost, maxmemory-policy}.
 
 local member, info = S.blob(), S.blob()
 local raw = call('HGET', P .. 'member', member)
 local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
+
+-- What this member was told must be here. (A member that was swept has no record, and that is no loss.)
+local last = call('HMGET', P .. 'n', 'beat', 'fence', 'rolled')
+local rolled_back = tonumber(last[1] or 0) < A.seen or (m.n or A.seen) < A.seen or tonumber(last[2] or 0) < A.top
+if rolled_back then
+    call('HSET', P .. 'n', 'rolled', S.int(CLOCK))
+elseif m.ck and tonumber(last[3] or 0) > m.ck then
+    rolled_back = true -- somebody else has noticed it since
+end
+if tonumber(last[2] or 0) < A.top then
+    call('HSET', P .. 'n', 'fence', S.int(A.top)) -- whatever clock this server has, no fence comes twice
+end
+if call('EXISTS', P .. 'meta') == 0 then -- see schema.py
+    call('HSET', P .. 'meta', 'app', 'penstock', 'version', A.version, 'oldest_code', A.version)
+end
+m.n, m.ck = S.number('beat'), CLOCK
+
 if NOW - m.at > 2 * A.beat then -- model.member.steady_after_beat
     m.ss = NOW
 end
@@ -47,4 +65,7 @@ for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
 end
 S.tell_children(LIMIT)
 S.finish()
-return { S.number('beat'), NOW, raw and 0 or 1, lost, asked }
+-- A policy that evicts would lose jobs: it may have been set since we were opened. Not everybody may ask.
+local said = redis.pcall('INFO', 'memory')
+local policy = type(said) == 'string' and said:match('maxmemory_policy:(%S+)') or ''
+return { m.n, NOW, raw and 0 or 1, lost, asked, rolled_back and 1 or 0, policy }

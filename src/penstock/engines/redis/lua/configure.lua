@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include moves
 -- A.name, A.queue (the record, see flat.py), A.defaults, A.by.
 

@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.name, A.by, A.why. UNKNOWNQUEUE: there is none.
 

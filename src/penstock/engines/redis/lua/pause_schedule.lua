@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.name, A.paused, A.next_at, A.by. Answers 1, or 0 if there is none.
 

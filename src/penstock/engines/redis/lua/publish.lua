@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.names of tasks; their entries as blobs.
 

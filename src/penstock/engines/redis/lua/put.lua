@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.schedules: {name, timing, job, missed, overlap, source, declared_at, next_at}; A.by. A schedule is {t timing, j job,
 -- mi missed, o overlap, so source, d declared_at, n next_at, l last_at, pa paused, r retired_at, v version}.

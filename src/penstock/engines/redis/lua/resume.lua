@@ -1,4 +1,4 @@
---# adds
+--# goes on
 --# include core
 -- A.name, A.by. UNKNOWNQUEUE: there is none.
 

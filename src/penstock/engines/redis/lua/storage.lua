@@ -1,6 +1,8 @@
 --# reads
 --# include core
--- Answers {{part, bytes, entries}, ...}, as the server estimates them from a few samples of each key.
+-- Answers {{{part, bytes, entries}, ...}, how long ago lost data was noticed or -1, maxmemory-policy or '', whether
+-- an append-only file is kept: 1, 0, or -1 for not known}. Sizes are as the server estimates them from a few samples
+-- of each key.
 
 local COUNT = { hash = 'HLEN', zset = 'ZCARD', list = 'LLEN', set = 'SCARD' }
 local parts = {}
@@ -38,4 +40,10 @@ local answer = {}
 for part, sum in pairs(parts) do
     answer[#answer + 1] = { part, sum[1], sum[2] }
 end
-return answer
+local rolled = call('HGET', P .. 'n', 'rolled')
+local function told(section, field)
+    local said = redis.pcall('INFO', section) -- not everybody may ask
+    return type(said) == 'string' and said:match(field .. ':(%S+)') or ''
+end
+return { answer, rolled and math.max(0, CLOCK - rolled) or -1, told('memory', 'maxmemory_policy'),
+    tonumber(told('persistence', 'aof_enabled')) or -1 }

@@ -1,6 +1,7 @@
 --# include plain
 --# include choose
--- A claim. c: {number, wants, most, suspects, number of ids or nil}, with member, claimant and ids as blobs.
+-- A claim. c: {number, wants, most, suspects, number of ids or nil, after: the last number that was answered with
+-- jobs}, with member, claimant and ids as blobs.
 
 function S.read_claim(c)
     c.member, c.claimant, c.list = S.blob(), S.blob(), c.ids and {} or nil
@@ -191,6 +192,9 @@ end
 
 -- {wait, jobs}, or as above; wait -1: only a signal can make more claimable.
 function S.claim(c)
+    if (c.known.n or c.after) < c.after then
+        call('HSET', P .. 'n', 'rolled', S.int(CLOCK)) -- that answer is not known here: data was lost; see beat.lua
+    end
     if c.known.n == c.number then
         return again(c)
     end

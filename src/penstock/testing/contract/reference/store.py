@@ -9,7 +9,7 @@ from penstock.model.ids import JobId
 from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState
 from penstock.model.lane import group_of
 from penstock.model.lifecycle import check_step, state_after_enqueue, state_after_release
-from penstock.model.queue import Keep, QueueOptions
+from penstock.model.queue import KEEP_ENDED, Keep, QueueOptions
 from penstock.model.time import MINUTE, Instant
 from penstock.testing.contract.reference.records import (
     UNSAID,
@@ -26,8 +26,8 @@ Seen: TypeAlias = Mapping[JobId, Job | None]
 def keep_of(options: QueueOptions, state: JobState) -> Keep:
     """How long a queue keeps the jobs of a final state."""
     if state is JobState.COMPLETED:
-        return options.keep_completed
-    return options.keep_dead if state is JobState.DEAD else options.keep_cancelled
+        return options.keep_completed or KEEP_ENDED
+    return options.keep_dead if state is JobState.DEAD else options.keep_cancelled or KEEP_ENDED
 
 
 class Store:

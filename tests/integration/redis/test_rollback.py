@@ -1,0 +1,201 @@
+"""A server that lost what it had acknowledged: it is noticed, it is loud, and everybody goes on."""
+
+import asyncio
+import logging
+
+import pytest
+from msgspec.structs import replace
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect as open_engine
+from penstock.engines.redis.engine import RedisEngine
+from penstock.model.job import JobState
+from penstock.model.queue import QueueOptions
+from penstock.model.run import Answer
+from penstock.model.storage import warnings_of
+from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, ids_of, some_jobs
+from penstock.worker.embedded import EmbeddedWorker
+from tests.integration.outages import Groups, until_it_works
+from tests.integration.redis.app import app
+from tests.integration.redis.conftest import Command, Connect, Servers, behind
+from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, states
+from tests.integration.supervisor.processes import until
+from tests.servers.proxy import Proxy
+
+MODULE = "tests.integration.redis.app"
+KEEPS_NOTHING = {"appendonly": "no", "save": ""}
+
+pytestmark = pytest.mark.row("A4")
+
+
+async def test_a_restart_without_data_is_noticed(servers: Servers, connect: Connect, clock: Clock) -> None:
+    server = servers(**KEEPS_NOTHING)
+    engine = await connect(server.url())
+    assert [warning.kind for warning in warnings_of(await engine.inspect.storage())] == ["unsaved"]
+    claimant = await a_claimant(engine, clock)
+    await engine.jobs.enqueue(some_jobs(5), now=clock.now)
+    runs = await claimant.take(most=3)
+    assert not (await claimant.beat()).rolled_back
+    server.kill()
+    server.start()
+    reply = await until_it_works(claimant.beat)
+    assert (reply.rolled_back, reply.new) == (True, True)
+    assert reply.lost == [run.fence for run in runs], "they belong to nobody any more"
+    assert not (await claimant.beat()).rolled_back, "it is told once"
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    later = await claimant.take()
+    assert min(run.fence for run in later) > max(run.fence for run in runs)
+    assert await claimant.complete(*runs) == [Answer.STALE] * 3
+    assert await claimant.complete(*later) == [Answer.APPLIED] * 3
+    assert [warning.kind for warning in warnings_of(await engine.inspect.storage())] == [
+        "rolled back",
+        "unsaved",
+    ]
+    await (await open_engine(server.url(), migrate=False)).close()  # the place is ours again
+
+
+async def test_a_replica_that_lagged_takes_over(
+    servers: Servers, connect: Connect, proxy: Proxy, clock: Clock
+) -> None:
+    """Of two members the one is told whose beat was lost, although the other has beaten since; with its next
+    beat the other one too."""
+    primary, replica = servers(), servers()
+    primary.copied_by(replica)
+    proxy.retarget(primary.port)
+    engine = await connect(behind(primary.url(), proxy))
+    one, other = await a_claimant(engine, clock), await a_claimant(engine, clock, name="host:2")
+    jobs = some_jobs(6)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    first = await one.take(most=2)
+    primary.wait_for(replica)
+    replica.command("REPLICAOF", "NO", "ONE")  # from here on it knows nothing of what the primary does
+    await one.complete(*first)
+    await other.beat()
+    late = await other.take(most=2)
+    proxy.retarget(replica.port)
+    primary.kill()
+    assert not (await until_it_works(one.beat)).rolled_back
+    reply = await other.beat()
+    assert reply.rolled_back
+    assert reply.lost == [run.fence for run in late]
+    assert [(await one.beat()).rolled_back, (await one.beat()).rolled_back] == [True, False]
+    assert await other.complete(*late) == [Answer.STALE] * 2
+    again = await one.take(most=10)
+    assert ids_of(again) == ids_of(jobs), "what had ended runs again: its end was lost"
+    assert min(run.fence for run in again) > max(run.fence for run in (*first, *late))
+    await one.complete(*again)
+    assert {job.state for job in await engine.inspect.get(ids_of(jobs)) if job} == {JobState.COMPLETED}
+
+
+async def test_a_loss_without_a_beat_is_seen_by_the_next_claim(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    """The server's record of the claimant is older than what the claimant was answered."""
+    clock = claimant.clock
+    await engine.jobs.enqueue(some_jobs(6), now=clock.now)
+    await claimant.complete(*await claimant.take(most=1))
+    before = command("DUMP", "{penstock}:claimant")
+    await claimant.complete(*await claimant.take(most=1))
+    assert not (await claimant.beat()).rolled_back
+    restore(command, "{penstock}:claimant", before)
+    await claimant.complete(*await claimant.take(most=1))
+    assert [(await claimant.beat()).rolled_back, (await claimant.beat()).rolled_back] == [True, False]
+
+
+def restore(command: Command, key: str, dumped: bytes) -> None:
+    """Put back an earlier value, as `DUMP` has told it."""
+    value = dumped.partition(b"\r\n")[2].removesuffix(b"\r\n").decode("latin-1")
+    assert command("EVAL", RESTORE, "1", key, *(str(ord(byte)) for byte in value)).startswith(b"+OK")
+
+
+RESTORE = """
+local bytes = {}
+for n, code in ipairs(ARGV) do bytes[n] = string.char(code) end
+return redis.call('RESTORE', KEYS[1], 0, table.concat(bytes), 'REPLACE')
+"""
+"""The test's own commands are text; a dump is not."""
+
+
+async def test_a_loss_is_seen_by_a_fence_too(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    """A claim was lost, and no beat with it. A fence is not given twice, whatever the server's clock."""
+    clock = claimant.clock
+    await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+    ahead = int(await engine.now()) + 3_600_000_000
+    command("HSET", "{penstock}:n", "fence", str(ahead))  # as a clock that went ahead would have it
+    (run,) = await claimant.take(most=1)
+    assert run.fence == ahead + 1
+    command("HSET", "{penstock}:n", "fence", "1")
+    assert (await claimant.beat()).rolled_back
+    assert [each.fence for each in await claimant.take(most=1)] == [ahead + 2]
+    assert not (await claimant.beat()).rolled_back
+
+
+async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Clock) -> None:
+    claimant = await a_claimant(engine, clock)
+    await engine.members.leave(claimant.member.id, now=clock.now)
+    other = await a_claimant(engine, clock, name="host:2")
+    for _ in range(3):
+        await other.beat()
+    reply = await claimant.beat()
+    assert (reply.new, reply.rolled_back) == (True, False)
+    assert (await engine.inspect.storage()).rolled_back is None
+
+
+async def test_a_policy_that_is_changed_later_is_told_by_beats(
+    servers: Servers, connect: Connect, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = servers(maxmemory="100mb")
+    engine = await connect(server.url())
+    claimant = await a_claimant(engine, clock)
+    server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+    with caplog.at_level(logging.INFO, "penstock.engine"):
+        for _ in range(3):
+            await claimant.beat()
+        assert [(record.levelname, "noeviction" in record.message) for record in caplog.records] == [
+            ("ERROR", True)
+        ]
+        (warning,) = warnings_of(await engine.inspect.storage())
+        assert "maxmemory-policy allkeys-lru" in warning.text
+        server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+        await claimant.beat()
+        assert "keeps its keys again" in caplog.records[-1].message
+    assert warnings_of(await engine.inspect.storage()) == []
+
+
+async def is_published(engine: Engine) -> bool:
+    queues = {queue.name: queue.options for queue in await engine.queues.list()}
+    tasks = [entry.name for entry in await engine.tasks.list()]
+    return queues.get("narrow") == QueueOptions(concurrency=2) and f"{MODULE}.squeeze" in tasks
+
+
+async def until_published(engine: Engine) -> None:
+    async with asyncio.timeout(30):
+        while not await is_published(engine):  # noqa: ASYNC110  (nobody signals it)
+            await asyncio.sleep(0.02)
+
+
+async def test_workers_publish_again(url: str, engine: RedisEngine, command: Command, groups: Groups) -> None:
+    """Without it the limits of queues would be gone until the next start."""
+    group = await groups(url)(processes=2, app=f"{MODULE}:app", queues=("narrow",)).ready(2)
+    await until_published(engine)
+    assert command("FLUSHDB", "SYNC").startswith(b"+OK")
+    await until_published(engine)
+    await until(lambda: "the engine has lost data" in group.log)
+    assert "ERROR" in next(line for line in group.log.splitlines() if "lost data" in line)
+    jobs = [replace(a_job("", n, queue="narrow"), task=f"{MODULE}.squeeze") for n in range(10)]
+    ended = await finished(engine, await enqueue(engine, *jobs))
+    assert states(ended) == {"completed": 10}
+    assert await group.stop() == 0
+
+
+async def test_an_embedded_worker_publishes_again(url: str, engine: RedisEngine, command: Command) -> None:
+    config = a_config(url, app="", queues=("narrow",))
+    async with EmbeddedWorker(app.registry, config) as worker:
+        await worker.moments.reached("idle")  # it has published, it is known, it has claimed
+        assert await is_published(engine)
+        command("FLUSHDB", "SYNC")
+        async with asyncio.timeout(30):
+            await worker.moments.reached("published", 2)
+        assert await is_published(engine)
