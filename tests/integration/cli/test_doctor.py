@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
+from penstock.engine.protocol import Engine
 from penstock.model import storage
+from penstock.model.ids import new_id
+from penstock.model.member import MemberInfo
 from penstock.model.storage import HolderKind
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.servers.redis_places import RedisPlaces
 
 
 @contextmanager
@@ -64,6 +68,23 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
         assert found.object["holders"][0]["kind"] in ("reader", "transaction")
         assert "held" in {warning["kind"] for warning in found.object["warnings"]}
     assert run("doctor", "--json").object["warnings"] == []
+
+
+@pytest.mark.parametrize("engine_mode", ["redis-server"], indirect=True)  # where it happens by itself
+def test_lost_data_is_a_warning(place: Place, run: Run, redis_places: RedisPlaces) -> None:
+    member = MemberInfo(id=new_id(), name="here:1")
+    database = int(urlsplit(place.url).path.removeprefix("/"))
+
+    async def beat_again(engine: Engine) -> None:
+        await engine.members.beat(member)
+        redis_places.server.command("FLUSHDB", "SYNC", database=database)
+        assert (await engine.members.beat(member)).rolled_back
+
+    place.do(beat_again)
+    ran = run("doctor")
+    assert ran.code == 1
+    assert "had lost acknowledged data" in ran.err
+    assert [warning["kind"] for warning in run("doctor", "--json").object["warnings"]] == ["rolled back"]
 
 
 def test_a_place_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
