@@ -169,13 +169,10 @@ class Worker:
             self._exchange.look()
 
     def introduce(self) -> None:
-        """The engine may have forgotten tasks and queues: publish them again, before the next claim."""
+        """The engine may have forgotten tasks, queues and schedules: publish them again, before the next
+        claim."""
         if not self._over:
             self._exchange.first(self._publish)
-
-    async def _publish(self) -> None:
-        await publish(self._engine, self._registry)
-        self.moments.note("published")
 
     def abandon(self) -> None:
         """Everything that runs belongs to others now, and this worker has ended: stop what can be."""
@@ -197,6 +194,7 @@ class Worker:
         await publish(self._engine, self._registry)
         config = self._config
         await publish_schedules(self._engine, self._registry, source=config.source, began=config.began)
+        self.moments.note("published")
 
     async def _work(self) -> None:
         """The exchange and the ear, until the former ends."""
