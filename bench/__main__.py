@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from bench import engine as engines
-from bench import product
+from bench import peers_report, product, side_by_side
 from bench.plan import Plan
 from bench.products import PRODUCTS
 from bench.progress import Steps
@@ -21,10 +21,17 @@ from bench.stores import STORES
 
 PAPER_WIDTH = 160
 """Of the table where no terminal says how wide it is."""
+DOCS = Path(__file__).parents[1] / "docs"
+QUICK_SAMPLES = 20
 QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE, QUICK_HELD_S = 1_000, 3, 0.01, 2.0
 
 
 @click.command()
+@click.argument("names", nargs=-1)
+@click.option(
+    "--peers", is_flag=True, help="Side by side with other queues: those of these NAMES, or the usual ones."
+)
+@click.option("--docs", is_flag=True, help="With --peers: write docs/peers.md, .json and .svg.")
 @click.option("--engine-only", is_flag=True, help="Measure the engine's facets, without a worker.")
 @click.option(
     "--engine", default="sqlite", type=click.Choice(list(STORES)), show_default=True, help="In a fresh place."
@@ -51,6 +58,9 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE, QUICK_HELD_S = 1_000, 3, 0.01, 2.0
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this file."
 )
 def main(
+    names: tuple[str, ...],
+    peers: bool,
+    docs: bool,
     engine_only: bool,
     engine: str,
     durability: str,
@@ -63,6 +73,11 @@ def main(
     json_file: Path | None,
 ) -> None:
     """Measure Penstock against a frozen minimal loop on the same store, and beside other queues."""
+    if peers:
+        beside_peers(names, jobs, rounds, quick, docs, json_file)
+        return
+    if names or docs:
+        raise click.UsageError("NAMES and --docs belong to --peers")
     known = list(engines.MEASURES if engine_only else PRODUCTS[engine])
     if wrong := [name for name in only if name not in known]:
         raise click.UsageError(f"no measure {', '.join(wrong)} here; there are {', '.join(known)}")
@@ -95,6 +110,35 @@ def main(
         console.print(figures_table(figures))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(document(comparisons, plan, figures))))
+
+
+def beside_peers(
+    names: tuple[str, ...],
+    jobs: int | None,
+    rounds: int | None,
+    quick: bool,
+    docs: bool,
+    json_file: Path | None,
+) -> None:
+    """Take turns with other queues."""
+    try:
+        peers = side_by_side.chosen(names)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    sizes = side_by_side.Sizes(
+        jobs=jobs or (QUICK_JOBS if quick else side_by_side.Sizes.jobs),
+        rounds=rounds or (1 if quick else side_by_side.Sizes.rounds),
+        samples=QUICK_SAMPLES if quick else side_by_side.Sizes.samples,
+    )
+    with Steps(Console(stderr=True)) as steps, asyncio.Runner() as runner:
+        outcome = runner.run(side_by_side.run(peers, sizes, steps))
+    print(peers_report.markdown(outcome))
+    if json_file is not None:
+        json_file.write_bytes(peers_report.encoded(outcome))
+    if docs:
+        peers_report.write(outcome, DOCS)
+    if any(result.error is not None for result in outcome.results):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -6,18 +6,17 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.peers.environment import node_with, python_with
+from bench.peers.catalogue import PEERS
 from bench.race import race
 from bench.rounds import Subject, Turn
 from bench.stores import PostgresStore
 
-HUEY, PGQUEUER, GRAPHILE = "3.5.4", "1.6.0", "0.17.3"
 _HERE = Path(__file__).parent
 
 
 def huey(folder: Path, errand: str, jobs: int, durability: str) -> Subject:
     """A turn of `enqueue` or `drain`. `PeerMissing` if it cannot be had here."""
-    python = python_with(f"huey=={HUEY}")
+    python = PEERS["huey-sqlite"].home / "python"
     command = [str(python), str(_HERE / "huey_sqlite.py"), errand, str(folder), str(jobs), durability]
 
     async def turn() -> Turn:
@@ -29,13 +28,13 @@ def huey(folder: Path, errand: str, jobs: int, durability: str) -> Subject:
 
 async def pgqueuer(store: PostgresStore) -> "Peer":
     """PgQueuer in a database of its own."""
-    python = await asyncio.to_thread(python_with, f"pgqueuer=={PGQUEUER}", "asyncpg", "uvloop")
+    python = await asyncio.to_thread(lambda: PEERS["pgqueuer"].home / "python")
     return await Peer.install(store, "pgqueuer", (str(python), str(_HERE / "pgqueuer_postgres.py")))
 
 
 async def graphile(store: PostgresStore) -> "Peer":
     """Graphile Worker in a database of its own."""
-    folder = await asyncio.to_thread(node_with, f"graphile-worker@{GRAPHILE}")
+    folder = await asyncio.to_thread(lambda: PEERS["graphile"].home)
     return await Peer.install(store, "graphile", ("node", str(_HERE / "graphile_worker.cjs")), folder)
 
 
