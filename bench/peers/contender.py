@@ -130,7 +130,8 @@ class Contender:
                     await asyncio.sleep(LOOK_S)
                 return found
         except TimeoutError:
-            raise PeerFailed(f"{what} not within {seconds:g} s: {workers.last_words()}") from None
+            said = workers.last_words()
+            raise PeerFailed(f"{self.peer.name}: {what} not within {seconds:g} s: {said}") from None
 
     async def _warm_up(self, producer: Producer, workers: Workers) -> None:
         for _ in range(WARM_UPS):

@@ -6,6 +6,7 @@ acknowledged is lost, completed jobs are kept."""
 
 import asyncio
 import os
+from typing import Any
 
 import errands
 import ledger
@@ -34,7 +35,7 @@ async def slow(job: int) -> None:
     ledger.event("end", job)
 
 
-TASKS: dict[str, Task[..., None]] = {"noop": noop, "stamp": stamp, "slow": slow}
+TASKS: dict[str, Task[..., Any]] = {"noop": noop, "stamp": stamp, "slow": slow}
 
 
 class Jobs:

@@ -1,10 +1,10 @@
 """Procrastinate: `procrastinate --app procrastinate_jobs.app worker`, two such processes.
 
-https://procrastinate.readthedocs.io/en/stable/howto/advanced/concurrency.html: asynchronous tasks run
+https://procrastinate.readthedocs.io/en/stable/howto/basics/worker.html: asynchronous tasks run
 beside one another, `-c` at once; 50 here.
 https://procrastinate.readthedocs.io/en/stable/howto/production/delete_finished_jobs.html: finished jobs
 are deleted (`--delete-jobs`).
-https://procrastinate.readthedocs.io/en/stable/howto/advanced/batch_defer.html: many jobs by
+https://procrastinate.readthedocs.io/en/stable/howto/basics/batch_defer.html: many jobs by
 `batch_defer_async`. Jobs of a worker that died are found by
 https://procrastinate.readthedocs.io/en/stable/howto/production/retry_stalled_jobs.html, a task of the
 user's own that is not part of the worker: it is not here."""
