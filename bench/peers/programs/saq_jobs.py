@@ -33,7 +33,7 @@ async def slow(context: Any, *, job: int) -> None:
     ledger.event("end", job)
 
 
-settings = {"queue": queue, "functions": [noop, stamp, slow], "concurrency": 200}
+settings = {"queue": queue, "functions": [noop, stamp, slow], "concurrency": 50}
 NAMES = {"noop": ("turn", "payload"), "stamp": ("job",), "slow": ("job",)}
 
 
