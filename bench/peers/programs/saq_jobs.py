@@ -1,10 +1,10 @@
 """SAQ, on Redis and on PostgreSQL: `saq saq_jobs.settings --workers 2`.
 
-https://saq-py.readthedocs.io/en/latest/worker.html: `concurrency` jobs at once in each process, here 200
-as Penstock has; a finished job is not kept (`ttl=-1`); uvloop where it is installed. The call for many
-jobs (`map`) waits for results, so there is none here. A job that is found abandoned when workers come back
-is swept: by default every 60 s, once it is past its heartbeat or timeout, and run again if it has retries;
-it gets one more here."""
+https://saq-py.readthedocs.io/en/latest/worker.html: `concurrency` jobs at once in each process, here 50,
+as each may hold one of the pool's connections (100 in redis-py); a finished job is not kept (`ttl=-1`);
+uvloop where it is installed. The call for many jobs (`map`) waits for results, so there is none here. A
+job that is found abandoned when workers come back is swept: by default every 60 s, once it is past its
+heartbeat or timeout, and run again if it has retries; it gets one more here."""
 # mypy: disable-error-code="import-not-found, import-untyped"
 
 import asyncio
