@@ -25,8 +25,8 @@ def doctor(where: Where, as_json: bool) -> int:
 
     Shows the size of each table or file, rows that are deleted and not yet removed, and who keeps them from
     being removed: a transaction that stays open, a prepared one, a replication slot, a reader. On Redis also:
-    data that was lost, a server that evicts keys or keeps no append-only file. Warns too when members are there
-    and none of them stands for controller.
+    data that was lost, a server that evicts keys or keeps no append-only file. Warns too when members are
+    there and none of them stands for controller.
     """
 
     async def work(engine: "Engine") -> tuple[str, Storage, list[Member]]:

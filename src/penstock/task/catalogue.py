@@ -2,7 +2,7 @@
 
 Enqueue by name, HTTP and SQL read a task's defaults from the catalogue. A queue is configured as the code
 declares it whenever a worker starts; a repeat changes nothing. So is a schedule, unless a worker that began
-later has said otherwise: its code is newer (docs/decisions/0013-schedules.md).
+later has said otherwise: its code is newer (docs/decisions/0014-schedules.md).
 """
 
 import msgspec
