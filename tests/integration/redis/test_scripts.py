@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.merging import MERGED_BYTES
 from penstock.engine.protocol import PRUNE_LIMIT
 from penstock.engines import redis
 from penstock.engines.redis.engine import RedisEngine
-from penstock.engines.redis.enqueue import MERGED_BYTES
 from penstock.engines.redis.scripts import script, source
 from penstock.model.job import PAYLOAD_LIMIT
 from penstock.model.queue import Limit, QueueOptions

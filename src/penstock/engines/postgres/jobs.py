@@ -19,7 +19,7 @@ from penstock.engine.protocol import (
 from penstock.engines.postgres import claim as claiming
 from penstock.engines.postgres import settle as settling
 from penstock.engines.postgres.claim import Claims
-from penstock.engines.postgres.enqueue import Enqueuer
+from penstock.engines.postgres.enqueue import enqueuer
 from penstock.engines.postgres.line import Row
 from penstock.engines.postgres.looks import Looks
 from penstock.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
@@ -49,7 +49,7 @@ class PostgresJobs:
         self._store = store
         self._claims = claims
         self._looks = looks
-        self._enqueuer = Enqueuer(store)
+        self._enqueuer = enqueuer(store)
         self._prune_anew_at = 0.0
         self._prune_marks = "{}"
 

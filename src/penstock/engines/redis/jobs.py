@@ -16,7 +16,7 @@ from penstock.engine.protocol import (
 from penstock.engines.redis import claim as claiming
 from penstock.engines.redis import settle as settling
 from penstock.engines.redis.call import Call
-from penstock.engines.redis.enqueue import Enqueuer
+from penstock.engines.redis.enqueue import enqueuer
 from penstock.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput, Refused
@@ -40,7 +40,7 @@ class RedisJobs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._enqueuer = Enqueuer(store)
+        self._enqueuer = enqueuer(store)
         self._brought: dict[bytes, int] = {}
         """By claimant, the number of the last claim that brought jobs: the server must know it too."""
 

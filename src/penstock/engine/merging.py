@@ -1,0 +1,149 @@
+"""Enqueues that come while one is on its way are merged into the next: with 50 callers that is twenty times
+as many jobs a second as one step each. For engines whose steps are round trips.
+
+Calls go in the order in which they came, one step at a time. A large call goes alone and is packed when it
+comes, while the server is busy with the one before it.
+
+If the engine fails, whoever waits behind that step fails too, without having been sent: a caller that hands
+over one call after the other and repeats them in that order keeps the order of its jobs.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from penstock.engine.in_flight import InFlight
+from penstock.engine.protocol import BATCH_LIMIT
+from penstock.model.errors import BadInput, EngineError, EngineUnavailable, PenstockError
+from penstock.model.job import NewJob
+from penstock.model.time import Instant
+
+MERGED_BYTES = 16 << 20
+"""Calls are merged up to about this size: the server reads a command whole, and others wait for it."""
+LARGE = BATCH_LIMIT // 2
+"""A call of so many jobs goes alone."""
+ALONE = None
+"""The form of calls that are not merged."""
+
+P = TypeVar("P")
+
+
+class _Call(Generic[P]):
+    """One caller's jobs."""
+
+    __slots__ = ("answer", "bytes", "form", "jobs", "now", "packed")
+
+    def __init__(self, jobs: Sequence[NewJob], now: Instant | None, form: Hashable) -> None:
+        self.jobs = jobs
+        self.now = now
+        self.form = form
+        self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
+        self.packed: P | None = None
+        self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
+
+
+class Merging(Generic[P]):
+    """The enqueues of one engine object.
+
+    `form`: calls of the same form may go together; `ALONE`: this one may not. `pack`: jobs of one form as
+    `send` takes them. `send`: one step; answers which were created."""
+
+    def __init__(
+        self,
+        flight: InFlight,
+        *,
+        form: Callable[[Sequence[NewJob]], Hashable],
+        pack: Callable[[Sequence[NewJob], Hashable], P],
+        send: Callable[[P, Instant | None], Awaitable[Sequence[bool]]],
+    ) -> None:
+        self._flight = flight
+        self._form = form
+        self._pack = pack
+        self._send = send
+        self._calls: deque[_Call[P]] = deque()
+        self._at_work = False
+
+    async def enqueue(self, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+        """Store jobs that have been checked; True where created."""
+        self._flight.check()
+        if not jobs:
+            return []
+        call: _Call[P] = _Call(jobs, now, self._form(jobs))
+        if len(jobs) >= LARGE:
+            call.form, call.packed = ALONE, self._pack(jobs, call.form)
+        self._calls.append(call)
+        self._begin()
+        return await call.answer
+
+    def _begin(self) -> None:
+        if self._calls and not self._at_work:
+            self._at_work = True
+            self._flight.spawn(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._calls:
+                await self._store(self._next())
+        finally:
+            self._at_work = False
+            self._begin()  # whatever ended this one: those who came meanwhile wait for an answer
+
+    def _next(self) -> list[_Call[P]]:
+        """The next calls that can go together."""
+        first = self._calls.popleft()
+        together, size, weight = [first], len(first.jobs), first.bytes
+        while self._calls and first.form is not ALONE:
+            call = self._calls[0]
+            size += len(call.jobs)
+            weight += call.bytes
+            if (
+                call.form != first.form
+                or call.now != first.now
+                or size > BATCH_LIMIT
+                or weight > MERGED_BYTES
+            ):
+                break
+            together.append(self._calls.popleft())
+        return together
+
+    async def _store(self, calls: list[_Call[P]]) -> None:
+        first = calls[0]
+        try:
+            packed = first.packed
+            if packed is None:
+                packed = self._pack([job for call in calls for job in call.jobs], first.form)
+            created = await self._send(packed, first.now)
+        except BadInput as error:
+            if len(calls) > 1:  # only those that are to blame get the error
+                for call in calls:
+                    await self._store([call])
+            else:
+                _fail(calls, error)
+            return
+        except EngineError as error:
+            _fail(calls, error)
+            self._fail_behind(error)
+            return
+        except PenstockError as error:
+            _fail(calls, error)
+            return
+        except BaseException as error:
+            _fail(calls, error)
+            raise
+        start = 0
+        for call in calls:
+            if not call.answer.done():
+                call.answer.set_result(list(created[start : start + len(call.jobs)]))
+            start += len(call.jobs)
+
+    def _fail_behind(self, error: EngineError) -> None:
+        behind = list(self._calls)
+        self._calls.clear()
+        _fail(behind, EngineUnavailable(f"not sent, because the call before it failed: {error}"))
+
+
+def _fail(calls: Sequence[_Call[P]], error: BaseException) -> None:
+    for call in calls:
+        if not call.answer.done():
+            call.answer.set_exception(error)
