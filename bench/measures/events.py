@@ -112,7 +112,8 @@ async def _unheard(bench: Product) -> list[Comparison]:
     bare, told = await connect(plan.url("unheard")), telling(await connect(plan.url("unheard")))
     try:
         ours, reference = [await _drains(plan, engine) for engine in (told, bare)]
-        await reference()
+        for subject in (ours, reference):
+            await subject()
         return [await compare(question, ours, reference, plan.rounds, advance)]
     finally:
         await told.close()

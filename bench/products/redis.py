@@ -1,6 +1,6 @@
 """The product on Redis: a private server, its append-only file synced once a second; two worker processes."""
 
-from bench.measures import crowd, memory, quiet
+from bench.measures import crowd, events, memory, quiet
 from bench.plan import BULK
 from bench.product import WARM_UP, Case, Measure, Product
 from bench.report import Figure
@@ -45,6 +45,11 @@ async def idle(bench: Product) -> list[Figure]:
     return await quiet.measure(bench.engine, bench.plan, bench.steps, BOUNDS)
 
 
+async def told(bench: Product) -> list[Comparison | Figure]:
+    """What it costs that somebody listens to events, and that somebody might."""
+    return await events.measure(bench, PROCESSES)
+
+
 async def finished(bench: Product) -> list[Comparison]:
     return await crowd.finished(bench.plan, bench.steps)
 
@@ -57,6 +62,7 @@ MEASURES: dict[str, Measure] = {
     "api": api,
     "work": work,
     "quiet": idle,
+    "events": told,
     "memory": memory.measure,
     "finished": finished,
     "scheduled": scheduled,

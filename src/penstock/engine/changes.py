@@ -89,10 +89,14 @@ class Runs:
     def claimed(self, jobs: Iterable[ClaimedJob], member: bytes) -> Changes:
         """They run."""
         known, groups = self._known, dict[What, list[JobId]]()
+        queue = task = ""
+        what, ids = (queue, task), list[JobId]()
         for job in jobs:
-            what = (job.queue, job.task)
+            if job.task != task or job.queue != queue:  # mostly they are alike: one record for all of them
+                queue, task = what = (job.queue, job.task)
+                ids = groups.setdefault(what, [])
             known[job.id] = what
-            groups.setdefault(what, []).append(job.id)
+            ids.append(job.id)
         while len(known) > RUNS_KEPT:
             del known[next(iter(known))]
         return [Change(JobState.RUNNING, what, ids, member) for what, ids in groups.items()]
