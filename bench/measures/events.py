@@ -22,6 +22,7 @@ from bench.rounds import Comparison, Question, Subject, Turn, compare
 from penstock.cli.bench.run import MANY_SLOTS
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.teller import ANNOUNCED
 from penstock.engine.telling import telling
 
 WANTED_HEARD, WANTED_UNHEARD = 0.85, 0.97
@@ -90,7 +91,9 @@ async def _heard_by(child: Process) -> Heard:
 
 async def _until_forgotten(bench: Product) -> None:
     """Until no process believes that somebody listens: the next turn is one without."""
-    while await bench.engine.locks.list():  # noqa: ASYNC110  # nobody signals it
+    while any(  # noqa: ASYNC110  # nobody signals it
+        lease.name.startswith(ANNOUNCED) for lease in await bench.engine.locks.list()
+    ):
         await asyncio.sleep(0.1)
     await asyncio.sleep(2.5)
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import telling
 from penstock.model.errors import EngineError, EngineUnavailable
 from penstock.model.member import MemberInfo
 from penstock.worker.backoff import Backoff
@@ -120,7 +121,7 @@ class Heart:
         backoff = Backoff()
         while True:
             try:
-                return await connect(self._config.url, namespace=self._config.namespace)
+                return telling(await connect(self._config.url, namespace=self._config.namespace))
             except EngineUnavailable as error:
                 log.debug("trying again: %s", error)
                 await asyncio.sleep(backoff.next_s())

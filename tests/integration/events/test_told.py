@@ -18,6 +18,7 @@ from penstock.engine.telling import telling
 from penstock.model.ids import new_id
 from penstock.model.job import Failure
 from penstock.model.run import Completed, Failed, Loss, Release, Settlement, Then
+from penstock.model.schedule import Every, Schedule
 from penstock.model.time import HOUR, SECOND
 from tests.integration.events.conftest import Open
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, states_of, take
@@ -102,6 +103,20 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
     }
     assert [one.error for one in found if one.job_id == dead] == ["", "", "E: no", ""]
     assert {one.member for one in found if one.state is RUNNING} == {"host:1"}
+
+
+@pytest.mark.row("C2")
+async def test_a_schedule_that_fires_is_told_once(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    [template, job, last] = new_jobs(3)
+    schedule = Schedule(name="s", timing=Every(seconds=60), job=template, next_at=100)
+    async with app.events() as events:
+        await process.engine.schedules.put([schedule])
+        assert await process.engine.schedules.fire("s", tick=100, next_at=200, jobs=[job])
+        assert not await process.engine.schedules.fire("s", tick=100, next_at=200, jobs=[job])
+        await process.engine.jobs.enqueue([last])
+        found = await read(events, 2)
+    assert [event.job_id for event in found] == [job.id, last.id]
 
 
 async def test_runs_that_were_claimed_before_anybody_listened_are_told_in_full(
