@@ -149,13 +149,13 @@ class Producer:
                     call.answer.set_result(part)
 
     async def _repeated(self, jobs: Sequence[NewJob], before: "asyncio.Task[None] | None") -> list[bool]:
-        engine = await self._engine()
-        if engine.blocking is not None and before is not None:  # it makes nothing ready meanwhile
-            await asyncio.wait({before})
         began = self._loop.time()
         unanswered = False
         for wait_s in (*REPEAT_AFTER_S, None):
             try:
+                engine = await self._engine()
+                if engine.blocking is not None and before is not None:  # it makes nothing ready meanwhile
+                    await asyncio.wait({before})
                 return await engine.jobs.enqueue(jobs)
             except EngineFull as error:
                 if unanswered:  # this try changed nothing; the one before it may have

@@ -72,7 +72,7 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
 
 @pytest.mark.parametrize("engine_mode", ["redis-server"], indirect=True)  # where it happens by itself
 def test_lost_data_is_a_warning(place: Place, run: Run, redis_places: RedisPlaces) -> None:
-    member = MemberInfo(id=new_id(), name="here:1")
+    member = MemberInfo(id=new_id(), name="here:1", roles=("controller",))
     database = int(urlsplit(place.url).path.removeprefix("/"))
 
     async def beat_again(engine: Engine) -> None:

@@ -96,7 +96,7 @@ def test_config_shows_each_value_and_where_it_came_from(
     assert shown["slots"] == ("20", f"{tmp_path}/.env PENSTOCK_SLOTS")
     assert shown["processes"] == ("3", f"{tmp_path}/pyproject.toml [tool.penstock] processes")
     assert shown["lease"] == ("10s", "default")
-    assert shown["keep_completed"] == ("86400s 1000000", "default")
+    assert shown["keep_completed"] == ("", "default"), "as the engine keeps them"
     assert shown["token"] == ("***", "environment PENSTOCK_TOKEN")
     assert "s3cret" not in run("config", "show").out
 
