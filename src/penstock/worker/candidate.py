@@ -1,5 +1,7 @@
 """A member's candidate for controller, if it stands."""
 
+import asyncio
+
 from penstock.controller.controller import Controller
 from penstock.controller.election import Election
 from penstock.controller.ticks import all_ticks
@@ -13,3 +15,9 @@ def candidate(engine: Engine, config: WorkerConfig, member: bytes) -> Controller
         return None
     election = Election(engine, member=member, lease_s=config.lease_s, beat_s=config.beat_s)
     return Controller(engine, all_ticks(), election)
+
+
+async def stand(one: Controller, known: asyncio.Event) -> None:
+    """Stand once the engine knows the member: whoever is elected is to be found among the members."""
+    await known.wait()
+    await one.run()

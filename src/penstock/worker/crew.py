@@ -21,7 +21,7 @@ from penstock.engine.protocol import Engine
 from penstock.model.errors import BadInput, EngineError
 from penstock.model.member import MemberInfo
 from penstock.worker.beats import Beats
-from penstock.worker.candidate import candidate
+from penstock.worker.candidate import candidate, stand
 from penstock.worker.config import WorkerConfig
 from penstock.worker.incarnation import Incarnation
 from penstock.worker.introduction import introduction
@@ -117,7 +117,8 @@ class Crew:
                 group.create_task(repeat(self._look), name="looks"),
             ]
             if self._candidate is not None:
-                chores.append(group.create_task(self._candidate.run(), name="candidate"))
+                standing = stand(self._candidate, self._beats.answered)
+                chores.append(group.create_task(standing, name="candidate"))
             yield
             for chore in chores:
                 chore.cancel()

@@ -19,7 +19,7 @@ from penstock.model.errors import EngineError, EngineUnavailable
 from penstock.model.member import MemberInfo
 from penstock.worker.backoff import Backoff
 from penstock.worker.beats import Beats, Charge
-from penstock.worker.candidate import candidate
+from penstock.worker.candidate import candidate, stand
 from penstock.worker.config import WorkerConfig
 
 CANCEL_AGAIN_S = 0.2
@@ -115,7 +115,7 @@ class Heart:
         async with asyncio.TaskGroup() as group:
             group.create_task(beats.run())
             if standing is not None:
-                group.create_task(standing.run())
+                group.create_task(stand(standing, beats.answered))
 
     async def _connect(self) -> Engine:
         backoff = Backoff()

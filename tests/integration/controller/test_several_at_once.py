@@ -17,8 +17,11 @@ from penstock.engine.protocol import Engine, Promoted, Pruned
 from penstock.model.ids import new_id
 from penstock.model.job import JobState, NewJob
 from penstock.model.queue import Keep, QueueOptions
+from penstock.model.time import SECOND
 from penstock.model.view import JobFilter
 
+NOW = 1_900_000_000 * SECOND
+DUE = NOW + SECOND
 MANY = 4_000
 KEPT = 700
 
@@ -32,12 +35,12 @@ class Counting:
         self.jobs = self
 
     async def promote(self) -> Promoted:
-        promoted = await self._engine.jobs.promote()
+        promoted = await self._engine.jobs.promote(now=DUE)
         self.moved += promoted.jobs
         return promoted
 
     async def prune(self) -> Pruned:
-        pruned = await self._engine.jobs.prune()
+        pruned = await self._engine.jobs.prune(now=DUE)
         self.deleted += pruned.jobs
         return pruned
 
@@ -58,22 +61,19 @@ async def all_at_once(ticks: Sequence[Tick], engines: Sequence[Engine]) -> list[
     return counting
 
 
-async def enqueue(engine: Engine, **options: object) -> list[NewJob]:
-    jobs = [NewJob(id=new_id(), task="t", queue="q", body=b"[[],{}]", **options) for _ in range(MANY)]  # type: ignore[arg-type]
+async def enqueue(engine: Engine) -> list[NewJob]:
+    jobs = [NewJob(id=new_id(), task="t", queue="q", body=b"[[],{}]", delay=SECOND) for _ in range(MANY)]
     for begin in range(0, MANY, 1_000):
-        await engine.jobs.enqueue(jobs[begin : begin + 1_000])
+        await engine.jobs.enqueue(jobs[begin : begin + 1_000], now=NOW)
     return jobs
 
 
 @pytest.mark.row("B2", "A3")
 async def test_each_due_job_is_moved_once_whoever_does_it(engines: list[Engine]) -> None:
     engine = engines[0]
-    await engine.queues.configure("q", QueueOptions())
-    await engine.queues.pause("q")
-    at = await engine.now() + 3_000_000
-    jobs = await enqueue(engine, at=at)
-    while await engine.now() <= at:  # noqa: ASYNC110  (of the engine's clock)
-        await asyncio.sleep((at - await engine.now()) / 1e6 + 0.001)
+    await engine.queues.configure("q", QueueOptions(), now=NOW)
+    await engine.queues.pause("q", now=NOW)  # time goes on in a paused queue
+    jobs = await enqueue(engine)
     counted = await all_at_once([Promotion() for _ in engines], engines)
     assert sum(one.moved for one in counted) == MANY
     found = []
@@ -85,14 +85,16 @@ async def test_each_due_job_is_moved_once_whoever_does_it(engines: list[Engine])
 @pytest.mark.row("B2", "C6")
 async def test_retention_deletes_each_job_once_and_never_too_many(engines: list[Engine]) -> None:
     engine = engines[0]
-    await engine.queues.configure("q", QueueOptions(keep_cancelled=Keep(count=KEPT)))
-    jobs = await enqueue(engine, delay=3_600_000_000)
-    for begin in range(0, MANY, 1_000):
-        await engine.jobs.cancel([job.id for job in jobs[begin : begin + 1_000]])
+    await engine.queues.configure("q", QueueOptions(keep_cancelled=Keep(count=KEPT)), now=NOW)
+    jobs = await enqueue(engine)
+    first, last = jobs[:-KEPT], jobs[-KEPT:]
+    for begin in range(0, len(first), 1_000):
+        await engine.jobs.cancel([job.id for job in first[begin : begin + 1_000]], now=NOW)
+    await engine.jobs.cancel([job.id for job in last], now=NOW + 1)
     counted = await all_at_once([Retention() for _ in engines], engines)
     assert sum(one.deleted for one in counted) == MANY - KEPT
     page = await engine.inspect.list(JobFilter(state=JobState.CANCELLED), limit=1_000)
-    assert {job.id for job in page.jobs} == {job.id for job in jobs[-KEPT:]}
+    assert {job.id for job in page.jobs} == {job.id for job in last}
 
 
 class Fences:
