@@ -130,9 +130,12 @@ def beside_peers(
         rounds=rounds or (1 if quick else side_by_side.Sizes.rounds),
         samples=QUICK_SAMPLES if quick else side_by_side.Sizes.samples,
     )
-    with Steps(Console(stderr=True)) as steps, asyncio.Runner() as runner:
-        outcome = runner.run(side_by_side.run(peers, sizes, steps))
-    print(peers_report.markdown(outcome))
+    outcome = side_by_side.begin(sizes)
+    try:
+        with Steps(Console(stderr=True)) as steps, asyncio.Runner() as runner:
+            runner.run(side_by_side.run(peers, sizes, steps, outcome))
+    finally:  # an interrupted run says what it has measured
+        print(peers_report.markdown(outcome))
     if json_file is not None:
         json_file.write_bytes(peers_report.encoded(outcome))
     if docs:

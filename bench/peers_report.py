@@ -12,6 +12,7 @@ from bench.chart import Bar, Group, svg
 from bench.peers.contender import Turn
 from bench.side_by_side import Outcome, Result
 
+PICTURE = "![Throughput beside other queues](peers.svg)"
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 ENGINE_TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis", "rabbitmq": "RabbitMQ"}
 HEADS = (
@@ -93,7 +94,7 @@ def write(outcome: Outcome, folder: Path) -> None:
     (folder / "peers.json").write_bytes(encoded(outcome))
     (folder / "peers.svg").write_text(chart(outcome))
     page = folder / "peers.md"
-    page.write_text(placed(page.read_text(), markdown(outcome)))
+    page.write_text(placed(page.read_text(), f"{PICTURE}\n\n{markdown(outcome)}"))
 
 
 def encoded(outcome: Outcome) -> bytes:

@@ -82,18 +82,22 @@ def chosen(names: Sequence[str]) -> list[Peer]:
     return sorted(peers, key=lambda peer: ENGINES.index(peer.engine))
 
 
-async def run(peers: Sequence[Peer], sizes: Sizes, steps: Steps) -> Outcome:
-    outcome = Outcome(
+def begin(sizes: Sizes) -> Outcome:
+    """A run that has measured nothing yet."""
+    return Outcome(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         machine=machine(),
         python=platform.python_version(),
         jobs=sizes.jobs,
         rounds=sizes.rounds,
     )
+
+
+async def run(peers: Sequence[Peer], sizes: Sizes, steps: Steps, outcome: Outcome) -> None:
+    """Add what is measured as soon as it is, so that a run that is interrupted was not in vain."""
     for engine, group in groupby(peers, key=lambda peer: peer.beside):
         with Arena(engine, sizes, steps) as arena:
-            outcome.results += await arena.run(list(group))
-    return outcome
+            await arena.run(list(group), outcome.results)
 
 
 def machine() -> str:
@@ -114,13 +118,13 @@ class Arena:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    async def run(self, peers: Sequence[Peer]) -> list[Result]:
+    async def run(self, peers: Sequence[Peer], results: list[Result]) -> None:
         advance = self._steps.begin(
             f"{self._engine}: " + ", ".join(peer.name for peer in peers),
             len(peers) * (2 * self._sizes.rounds + 1) + 1,
         )
         ours = Result(name="penstock", title="Penstock", engine=self._engine, version=version("penstock"))
-        results = [ours]
+        results.append(ours)
         try:
             penstock = self._enter(PENSTOCK, self._engine, penstock_home(), self._stack)
             ours.broker = penstock.broker.version
@@ -132,7 +136,6 @@ class Arena:
         except FAILURES as failure:
             ours.error = _said(failure)
             self._steps.say(escape(f"FAILED: Penstock on {self._engine}: {ours.error}"))
-        return results
 
     async def _beside(self, peer: Peer, penstock: Contender, advance: Callable[[], None]) -> Result:
         result = Result(

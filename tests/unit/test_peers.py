@@ -197,3 +197,16 @@ def test_the_table_goes_between_its_marks() -> None:
     )
     with pytest.raises(ValueError, match="no <!-- measured -->"):
         peers_report.placed("nothing", "new")
+
+
+def test_what_docs_show_is_one_run() -> None:
+    """Table, figures and chart of the page are of the same run, or none of them is there."""
+    docs = Path(__file__).parents[2] / "docs"
+    page, figures, picture = docs / "peers.md", docs / "peers.json", docs / "peers.svg"
+    if peers_report.PICTURE not in page.read_text():
+        assert not figures.exists()
+        assert not picture.exists()
+        return
+    outcome = msgspec.json.decode(figures.read_bytes(), type=Outcome)
+    assert peers_report.markdown(outcome) in page.read_text()
+    assert peers_report.chart(outcome) == picture.read_text()
