@@ -80,10 +80,8 @@ def translate_opening(error: BaseException, place: Place) -> PenstockError:
         return BadUrl(f"{place} cannot be used: its ACL does not let this user do what we need")
     if isinstance(error, ResponseError) and "DB index" in text:
         return BadUrl(f"{place} cannot be used: it has no logical database of this number")
-    if isinstance(error, ssl.SSLCertVerificationError) or isinstance(
-        _of_tls(error), ssl.SSLCertVerificationError
-    ):
-        tls = _of_tls(error) or error
+    tls = _of_tls(error)
+    if isinstance(tls, ssl.SSLCertVerificationError):
         return BadUrl(f"{place} cannot be used: {_why(tls)}; check ssl_ca_certs and the host's name")
     if isinstance(error, ValueError):
         return BadUrl(f"{place} cannot be used as it stands: check its options")
@@ -97,11 +95,10 @@ def _of_tls(error: BaseException | None) -> ssl.SSLError | None:
     return error
 
 
-def _why(error: BaseException) -> str:
+def _why(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({error.verify_message})"
-    reason = getattr(error, "reason", None) or type(error).__name__
-    return f"TLS failed ({reason}); does it speak TLS on this port?"
+    return f"TLS failed ({error.reason or type(error).__name__}); does it speak TLS on this port?"
 
 
 def _of_server(text: str, place: Place) -> PenstockError:

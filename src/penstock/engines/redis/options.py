@@ -75,7 +75,7 @@ def replicas(options: Options, call_timeout: float) -> tuple[int, float]:
         if name in options and not replicated:
             raise BadUrl(f"{name} goes with durability=replicated")
     text = options.get("replicas", "1")
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:4]) <= 100):
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= 100):
         raise BadUrl(f"replicas is a number from 1 to 100, not {text!r}")
     timeout = seconds(options, "replica_timeout", min(2, call_timeout / 2))
     if timeout >= call_timeout:
