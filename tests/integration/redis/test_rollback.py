@@ -132,6 +132,22 @@ async def test_a_loss_is_seen_by_a_fence_too(
     assert not (await claimant.beat()).rolled_back
 
 
+async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(
+    connect: Connect, claimant: Claimant, command: Command, url: str
+) -> None:
+    """Another client that beats for the same member knows no answer: as this one, if its answer was lost."""
+    command("HSET", "{penstock}:n", "fence", str(int(await claimant.engine.now()) + 3_600_000_000))
+    await claimant.engine.jobs.enqueue(some_jobs(1), now=claimant.clock.now)
+    await claimant.take()
+    command("HSET", "{penstock}:n", "fence", "1")
+    assert (await claimant.beat()).rolled_back
+    mine, claimant.engine = claimant.engine, await connect(url)
+    assert (await claimant.beat()).rolled_back
+    claimant.engine = mine
+    await claimant.beat()
+    assert not (await claimant.beat()).rolled_back
+
+
 async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Clock) -> None:
     claimant = await a_claimant(engine, clock)
     await engine.members.leave(claimant.member.id, now=clock.now)

@@ -15,7 +15,10 @@ if rolled_back then
     call('HSET', P .. 'n', 'rolled', S.int(CLOCK))
 elseif m.ck and tonumber(last[3] or 0) > m.ck then
     rolled_back = true -- somebody else has noticed it since
+elseif m.rb and m.n > A.seen then
+    rolled_back = true -- it was told so, but that answer has not arrived
 end
+m.rb = rolled_back or nil
 if tonumber(last[2] or 0) < A.top then
     call('HSET', P .. 'n', 'fence', S.int(A.top)) -- whatever clock this server has, no fence comes twice
 end
