@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tests.chaos.plan import Step
 
-SHORT_S = 5.0
+SHORT_S, SHORT_RATE = 5.0, 12.0
 SHORT_SEEDS = {"sqlite": 1, "postgres": 1, "redis": 1}
 """What `./dev test` plays."""
 
