@@ -51,6 +51,10 @@ def step(
     return Step(at_s, kind, length_s, target, 0 if all_of_them else 1)
 
 
+ZOMBIES = (step(1, "stop member", 3.8, 0), step(5.5, "stop member", 3.8, 1))
+"""One after the other is stopped past its lease, while its jobs run elsewhere, and then wakes up."""
+
+
 def load() -> dict[str, Plant]:
     for module in MODULES:
         import_module(f"{__name__}.{module}")

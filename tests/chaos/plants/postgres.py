@@ -1,7 +1,7 @@
 """Bugs of the PostgreSQL engine, in the text of its migrations."""
 
 from penstock.engines.postgres import schema
-from tests.chaos.plants import plant, step
+from tests.chaos.plants import ZOMBIES, plant
 
 
 def rewrite(part: str, old: str, new: str) -> None:
@@ -14,14 +14,7 @@ def rewrite(part: str, old: str, new: str) -> None:
     raise AssertionError(f"there is no migration {part}")
 
 
-@plant(
-    "postgres",
-    "stale_writes_change_nothing",
-    step(1, "stop member", 4.0, 0),
-    step(1.5, "stop member", 3.5, 1),
-    rate=4.0,
-    CHAOS_NAP="2.5",
-)
+@plant("postgres", "stale_writes_change_nothing", *ZOMBIES, rate=3.0, CHAOS_NAP="2.5")
 def completion_ignores_the_fence() -> None:
     rewrite(
         "settle",

@@ -10,7 +10,7 @@ from penstock.engines.sqlite import commands, completions, enqueue, losses, queu
 from penstock.engines.sqlite.step import RUNNING, Step
 from penstock.model.job import CancelAnswer, NewJob
 from penstock.model.run import Answer
-from tests.chaos.plants import plant, step
+from tests.chaos.plants import ZOMBIES, plant, step
 from tests.chaos.swap import swap
 
 
@@ -20,10 +20,7 @@ def rewrite(statements: Statements, name: str, old: str, new: str) -> None:
     swap(statements, name, text.replace(old, new))
 
 
-ZOMBIES = (step(1, "stop member", 4.0, 0), step(1.5, "stop member", 3.5, 1))
-
-
-@plant("sqlite", "stale_writes_change_nothing", *ZOMBIES, rate=4.0, CHAOS_NAP="2.5")
+@plant("sqlite", "stale_writes_change_nothing", *ZOMBIES, rate=3.0, CHAOS_NAP="2.5")
 def anybody_may_settle() -> None:
     def judge(job: Any, fence: int) -> Answer:
         return Answer.APPLIED if job and job.state == RUNNING else Answer.STALE
