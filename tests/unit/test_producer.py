@@ -20,7 +20,6 @@ class Scripted:
     def __init__(self, *ends: Exception | None) -> None:
         self._ends = list(ends)
         self.jobs = self
-        self.blocking = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
         end = self._ends.pop(0)
@@ -59,57 +58,3 @@ async def test_a_full_engine_after_a_lost_answer_says_nothing(monkeypatch: pytes
 async def test_an_engine_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineUnavailable, match="third"):
         await enqueue(monkeypatch, *map(EngineUnavailable, ("first", "second", "third")))
-
-
-class InOrder:
-    """An engine with a server, as far as the order of calls goes: the first call breaks while the second one
-    waits behind it."""
-
-    def __init__(self) -> None:
-        self.jobs = self
-        self.blocking = None
-        self.under_way = 0
-        self.most = 0
-        self.stored: list[str] = []
-        self._broken = asyncio.Event()
-        self._second = asyncio.Event()
-
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        try:
-            if self._broken.is_set():
-                self.stored.append(jobs[0].task)
-            elif jobs[0].task == "first":
-                await self._second.wait()
-                self._broken.set()
-                raise EngineUnavailable("away")
-            else:
-                self._second.set()
-                await self._broken.wait()
-                raise EngineUnavailable("not sent")
-        finally:
-            self.under_way -= 1
-        return [True] * len(jobs)
-
-
-@pytest.mark.row("A1")
-async def test_a_large_batch_that_was_handed_over_ahead_is_repeated_behind_the_one_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(producer, "REPEAT_AFTER_S", (0.0, 0.0))
-    engine = InOrder()
-
-    async def opened() -> Engine:
-        return cast(Engine, engine)
-
-    one = Producer(opened, asyncio.get_running_loop())
-    batches = [
-        [NewJob(id=new_id(), task=task, queue="default") for _ in range(producer.LARGE)]
-        for task in ("first", "second")
-    ]
-    answers = await asyncio.gather(*map(one.enqueue, [*batches, batches[0][:1]]))
-    assert [len(answer) for answer in answers] == [producer.LARGE, producer.LARGE, 1]
-    assert engine.stored[:2] == ["first", "second"]
-    assert engine.most == 2, "both were on their way at once, and a small one waited"
-    await one.close()

@@ -5,9 +5,6 @@ it and then go together: one statement and one commit for all of them. Calls sta
 one producer's enqueues never overtake each other. If the engine refuses a batch, its calls are sent one by
 one, and only the guilty one gets the error.
 
-While a batch is on its way, one more that is large already may be handed to the engine, which makes it ready
-meanwhile (`engine.merging`): bulk enqueue gains a fifth. It is repeated only after the one before it.
-
 If the engine does not answer, the same batch is sent again: ids make that harmless. Only when that goes on
 for too long does the caller get `EngineUnavailable`, and then it is not known whether the job was stored.
 """
@@ -25,8 +22,6 @@ from penstock.model.job import NewJob
 
 REPEAT_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Waits between repeats of a batch that the engine did not answer."""
-LARGE = BATCH_LIMIT // 2
-"""So many jobs are worth a batch of their own while another is on its way; fewer wait, and more come."""
 PATIENCE_S = 5.0
 """No repeat after this: an engine that has waited long itself (for a lock, say) is not asked again."""
 
@@ -54,7 +49,7 @@ class Producer:
         self._calls: deque[Enqueue] = deque()
         self._woken = False
         self._closed = False
-        self._under_way: list[asyncio.Task[None]] = []
+        self._sending: asyncio.Task[None] | None = None
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
         """From a task of the engine's own loop."""
@@ -78,8 +73,8 @@ class Producer:
     async def close(self) -> None:
         """Send what is waiting, and refuse what comes later. On the loop."""
         self._closed = True
-        while self._under_way:
-            await asyncio.wait(self._under_way)
+        if self._sending is not None:
+            await self._sending
         self._refuse()
 
     def refuse_all(self) -> None:
@@ -94,27 +89,17 @@ class Producer:
 
     def _wake(self) -> None:
         self._woken = False
-        if self._closed and not self._under_way:
+        if self._closed and self._sending is None:
             self._refuse()
-        else:
-            self._advance()
+        elif self._sending is None:
+            self._sending = self._loop.create_task(self._send())
 
-    def _advance(self) -> None:
-        """Send what can be sent now."""
-        while self._calls and (not self._under_way or (len(self._under_way) == 1 and self._is_much())):
-            before = self._under_way[-1] if self._under_way else None
-            batch = self._loop.create_task(self._send_together(self._next(), before))
-            self._under_way.append(batch)
-            batch.add_done_callback(self._landed)
-
-    def _landed(self, batch: "asyncio.Task[None]") -> None:
-        self._under_way.remove(batch)
-        if not batch.cancelled():  # else the loop is about to end
-            self._advance()
-
-    def _is_much(self) -> bool:
-        """Whether what waits is worth a batch of its own."""
-        return len(self._calls) >= LARGE or len(self._calls[0].jobs) >= LARGE
+    async def _send(self) -> None:
+        try:
+            while self._calls:
+                await self._send_together(self._next())
+        finally:
+            self._sending = None
 
     def _next(self) -> list[Enqueue]:
         """Calls that fit into one batch, at least one."""
@@ -125,10 +110,10 @@ class Producer:
             together.append(self._calls.popleft())
         return together
 
-    async def _send_together(self, calls: list[Enqueue], before: "asyncio.Task[None] | None" = None) -> None:
+    async def _send_together(self, calls: list[Enqueue]) -> None:
         jobs = calls[0].jobs if len(calls) == 1 else [job for call in calls for job in call.jobs]
         try:
-            created = await self._repeated(jobs, before)
+            created = await self._repeated(jobs)
         except (BadInput, Refused) as error:
             if len(calls) == 1:
                 _fail(calls, error)
@@ -148,15 +133,12 @@ class Producer:
                 with suppress(asyncio.InvalidStateError, InvalidStateError):  # given up by its caller
                     call.answer.set_result(part)
 
-    async def _repeated(self, jobs: Sequence[NewJob], before: "asyncio.Task[None] | None") -> list[bool]:
+    async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
         began = self._loop.time()
         unanswered = False
         for wait_s in (*REPEAT_AFTER_S, None):
             try:
-                engine = await self._engine()
-                if engine.blocking is not None and before is not None:  # it makes nothing ready meanwhile
-                    await asyncio.wait({before})
-                return await engine.jobs.enqueue(jobs)
+                return await (await self._engine()).jobs.enqueue(jobs)
             except EngineFull as error:
                 if unanswered:  # this try changed nothing; the one before it may have
                     raise EngineUnavailable(f"the jobs may be stored or not: {error}") from error
@@ -166,8 +148,6 @@ class Producer:
                     raise
                 unanswered = True
                 await asyncio.sleep(wait_s)
-                if before is not None:
-                    await asyncio.wait({before})
         raise AssertionError("the last try returns or raises")
 
 

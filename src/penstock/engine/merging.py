@@ -1,11 +1,9 @@
 """Enqueues that come while one is on its way are merged into the next: with 50 callers that is twenty times
 as many jobs a second as one step each. For engines whose steps are round trips.
 
-Calls go in the order in which they came, one step at a time. A large call goes alone and is packed when it
-comes, while the server is busy with the one before it.
-
-If the engine fails, whoever waits behind that step fails too, without having been sent: a caller that hands
-over one call after the other and repeats them in that order keeps the order of its jobs.
+Calls go in the order in which they came, one step at a time. (To pack the next call while the server is busy
+with the one before gained nothing that could be told from the machine's own swings, and an order that holds
+when the first of two fails is not to be had for nothing.)
 """
 
 import asyncio
@@ -15,31 +13,28 @@ from typing import Generic, TypeVar
 
 from penstock.engine.in_flight import InFlight
 from penstock.engine.protocol import BATCH_LIMIT
-from penstock.model.errors import BadInput, EngineError, EngineUnavailable, PenstockError
+from penstock.model.errors import BadInput, PenstockError
 from penstock.model.job import NewJob
 from penstock.model.time import Instant
 
 MERGED_BYTES = 16 << 20
 """Calls are merged up to about this size: the server reads a command whole, and others wait for it."""
-LARGE = BATCH_LIMIT // 2
-"""A call of so many jobs goes alone."""
 ALONE = None
 """The form of calls that are not merged."""
 
 P = TypeVar("P")
 
 
-class _Call(Generic[P]):
+class _Call:
     """One caller's jobs."""
 
-    __slots__ = ("answer", "bytes", "form", "jobs", "now", "packed")
+    __slots__ = ("answer", "bytes", "form", "jobs", "now")
 
     def __init__(self, jobs: Sequence[NewJob], now: Instant | None, form: Hashable) -> None:
         self.jobs = jobs
         self.now = now
         self.form = form
         self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
-        self.packed: P | None = None
         self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
 
 
@@ -61,7 +56,7 @@ class Merging(Generic[P]):
         self._form = form
         self._pack = pack
         self._send = send
-        self._calls: deque[_Call[P]] = deque()
+        self._calls: deque[_Call] = deque()
         self._at_work = False
 
     async def enqueue(self, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
@@ -69,9 +64,7 @@ class Merging(Generic[P]):
         self._flight.check()
         if not jobs:
             return []
-        call: _Call[P] = _Call(jobs, now, self._form(jobs))
-        if len(jobs) >= LARGE:
-            call.form, call.packed = ALONE, self._pack(jobs, call.form)
+        call = _Call(jobs, now, self._form(jobs))
         self._calls.append(call)
         self._begin()
         return await call.answer
@@ -89,7 +82,7 @@ class Merging(Generic[P]):
             self._at_work = False
             self._begin()  # whatever ended this one: those who came meanwhile wait for an answer
 
-    def _next(self) -> list[_Call[P]]:
+    def _next(self) -> list[_Call]:
         """The next calls that can go together."""
         first = self._calls.popleft()
         together, size, weight = [first], len(first.jobs), first.bytes
@@ -107,12 +100,10 @@ class Merging(Generic[P]):
             together.append(self._calls.popleft())
         return together
 
-    async def _store(self, calls: list[_Call[P]]) -> None:
+    async def _store(self, calls: list[_Call]) -> None:
         first = calls[0]
         try:
-            packed = first.packed
-            if packed is None:
-                packed = self._pack([job for call in calls for job in call.jobs], first.form)
+            packed = self._pack([job for call in calls for job in call.jobs], first.form)
             created = await self._send(packed, first.now)
         except BadInput as error:
             if len(calls) > 1:  # only those that are to blame get the error
@@ -120,10 +111,6 @@ class Merging(Generic[P]):
                     await self._store([call])
             else:
                 _fail(calls, error)
-            return
-        except EngineError as error:
-            _fail(calls, error)
-            self._fail_behind(error)
             return
         except PenstockError as error:
             _fail(calls, error)
@@ -137,13 +124,8 @@ class Merging(Generic[P]):
                 call.answer.set_result(list(created[start : start + len(call.jobs)]))
             start += len(call.jobs)
 
-    def _fail_behind(self, error: EngineError) -> None:
-        behind = list(self._calls)
-        self._calls.clear()
-        _fail(behind, EngineUnavailable(f"not sent, because the call before it failed: {error}"))
 
-
-def _fail(calls: Sequence[_Call[P]], error: BaseException) -> None:
+def _fail(calls: Sequence[_Call], error: BaseException) -> None:
     for call in calls:
         if not call.answer.done():
             call.answer.set_exception(error)
