@@ -119,7 +119,7 @@ def test_the_product_is_measured_on_redis(on_redis: tuple[str, ...], tmp_path: P
     assert measures == ["api"] * 3 + ["work"] * 4 + ["events"] * 2 + ["finished"] * 2 + ["scheduled"] * 2
     assert all(found["ratio"] > 0 for found in report["comparisons"])
     figures = {figure["name"]: figure["value"] for figure in report["figures"]}
-    assert len(figures) == 9 + 1 + 4
+    assert figures["pick-up p99, from the call"] >= figures["pick-up p50, from the call"] > 0
     assert figures["memory, a queued job"] > figures["memory, a finished job without its body"] > 50
 
 
