@@ -12,10 +12,12 @@ from pathlib import Path
 
 from penstock.cli.program import refuse
 from penstock.engine.protocol import Engine
-from penstock.model.queue import QueueOptions
+from penstock.model.queue import Keep, QueueOptions
 
 APP = "penstock.cli.bench.app:app"
 READY_S = 30.0
+KEPT = Keep(age=86_400.0, count=1_000_000)
+"""Whatever an engine keeps by itself: the records of a turn are read after it."""
 STOP_S = 30.0
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -52,7 +54,7 @@ async def hire(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
 ) -> AsyncIterator[Crew]:
     """Start a worker on a queue and wait until it claims."""
-    await engine.queues.configure(queue, QueueOptions())
+    await engine.queues.configure(queue, QueueOptions(keep_completed=KEPT))
     lifeline, ours = os.pipe()
     options = ["-p", str(processes), "-q", queue, "--lifeline", str(lifeline)]
     if slots is not None:
