@@ -55,6 +55,20 @@ async def test_a_loop_waits_for_what_comes_and_for_the_end() -> None:
     assert await backlog.atake() == []
 
 
+@pytest.mark.row("C2")
+async def test_what_nobody_wants_is_not_the_end() -> None:
+    """All of a batch may be of other jobs: the reader waits on."""
+    backlog, [event] = Backlog(), some_events(1)
+    reader = asyncio.create_task(backlog.atake())
+    await asyncio.sleep(0)
+    backlog.put([])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # as long as a wake-up takes
+    assert not reader.done()
+    backlog.put([event])
+    assert await reader == [event]
+
+
 def test_a_fault_of_the_listener_is_the_readers_after_what_was_heard() -> None:
     backlog, [event] = Backlog(), some_events(1)
     backlog.put([event])

@@ -35,7 +35,8 @@ class Backlog:
                     waiting.append(one)
                 elif isinstance(one, Event):
                     self._missed += 1
-            self._tell()
+            if self._something():  # perhaps nothing of it was wanted
+                self._tell()
 
     def end(self, error: BaseException | None = None) -> None:
         """Nothing comes any more; because of this fault, if there was one."""
@@ -51,14 +52,13 @@ class Backlog:
 
     async def atake(self) -> list[Event | Gap]:
         """`take` for a loop."""
-        arrived = asyncio.Event()
-        with self._changed:
-            self._reader = asyncio.get_running_loop(), arrived
-            if self._something():
-                return self._take()
-        await arrived.wait()
-        with self._changed:
-            return self._take()
+        while True:
+            arrived = asyncio.Event()
+            with self._changed:
+                if self._something():
+                    return self._take()
+                self._reader = asyncio.get_running_loop(), arrived
+            await arrived.wait()
 
     def _something(self) -> bool:
         return bool(self._waiting or self._missed or self._ended)

@@ -20,10 +20,11 @@ from penstock.model.job import Failure
 from penstock.model.run import Completed, Failed, Loss, Release, Settlement, Then
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import HOUR, SECOND
-from tests.integration.events.conftest import Open
+from tests.integration.events.conftest import Open, Process
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, states_of, take
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue
+from tests.integration.supervisor.processes import until
 
 READY, RUNNING, SCHEDULED = JobState.READY, JobState.RUNNING, JobState.SCHEDULED
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
@@ -156,6 +157,25 @@ def test_plain_for_works_and_filters_choose(url: str) -> None:
 def _nothing() -> None: ...
 
 
+@pytest.mark.row("C2")
+async def test_a_filter_waits_on_through_what_it_does_not_want(app: Penstock, open_process: Open) -> None:
+    process = await open_process()
+    [wanted] = new_jobs(1, queue="w")
+    async with app.events(queue="w") as events:
+        reading = asyncio.create_task(read(events, 1))
+        await _tell_others(process)
+        await process.engine.jobs.enqueue([wanted])
+        [event] = await reading
+    assert event.job_id == wanted.id
+
+
+async def _tell_others(process: Process) -> None:
+    """A batch in which there is nothing of the queues `default` and `w`."""
+    published = process.calls["signals.publish"]
+    await process.engine.jobs.enqueue(new_jobs(1, queue="other"))
+    await until(lambda: process.calls["signals.publish"] > published)
+
+
 async def test_a_program_that_enqueues_and_ends_at_once_is_heard(app: Penstock, url: str) -> None:
     code = "import sys; from penstock import Penstock; Penstock(sys.argv[1]).enqueue('t', queue='q')"
     async with app.events() as events:
@@ -213,6 +233,7 @@ async def test_the_terminal_shows_events_until_ctrl_c(
     await process.engine.now()
     listening = await asyncio.to_thread(request.getfixturevalue, "listening")
     [job] = new_jobs(1)
+    await _tell_others(process)
     await process.engine.jobs.enqueue([*new_jobs(1, queue="other"), job])
     line = await asyncio.to_thread(listening.stdout.readline)
     told = json.loads(line)
