@@ -4,7 +4,8 @@ Each tick has a loop of its own, so that a slow one holds up no other, and each 
 begins only while the term is trusted; when the term is lost, what still runs is cancelled. A cancelled call
 may have been applied: that is why ticks are written to bear being done twice.
 
-A tick that fails is logged and runs again after its usual pause. It never takes its member down: the next one
+A tick that fails is logged and runs again after its usual pause. A fault in the election itself is logged and
+ends the term, and a beat later the member stands again. Neither ever takes the member down: the next one
 elected would meet the same fault, and the cluster would lose one worker after the other to it.
 """
 
@@ -60,7 +61,13 @@ class Controller:
 
     async def _stand(self) -> None:
         while True:
-            await self._serve(await self._election.won())
+            try:
+                await self._serve(await self._election.won())
+            except EngineClosed:
+                raise
+            except Exception:
+                log.exception("standing for controller has failed; it begins anew in a beat")
+                await self._election.rest()
 
     async def _serve(self, term: ElectedTerm) -> None:
         """One term, to its end."""
@@ -77,7 +84,7 @@ class Controller:
             raise
         term.end()
         await _end(*ticking, holding)
-        for task in (holding, *ticking):  # the engine was closed under them
+        for task in (holding, *ticking):  # the engine was closed under them, or there was a fault
             if not task.cancelled():
                 task.result()
 

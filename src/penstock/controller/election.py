@@ -100,7 +100,7 @@ class Election:
             term.prolong(sent_ns)
 
     async def give_up(self, term: ElectedTerm) -> None:
-        """Hand over at once: whoever stands may be elected now."""
+        """Hand over at once: whoever stands may be elected now. Never fails."""
         term.end()
         try:
             async with asyncio.timeout(RELEASE_S):
@@ -109,6 +109,12 @@ class Election:
                     await self._engine.signals.publish(CONTROLLER_TOPIC)
         except (EngineError, TimeoutError) as error:
             log.warning("the controller's lease could not be given up, it will run out: %s", error)
+        except Exception:  # ours: it must not stand in the way of an end
+            log.exception("the controller's lease could not be given up, it will run out")
+
+    async def rest(self) -> None:
+        """For a beat, whatever is heard: after a fault."""
+        await asyncio.sleep(self._beat_s)
 
     async def _until_free_s(self) -> float:
         """How long others hold the lease; 0: it is free, or ours already."""

@@ -159,13 +159,14 @@ async def test_an_own_lease_whose_answer_was_lost_is_taken_again(engine: Engine)
     assert again.trusted()
 
 
+@pytest.mark.parametrize("error", [EngineUnavailable("away"), ValueError("a fault")], ids=["away", "fault"])
 async def test_what_cannot_be_given_up_is_left_to_run_out(
-    engine: Engine, caplog: pytest.LogCaptureFixture
+    engine: Engine, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     faulty = Faulty(engine)
     election = an_election(cast(Engine, faulty))
     term = await election.won()
-    faulty.locks.errors = [EngineUnavailable("away")]
+    faulty.locks.errors = [error]
     await election.give_up(term)
     assert not term.trusted()
     assert "will run out" in caplog.text
@@ -217,6 +218,30 @@ async def test_a_tick_that_fails_takes_nothing_down(
     assert "the tick n0 failed" in caplog.text
     assert "the tick n2 was stopped" in caplog.text
     assert "n3" not in caplog.text
+
+
+@pytest.mark.row("D1")
+async def test_a_fault_in_the_election_takes_nothing_down(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither while standing nor while elected."""
+    faulty, tick = Faulty(engine), Note()
+    faulty.locks.errors = [ValueError("while standing")]
+    controller = a_controller(cast(Engine, faulty), tick)
+    running = asyncio.create_task(controller.run())
+    await asyncio.wait_for(tick.runs(), PATIENCE_S)
+    faulty.locks.errors = [ValueError("while elected")]
+    asked = faulty.locks.calls.count("acquire")
+    await asyncio.wait_for(faulty.locks.called("acquire", asked + 1), PATIENCE_S)
+    await asyncio.wait_for(tick.runs(), PATIENCE_S)
+    controller.stop()
+    await asyncio.wait_for(running, PATIENCE_S)
+    assert await held(engine) == []
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [str(record.exc_info[1]) for record in told if record.exc_info] == [
+        "while standing",
+        "while elected",
+    ]
 
 
 async def test_a_closed_engine_ends_it() -> None:
