@@ -76,3 +76,12 @@ def test_a_fault_of_the_listener_is_the_readers_after_what_was_heard() -> None:
     assert backlog.take() == [event]
     with pytest.raises(OSError, match="broken"):
         backlog.take()
+
+
+def test_a_closed_backlog_keeps_nothing_and_says_nothing_any_more() -> None:
+    backlog = Backlog(limit=1)
+    backlog.put(some_events(2))
+    backlog.close()
+    backlog.put(some_events(1))
+    backlog.end(OSError("broken"))
+    assert backlog.take() == []

@@ -27,6 +27,8 @@ class Backlog:
     def put(self, found: Iterable[Event | Gap]) -> None:
         """They were heard."""
         with self._changed:
+            if self._ended:  # closed by its reader: a batch may still be on its way
+                return
             waiting = self._waiting
             for one in found:
                 if len(waiting) < self._limit:
@@ -41,7 +43,15 @@ class Backlog:
     def end(self, error: BaseException | None = None) -> None:
         """Nothing comes any more; because of this fault, if there was one."""
         with self._changed:
-            self._ended, self._error = True, error
+            if not self._ended:
+                self._ended, self._error = True, error
+                self._tell()
+
+    def close(self) -> None:
+        """Nobody wants them any more: what waits is dropped, and so is what still comes. From any thread."""
+        with self._changed:
+            self._waiting, self._missed = [], 0
+            self._ended, self._error = True, None
             self._tell()
 
     def take(self) -> list[Event | Gap]:

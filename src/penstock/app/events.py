@@ -53,9 +53,14 @@ class Listener:
         with suppress(RuntimeError):  # the loop was closed, and the task with it
             self._loop.call_soon_threadsafe(self._task.cancel)
 
-    def close(self) -> None:
-        """Stop, and wait for the end where that can be waited for."""
+    def drop(self) -> None:
+        """Stop soon, and drop what was not read; from anywhere."""
+        self.backlog.close()
         self.cancel()
+
+    def close(self) -> None:
+        """`drop`, and wait for the end where that can be waited for."""
+        self.drop()
         if asyncio._get_running_loop() is not None:
             return
         ending = self._end()
@@ -69,7 +74,7 @@ class Listener:
 
     async def aclose(self) -> None:
         """`close` for async code."""
-        self.cancel()
+        self.drop()
         if asyncio.get_running_loop() is self._loop:
             await self._end()
         else:
@@ -99,9 +104,9 @@ class Events:
         if not self._taken:
             _refuse_in_loop("for")
             self._taken.extend(self._begun().backlog.take())
-            if not self._taken:
-                raise StopIteration
-        return self._taken.popleft()
+        if (one := self._next()) is None:
+            raise StopIteration
+        return one
 
     def __enter__(self) -> Self:
         _refuse_in_loop("with")
@@ -120,9 +125,9 @@ class Events:
     async def __anext__(self) -> Event | Gap:
         if not self._taken:
             self._taken.extend(await (await self._abegun()).backlog.atake())
-            if not self._taken:
-                raise StopAsyncIteration
-        return self._taken.popleft()
+        if (one := self._next()) is None:
+            raise StopAsyncIteration
+        return one
 
     async def __aenter__(self) -> Self:
         await self._abegun()
@@ -148,20 +153,38 @@ class Events:
         if self._listener is not None:
             await self._listener.aclose()
 
+    def _next(self) -> Event | Gap | None:
+        """The next of what was taken; None: the end. Another thread may close us between any two steps."""
+        try:
+            one = self._taken.popleft()
+        except IndexError:
+            return None
+        if self._closed:
+            self._taken.clear()
+            return None
+        return one
+
     def _begun(self) -> Listener:
-        return self._listener or self._keep(self._link.wait("events", self._start))
+        return self._listener or self._link.wait("events", self._start)
 
     async def _abegun(self) -> Listener:
-        return self._listener or self._keep(await self._link.run(self._start))
+        if (listener := self._listener) is not None:
+            return listener
+        return await self._link.run(self._start)
 
     async def _start(self, session: Session) -> Listener:
+        """On the engine's loop, also to its end: whoever waits for it may be interrupted at any moment, and a
+        listener that nobody knows would listen for ever."""
         if self._closed:
             raise EngineClosed("these events were closed: call app.events() again")
-        return await Listener.start(session.engine, self._wanted)
-
-    def _keep(self, listener: Listener) -> Listener:
-        self._listener = listener
+        listener = await Listener.start(session.engine, self._wanted)
+        if (first := self._listener) is not None:  # of a try whose waiting was interrupted
+            listener.drop()
+            return first
         weakref.finalize(self, listener.cancel).atexit = False  # a reader who just went away
+        self._listener = listener
+        if self._closed:  # meanwhile, by somebody who did not see the listener
+            listener.drop()
         return listener
 
 
