@@ -13,8 +13,11 @@ from penstock import Events, Penstock
 from penstock.app.events import Listener
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
+from penstock.engine.telling import TellingEngine
 from penstock.model.event import Gap
+from penstock.model.event_batch import Piece
 from penstock.model.ids import new_id
+from tests.integration.events.reading import new_jobs, read, read_until
 
 PATIENCE_S = 10
 pytestmark = pytest.mark.timeout(60)
@@ -123,3 +126,27 @@ async def test_an_interrupted_beginning_leaves_no_listener_and_never_two(
     del events
     gc.collect()
     await nobody_listens(engine)
+
+
+@pytest.mark.row("C2")
+async def test_a_fault_while_telling_is_a_gap(
+    app: Penstock, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = TellingEngine(engine)
+    async with app.events() as events:
+        await process.jobs.enqueue(new_jobs(1))
+        await read(events, 1)
+
+        async def fail(*_: object) -> list[Piece]:
+            monkeypatch.undo()
+            raise ValueError("a fault")
+
+        monkeypatch.setattr(process.teller._detail, "pieces", fail)
+        await process.jobs.enqueue(new_jobs(3))
+        assert await read_until(events, bool) == [Gap("lost", 3)], "found without a further change"
+        await process.jobs.enqueue(new_jobs(1))
+        await read(events, 1)
+    await process.teller.close()
+    assert process.teller.lost == 3
+    [record] = caplog.records
+    assert record.exc_info

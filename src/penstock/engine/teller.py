@@ -22,17 +22,16 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from penstock.engine.changes import Changes, Runs
 from penstock.engine.detail import Detail
-from penstock.engine.outgoing import Outgoing
+from penstock.engine.outgoing import Outgoing, Told
 from penstock.engine.protocol import Engine
 from penstock.model.errors import EngineClosed, EngineError
 from penstock.model.event import EVENTS_TOPIC
 from penstock.model.event_batch import Piece, mark, pack
-from penstock.model.ids import ID_SIZE
 from penstock.model.time import SECOND, Instant
 
 LOOK_S = 1.0
@@ -173,18 +172,26 @@ class Teller:
     # What is told
 
     async def _send(self) -> None:
-        """Everything that waits, numbered."""
-        pieces: list[Piece] = []
+        """Everything that waits, numbered. What cannot be told has its numbers too, whatever the fault."""
         taken, dropped = self._waiting.take()
+        end = self._number + sum(told.size for told in taken) + dropped
+        try:
+            await self._send_these(taken)
+        except EngineClosed:
+            raise
+        except Exception as error:
+            self._lose(end - dropped - self._number, "a fault while telling", error)
+        finally:
+            self._number = end
+
+    async def _send_these(self, taken: Sequence[Told]) -> None:
+        pieces: list[Piece] = []
         for told in taken:
             at = round(told.at * SECOND) + (self._ahead or 0)
-            found = await self._detail.pieces(told.changes, at)
-            pieces += found
-            dropped += told.size - sum(len(piece.ids) for piece in found) // ID_SIZE
+            pieces += await self._detail.pieces(told.changes, at)
         for text, count in pack(self._name, self._number, pieces, self._engine.signals.room):
-            self._number += count
             await self._publish(text, count)
-        self._number += dropped
+            self._number += count
 
     async def _gather(self) -> None:
         """Wait for more; say how far we are if none comes."""
@@ -204,11 +211,11 @@ class Teller:
         except EngineError as error:
             self._lose(count, str(error))
 
-    def _lose(self, count: int, why: str) -> None:
+    def _lose(self, count: int, why: str, fault: Exception | None = None) -> None:
         self.lost += count
         level = logging.DEBUG if self._complained else logging.WARNING
         self._complained = True
-        log.log(level, "%d events were not told (%d so far): %s", count, self.lost, why)
+        log.log(level, "%d events were not told (%d so far): %s", count, self.lost, why, exc_info=fault)
 
     async def _pause(self, event: asyncio.Event, timeout_s: float) -> bool:
         """Whether it was set within that time."""

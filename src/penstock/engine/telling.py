@@ -7,6 +7,9 @@ pass as they are; nothing that goes wrong while telling reaches the caller.
 What the engine does by itself on the way is not in its answers, so it is not told: due jobs that become
 ready, children that are unblocked or end with their parent, jobs that expire, and what beats, sweeps and
 sign-offs give back. The next event of such a job is that of its next step.
+
+Nor do the answers say which jobs of a firing, or of those that follow an outcome, there were already (their
+ids come from the tick or from the caller): these are told as new once more.
 """
 
 from collections.abc import Sequence
