@@ -1,9 +1,9 @@
 """Retention: finished jobs beyond what their queue keeps are deleted, a bounded number at a time.
 
 While there is more, runs follow each other after a pause that leaves the engine to those who work: `PAUSE`
-times as long as the run took, `BUSY_S` at most. After runs that found something the next comes soon
-(`SOON_S`): jobs end faster than a minute's worth should be kept, in memory above all. Two that prune at once
-find less to do each."""
+times as long as the run took, however long that was, and never less than `LEAST_S`. After runs that found
+something the next comes soon (`SOON_S`): jobs end faster than a minute's worth should be kept, in memory
+above all. Two that prune at once find less to do each."""
 
 import logging
 import random
@@ -14,7 +14,7 @@ from penstock.engine.protocol import Engine
 
 EVERY_S = 60.0
 SOON_S = 5.0
-BUSY_S = 0.1
+LEAST_S = 0.01
 PAUSE = 4
 """So that retention never takes more than a fifth of an engine's time."""
 
@@ -36,7 +36,7 @@ class Retention:
         pruned = await engine.jobs.prune()
         self._deleted += pruned.jobs
         if pruned.more:
-            return min(BUSY_S, PAUSE * (time.monotonic() - began))
+            return max(LEAST_S, PAUSE * (time.monotonic() - began))
         deleted, self._deleted = self._deleted, 0
         if deleted:
             log.info("retention deleted %d finished jobs", deleted)

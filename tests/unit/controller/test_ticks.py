@@ -48,10 +48,23 @@ async def test_retention_goes_on_while_there_is_more_and_comes_back_sooner_when_
     answers = Pruned(jobs=1_000, more=True), Pruned(jobs=3, more=False), Pruned(jobs=0, more=False)
     engine, tick = answering("jobs", "prune", *answers), Retention()
     going_on, soon, late = [cast(float, await tick.run(engine, term)) for _ in answers]
-    assert 0 <= going_on <= retention.BUSY_S
+    assert going_on >= retention.LEAST_S
     assert 0.8 * retention.SOON_S <= soon <= 1.2 * retention.SOON_S
     assert 0.8 * retention.EVERY_S <= late <= 1.2 * retention.EVERY_S
     assert caplog.messages == ["retention deleted 1003 finished jobs"]
+
+
+@pytest.mark.row("C6")
+@pytest.mark.parametrize("took_s", [0.0, 0.03, 2.0])
+async def test_retention_takes_a_fifth_of_the_time_at_most(
+    term: ElectedTerm, monkeypatch: pytest.MonkeyPatch, took_s: float
+) -> None:
+    """However slow the engine is."""
+    clock = iter((100.0, 100.0 + took_s))
+    monkeypatch.setattr(retention, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    engine = answering("jobs", "prune", Pruned(jobs=1_000, more=True))
+    pause_s = cast(float, await Retention().run(engine, term))
+    assert pause_s == pytest.approx(max(retention.LEAST_S, 4 * took_s))
 
 
 async def test_promotion_goes_on_soon_while_there_is_more(term: ElectedTerm) -> None:
