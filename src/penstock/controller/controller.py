@@ -1,6 +1,8 @@
 """The controller of one member: it stands for election, and while elected it runs the ticks.
 
-Each tick has a loop of its own, so that a slow one holds up no other, and each run is bounded in time. A run
+Each tick has a loop of its own, so that a slow one holds up no other, and each run is bounded in time. (What
+an engine does one call after the other it does here too: retention and promotion may wait for each other's
+calls, which are bounded steps. Firings of schedules go another way, and so do beats and the lease.) A run
 begins only while the term is trusted; when the term is lost, what still runs is cancelled. A cancelled call
 may have been applied: that is why ticks are written to bear being done twice.
 

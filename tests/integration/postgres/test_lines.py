@@ -14,6 +14,7 @@ from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.errors import EngineClosed
 from penstock.model.job import JobState
+from penstock.model.schedule import Every, Schedule
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 from tests.integration.postgres.conftest import Connect, Plain, behind
 from tests.integration.postgres.test_connections import OURS, PATIENCE_S
@@ -183,3 +184,10 @@ async def test_signals_are_merged(engine: PostgresEngine, clock: Clock) -> None:
         await engine.jobs.enqueue([a_job()], now=clock.now)
     elapsed = time.monotonic() - begin
     assert engine.store.post._line.trips - before <= elapsed / 0.005 + 2
+
+
+async def test_a_slow_chore_holds_up_no_firing(engine: PostgresEngine, clock: Clock) -> None:
+    await engine.schedules.put([Schedule(name="s", timing=Every(seconds=60), job=a_job(), next_at=100)])
+    async with engine.store.commands._turn:  # as while the answer to a chore is awaited
+        async with asyncio.timeout(PATIENCE_S):
+            assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=[a_job()], now=clock.now)

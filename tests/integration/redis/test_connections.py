@@ -21,6 +21,7 @@ from penstock.model.job import DropAnswer, JobState
 from penstock.model.member import MemberInfo
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.run import Answer
+from penstock.model.schedule import Every, Schedule
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import (
     Claimant,
@@ -378,3 +379,10 @@ async def test_a_listener_that_was_forgotten_looks_again(
     assert await inbox.next(PATIENCE_S) == Signal("news", "one"), "it was never replaced"
     proxy.forget_all()
     assert await inbox.next(PATIENCE_S) == Signal(ANY_TOPIC)
+
+
+async def test_a_slow_chore_holds_up_no_firing(engine: RedisEngine, clock: Clock) -> None:
+    await engine.schedules.put([Schedule(name="s", timing=Every(seconds=60), job=a_job(), next_at=100)])
+    async with engine.store.commands._turn:  # as while the answer to a chore is awaited
+        async with asyncio.timeout(PATIENCE_S):
+            assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=[a_job()], now=clock.now)

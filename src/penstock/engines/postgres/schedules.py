@@ -56,7 +56,7 @@ class PostgresSchedules:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
         said = (name, tick, next_at, asked, by)
-        fired, _ = await store.change(store.commands, "fire_v1", *said, *arrays, now)
+        fired, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
         return bool(fired)
 
     async def pause(

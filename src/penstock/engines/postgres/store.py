@@ -4,8 +4,8 @@
 |---|---|
 | claims | claims, and settles that carry one |
 | settles | settles, releases, notes |
-| enqueues | new jobs, merged |
-| commands | what people do, promote and prune, schedules |
+| enqueues | new jobs, merged; firings: no chore may hold up a tick |
+| commands | what people do, promote and prune, changes of schedules |
 | beats | members, leases, looks behind the cursors |
 | reads | looks at jobs and queues, on two lines |
 | signals, listen | NOTIFY and LISTEN |

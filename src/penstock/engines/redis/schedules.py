@@ -56,7 +56,7 @@ class RedisSchedules:
         check_jobs(jobs)
         call = Call(name=name, tick=tick, next_at=next_at, asked=asked, by=by)
         call.values["jobs"] = call.jobs(jobs)
-        return bool(await self._store.run(self._store.commands, "fire", call, now))
+        return bool(await self._store.run(self._store.enqueues, "fire", call, now))
 
     async def pause(
         self,

@@ -4,8 +4,8 @@
 |---|---|
 | claims | claims, and settles that carry one |
 | settles | settles, releases, notes |
-| enqueues | new jobs, merged |
-| commands | what people do, promote and prune, schedules, signals published by hand |
+| enqueues | new jobs, merged; firings: no chore may hold up a tick |
+| commands | what people do, promote and prune, changes of schedules, signals published by hand |
 | beats | members, leases |
 | reads | looks at jobs and queues |
 | listen | SUBSCRIBE |
