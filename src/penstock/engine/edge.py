@@ -7,7 +7,9 @@ from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import NewJob, check_new_jobs
 from penstock.model.run import Completed, Failed, Settlement, check_result
-from penstock.model.time import check_span
+from penstock.model.time import Span, check_span
+
+LOCK_NAME_LIMIT = 200
 
 
 def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
@@ -26,6 +28,14 @@ def check_jobs(jobs: Sequence[NewJob]) -> None:
     """Refuse jobs that cannot be stored."""
     check_batch(len(jobs))
     check_new_jobs(jobs)
+
+
+def check_lock(name: str, ttl: Span) -> None:
+    """Refuse a lease that cannot be held."""
+    if not name or len(name) > LOCK_NAME_LIMIT:
+        raise BadInput(f"a lock's name has 1 to {LOCK_NAME_LIMIT} characters")
+    if ttl <= 0:
+        raise BadInput("a lock's ttl must be longer than 0 s")
 
 
 def check_settlements(settlements: Sequence[Settlement]) -> None:

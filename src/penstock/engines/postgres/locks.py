@@ -1,8 +1,8 @@
 """The `locks` facet: named leases."""
 
+from penstock.engine.edge import check_lock
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.store import Store
-from penstock.model.errors import BadInput
 from penstock.model.time import Instant, Span
 from penstock.model.view import Lease
 
@@ -16,13 +16,13 @@ class PostgresLocks:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        _check(name, ttl)
+        check_lock(name, ttl)
         store = self._store
         rows = await store.rows(store.beats, "acquire_v1", name, holder, ttl, now)
         return Lease(name=name, holder=holder, fence=rows[0][0], expires_at=rows[0][1]) if rows else None
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
-        _check(name, ttl)
+        check_lock(name, ttl)
         return await self._write(SQL.renew, name, fence, ttl, now)
 
     async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
@@ -40,10 +40,3 @@ class PostgresLocks:
     async def _write(self, sql: str, *parameters: object) -> bool:
         rows = await self._store.see_through(self._store.beats.fetch(self._store.sql(sql), *parameters))
         return bool(rows)
-
-
-def _check(name: str, ttl: Span) -> None:
-    if not name or len(name) > 200:
-        raise BadInput("a lock's name has 1 to 200 characters")
-    if ttl <= 0:
-        raise BadInput("a lock's ttl must be longer than 0 s")

@@ -1,8 +1,8 @@
 """The `locks` facet: named leases."""
 
+from penstock.engine.edge import check_lock
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.store import Store
-from penstock.model.errors import BadInput
 from penstock.model.time import Instant, Span
 from penstock.model.view import Lease
 
@@ -14,13 +14,13 @@ class RedisLocks:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        _check(name, ttl)
+        check_lock(name, ttl)
         call = Call(name=name, holder=holder, ttl=ttl)
         lease = await self._store.run(self._store.beats, "acquire", call, now)
         return None if lease is None else Lease(name=name, holder=holder, fence=lease[0], expires_at=lease[1])
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
-        _check(name, ttl)
+        check_lock(name, ttl)
         call = Call(name=name, fence=fence, ttl=ttl)
         return bool(await self._store.run(self._store.beats, "renew", call, now))
 
@@ -36,10 +36,3 @@ class RedisLocks:
             for name, holder, fence, expires_at in found
         ]
         return sorted(leases, key=lambda lease: lease.name)
-
-
-def _check(name: str, ttl: Span) -> None:
-    if not name or len(name) > 200:
-        raise BadInput("a lock's name has 1 to 200 characters")
-    if ttl <= 0:
-        raise BadInput("a lock's ttl must be longer than 0 s")

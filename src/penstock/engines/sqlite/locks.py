@@ -2,10 +2,10 @@
 
 import time
 
+from penstock.engine.edge import check_lock
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
-from penstock.model.errors import BadInput
 from penstock.model.time import Instant, Span
 from penstock.model.view import Lease
 
@@ -19,11 +19,11 @@ class SqliteLocks:
         self._session = session
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        _check(name, ttl)
+        check_lock(name, ttl)
         return await self._session.write(lambda step: _acquire(step, name, holder, ttl), now)
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
-        _check(name, ttl)
+        check_lock(name, ttl)
         return await self._session.write(
             lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1,
             now,
@@ -52,10 +52,3 @@ def _acquire(step: Step, name: str, holder: str, ttl: Span) -> Lease | None:
 
 def _lease(name: str, holder: str, fence: int, expires_at: Instant) -> Lease:
     return Lease(name=name, holder=holder, fence=fence, expires_at=expires_at)
-
-
-def _check(name: str, ttl: Span) -> None:
-    if not name or len(name) > 200:
-        raise BadInput("a lock's name has 1 to 200 characters")
-    if ttl <= 0:
-        raise BadInput("a lock's ttl must be longer than 0 s")
