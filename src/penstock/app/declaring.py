@@ -5,9 +5,10 @@ when they start.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from penstock.app.options import Seconds
 from penstock.model.errors import BadInput
 from penstock.model.job import NewJob
 from penstock.model.schedule import (
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from penstock.app.task import Task
 
 TaskT = TypeVar("TaskT", bound="Task[..., Any]")
-
-Seconds = float | timedelta
 
 
 def cron(fields: str, *, tz: str, jitter: Seconds, start: datetime | None, end: datetime | None) -> Cron:

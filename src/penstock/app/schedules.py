@@ -3,12 +3,13 @@
 import builtins
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from penstock.app import declaring, operating
 from penstock.app.job import Job
 from penstock.app.link import Link, Work
+from penstock.app.options import Seconds
 from penstock.app.session import Session
 from penstock.app.task import Call
 from penstock.engine.protocol import Engine
@@ -18,8 +19,6 @@ from penstock.model.spoken import state_of, words_of
 from penstock.model.time import moment_of
 
 T = TypeVar("T")
-
-Seconds = float | timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
