@@ -4,12 +4,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.errors import BadInput
-from penstock.model.schedule import Cron, Every, tick_id
+from penstock.model.job import NewJob
+from penstock.model.schedule import Cron, Every, Schedule, check_schedule, tick_id
 from penstock.model.time import SECOND, Instant, instant_of, moment_of
 
 BERLIN = "Europe/Berlin"
@@ -34,6 +36,30 @@ def test_a_nightly_run_in_the_doubled_hour_happens_once() -> None:
     cron = Cron(fields="30 2 * * *", tz=BERLIN)
     start = datetime(2026, 10, 23, 12, tzinfo=UTC)
     assert ticks(cron, start, 3) == ["24 02:30 +0200", "25 02:30 +0200", "26 02:30 +0100"]
+
+
+@pytest.mark.row("D4")
+@pytest.mark.parametrize(
+    ("tz", "doubled"),
+    [
+        (BERLIN, datetime(2026, 10, 25, 0, tzinfo=UTC)),
+        ("America/New_York", datetime(2026, 11, 1, 5, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 4, 4, 14, 30, tzinfo=UTC)),
+    ],
+)
+@given(minute=st.integers(0, 180), seconds=st.integers(0, 59), at=st.integers(0, 59), hour=st.integers(0, 4))
+def test_in_the_doubled_hour_the_next_tick_lies_ahead(
+    tz: str, doubled: datetime, minute: int, seconds: int, at: int, hour: int
+) -> None:
+    """In both passes; and a fixed time comes once in them, whenever one asks."""
+    moment = instant_of(doubled + timedelta(minutes=minute, seconds=seconds))
+    for fields in (f"{at} {hour} * * *", f"{at} * * * *", f"*/7 {hour} * * *", f"{at} {hour},5 * * * *"):
+        assert Cron(fields=fields, tz=tz).next_after(moment) > moment
+    fixed = Cron(fields=f"{at} {hour} * * *", tz=tz)
+    morning = instant_of(doubled - timedelta(hours=6))
+    first = [tick for tick, _ in zip(fixed.ticks_after(morning), range(2), strict=False)]
+    assert first[1] - first[0] > 12 * 3_600 * SECOND
+    assert fixed.next_after(moment) == next(tick for tick in fixed.ticks_after(morning) if tick > moment)
 
 
 def test_an_hourly_run_follows_real_hours_over_the_spring_change() -> None:
@@ -82,7 +108,7 @@ def test_a_sixth_field_gives_seconds() -> None:
 )
 def test_a_bad_expression_is_refused_by_name(fields: str) -> None:
     with pytest.raises(BadInput) as refused:
-        Cron(fields=fields)
+        Cron(fields=fields).check()
     assert repr(fields) in str(refused.value)
     assert "time zone" not in str(refused.value)
 
@@ -90,7 +116,19 @@ def test_a_bad_expression_is_refused_by_name(fields: str) -> None:
 @pytest.mark.parametrize("tz", ["", "Berlin", "Europe/Atlantis", "../../etc/passwd", "/etc/localtime"])
 def test_a_bad_time_zone_is_refused_by_name(tz: str) -> None:
     with pytest.raises(BadInput, match="is not a time zone"):
-        Cron(fields="0 3 * * *", tz=tz)
+        Cron(fields="0 3 * * *", tz=tz).check()
+
+
+def test_a_time_zone_that_this_host_does_not_know_is_read_all_the_same() -> None:
+    """It was declared on another host: here it is trouble of this one schedule, when it is to be fired."""
+    strange = Schedule(
+        name="s",
+        timing=Cron(fields="0 3 * * *", tz="Mars/Olympus"),
+        job=NewJob(id=bytes(16), task="t", queue="q"),
+    )
+    assert msgspec.json.decode(msgspec.json.encode(strange), type=Schedule) == strange
+    with pytest.raises(BadInput, match="is not a time zone"):
+        check_schedule(strange)
 
 
 @pytest.mark.parametrize("seconds", [0, 1e-7, -1, float("nan"), float("inf"), "5"])

@@ -34,7 +34,8 @@ def cron(fields: str, *, tz: str, jitter: Seconds, start: datetime | None, end: 
     """The timing, or `BadInput`."""
     if not isinstance(fields, str):
         raise BadInput(f'cron takes its fields in one string, "0 3 * * sun", not {type(fields).__name__}')
-    return Cron(fields=fields, tz=tz, jitter=_seconds(jitter), start=_instant(start), end=_instant(end))
+    first, last = _instant(start), _instant(end)
+    return Cron(fields=fields, tz=tz, jitter=_seconds(jitter), start=first, end=last).check()
 
 
 def every(seconds: Seconds, *, jitter: Seconds, start: datetime | None, end: datetime | None) -> Every:

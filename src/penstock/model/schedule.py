@@ -5,6 +5,7 @@ a second firing of the same tick is the same job, whoever fires it.
 """
 
 import hashlib
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -38,8 +39,13 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
     """... nor after this one."""
 
     def __post_init__(self) -> None:
-        self.next_after(0)
         _check_bounds(self.jitter, self.start, self.end)
+
+    def check(self) -> "Cron":
+        """The same, or `BadInput`. Asked where somebody declares it, not where it is read: a time zone that
+        this host does not know must not hide all schedules, and it costs as much as a look for a tick."""
+        self.next_after(0)
+        return self
 
     def first_from(self, now: Instant) -> Instant | None:
         """The first tick after now that lies within start and end."""
@@ -52,17 +58,27 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
 
     def next_after(self, moment: Instant) -> Instant:
         """The first tick after this moment, whatever the end."""
+        return next(self.ticks_after(moment))
+
+    def ticks_after(self, moment: Instant) -> Iterator[Instant]:
+        """All ticks after this moment, whatever the end; or `BadInput`."""
         try:
-            start = moment_of(moment).astimezone(ZoneInfo(self.tz))
-            return instant_of(next(CronSim(self.fields, start)))
+            found = CronSim(self.fields, moment_of(moment).astimezone(ZoneInfo(self.tz)))
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise BadInput(f"{self.tz!r} is not a time zone such as Europe/Berlin: {error}") from None
         except CronSimError as error:
             raise BadInput(
                 f'{self.fields!r} is not a cron expression such as "0 3 * * sun": {error}'
             ) from None
-        except StopIteration:
-            raise BadInput(f"{self.fields!r} never comes due: check day and month") from None
+        last = moment
+        for each in found:
+            tick = instant_of(each)
+            # A fixed time in the hour that comes twice is a tick of the first pass; from a moment in the
+            # second one CronSim begins with that, which lies in the past.
+            if tick > last:
+                yield tick
+                last = tick
+        raise BadInput(f"{self.fields!r} never comes due: check day and month")
 
 
 class Every(msgspec.Struct, frozen=True, kw_only=True, tag="every"):
@@ -141,6 +157,8 @@ def check_schedule(schedule: Schedule) -> Schedule:
     """The same schedule, or `BadInput`."""
     check_task(schedule.name)
     check_new_job(schedule.job)
+    if isinstance(schedule.timing, Cron):
+        schedule.timing.check()
     if schedule.missed not in get_args(Missed):
         raise BadInput(f'missed is "skip", "once" or "all", not {schedule.missed!r}')
     if schedule.overlap not in get_args(Overlap):
