@@ -1,5 +1,6 @@
 """Which jobs a due schedule makes: missed ticks, overlap, jitter, daylight saving, start and end."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -88,10 +89,29 @@ def test_a_year_of_missed_seconds_costs_nothing() -> None:
     assert latest_ticks(secondly, NOON, NOON + 365 * DAY, 2) == [NOON + 365 * DAY - SECOND, NOON + 365 * DAY]
 
 
+def test_a_crowd_of_missed_ticks_is_not_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second of Sundays, on the Wednesday after: 86,400 of them in one window of the looks."""
+    seconds_of_sunday = Cron(fields="* * * * * sun")
+    sunday = NOON - 12 * HOUR - DAY
+    taken, ticks_after = 0, Cron.ticks_after
+
+    def counting(timing: Cron, moment: Instant) -> Iterator[Instant]:
+        nonlocal taken
+        for tick in ticks_after(timing, moment):
+            taken += 1
+            yield tick
+
+    monkeypatch.setattr(Cron, "ticks_after", counting)
+    last = sunday + DAY - SECOND
+    found = latest_ticks(seconds_of_sunday, sunday, sunday + 4 * DAY, 3)
+    assert found == [last - 2 * SECOND, last - SECOND, last]
+    assert taken < 1_000
+
+
 @given(
     start=st.datetimes(datetime(2024, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
     hours=st.integers(1, 72),
-    fields=st.sampled_from(["*/20 * * * *", "30 2 * * *", "0 */6 * * *", "0 3 * * sun"]),
+    fields=st.sampled_from(["*/20 * * * *", "30 2 * * *", "0 */6 * * *", "0 3 * * sun", "* 3 * * *"]),
     tz=st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
 )
 def test_the_latest_ticks_are_those_found_one_by_one(

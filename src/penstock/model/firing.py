@@ -11,6 +11,7 @@ of the run sets the next time in the same step as the outcome (`then_of`). Where
 """
 
 import hashlib
+from itertools import islice, takewhile
 from typing import Any
 
 import msgspec
@@ -71,18 +72,20 @@ def _of_cron(schedule: Schedule, timing: Cron, tick: Instant, now: Instant, prev
 
 def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> list[Instant]:
     """The last of the ticks from `first` to `until`. Those of a year of seconds are not counted one by one:
-    looks go back from the end, each twice as far."""
-    back: Span = 2 * SECOND
+    looks go back from the end, each twice as far. One that comes upon too many (the hour of the week whose
+    every second is a tick) breaks off, and the next lie between it and the one that found too few."""
+    enough, crowded = 4 * most, False
+    near, far = until, first - 1
+    start = max(far, until - 2 * SECOND)
     while True:
-        start = max(first - 1, until - back)
-        found: list[Instant] = []
-        tick = timing.next_after(start)
-        while tick <= until:
-            found.append(tick)
-            tick = timing.next_after(tick)
-        if len(found) >= most or start < first:
+        found = list(islice(takewhile(lambda tick: tick <= until, timing.ticks_after(start)), enough + 1))
+        if len(found) > enough:
+            far, crowded = start, True
+        elif len(found) >= most or start < first:
             return found[-most:]
-        back *= 2
+        else:
+            near = start
+        start = (near + far) // 2 if crowded else max(far, until - 2 * (until - near))
 
 
 def job_of(schedule: Schedule, tick: Instant, *, after: tuple[JobId, ...] = ()) -> NewJob:
