@@ -12,7 +12,7 @@ from penstock.model.job import LIVE
 from penstock.model.schedule import Cron, Every, Schedule
 
 TRIES = 5
-"""A schedule may fire just while it is asked to run: then it is looked at again."""
+"""A schedule may fire just while it is asked to run, or somebody else asks: then it is looked at again."""
 
 
 async def find(engine: Engine, name: str) -> Schedule:
@@ -67,9 +67,11 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
         fired = await engine.schedules.fire(
             name,
             tick=schedule.next_at,
+            before=schedule.last_at,
             next_at=None if interval else schedule.next_at,
             jobs=[job],
-            asked=now,
+            last_at=now,
+            asked=True,
             by=by,
         )
         if fired:

@@ -123,19 +123,26 @@ async def _fire(seen: Look, schedule: Schedule, jobs: dict[JobId, Job]) -> Insta
 
 async def _apply(seen: Look, schedule: Schedule, firing: Firing) -> bool:
     return await seen.engine.schedules.fire(
-        schedule.name, tick=schedule.next_at, next_at=firing.next_at, jobs=firing.jobs, now=seen.at
+        schedule.name,
+        tick=schedule.next_at,
+        before=schedule.last_at,
+        next_at=firing.next_at,
+        jobs=firing.jobs,
+        last_at=firing.last_at,
+        now=seen.at,
     )
 
 
 async def _catch_up(seen: Look, schedule: Schedule, jobs: dict[JobId, Job]) -> Instant | None:
-    """An interval without a next time: set it, if its job has ended all the same. (Should its next run have
-    been fired meanwhile, that one's end is waited for when this time comes.)"""
+    """An interval without a next time: set it, if its job has ended all the same."""
     assert isinstance(schedule.timing, Every)
     last = None if schedule.last_job is None else jobs.get(schedule.last_job)
     next_at = after_end(schedule.timing, last, seen.now)
     if next_at is None:
         return _end_of_run(schedule, seen.now)
-    await seen.engine.schedules.fire(schedule.name, tick=None, next_at=next_at, jobs=(), now=seen.at)
+    await seen.engine.schedules.fire(
+        schedule.name, tick=None, before=schedule.last_at, next_at=next_at, jobs=(), now=seen.at
+    )
     return next_at
 
 

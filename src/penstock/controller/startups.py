@@ -47,10 +47,11 @@ class Startups:
                 continue
             fired = await seen.engine.schedules.fire(
                 schedule.name,
-                tick=None,
+                tick=schedule.next_at,
+                before=schedule.last_at,
                 next_at=None,
                 jobs=[job_of(schedule, began)],
-                asked=began,
+                last_at=began,
                 now=seen.at,
             )
             if fired:

@@ -445,19 +445,22 @@ class Schedules(Protocol):
         name: str,
         *,
         tick: Instant | None,
+        before: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
-        asked: Instant | None = None,
+        last_at: Instant | None = None,
+        asked: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        """Advance and insert in one step: if `next_at` is still `tick` (None: still none) and the schedule is
-        neither paused nor retired, set the new `next_at` and enqueue the jobs; if there are some,
-        `last_at = tick`. Otherwise False, and nothing changed: somebody else was first, or this is a repeat
-        (the jobs' ids come from the tick). A firing without jobs passes the tick over.
+        """Advance and insert in one step: if `next_at` is still `tick` and `last_at` still `before`, as the
+        caller has read them (None: still none), and the schedule is neither paused nor retired, set the new
+        `next_at` and enqueue the jobs. Otherwise False, and nothing changed: somebody else was first, or this
+        is a repeat (the jobs' ids come from their ticks).
 
-        `asked`: somebody wants a run now, at a tick of its own. It becomes `last_at`, and a pause does not
-        refuse it."""
+        `last_at`: the tick of the last of the jobs, which is not `tick` where ticks were missed: by it the
+        next firing finds the job. None leaves the stored one: a firing without jobs passes the tick over.
+        `asked`: somebody wants a run now, at a tick of its own; a pause does not refuse it."""
         ...
 
     async def pause(

@@ -36,6 +36,8 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
 
     jobs: tuple[NewJob, ...] = ()
     next_at: Instant | None = None
+    last_at: Instant | None = None
+    """The tick of the last of the jobs; None: there are none."""
     passed_over: int = 0
     """Ticks for which no job is made."""
 
@@ -49,7 +51,7 @@ def firing_of(schedule: Schedule, now: Instant, *, previous: JobId | None = None
     if isinstance(timing, Every) and not (timing.end is not None and tick > timing.end):
         if previous is not None:  # its end sets the next time
             return Firing(passed_over=1)
-        return Firing(jobs=(job_of(schedule, tick),))
+        return Firing(jobs=(job_of(schedule, tick),), last_at=tick)
     return Firing()
 
 
@@ -67,7 +69,11 @@ def _of_cron(schedule: Schedule, timing: Cron, tick: Instant, now: Instant, prev
         before = jobs[-1].id if jobs else previous
         after = (before,) if schedule.overlap == "queue" and before is not None else ()
         jobs.append(job_of(schedule, each, after=after))
-    return Firing(jobs=tuple(jobs), next_at=timing.following(now), passed_over=0 if jobs else 1)
+    next_at = timing.following(now)
+    assert next_at is None or next_at > now, "a tick that has been fired would be fired again"
+    return Firing(
+        jobs=tuple(jobs), next_at=next_at, last_at=ticks[-1] if ticks else None, passed_over=0 if jobs else 1
+    )
 
 
 def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> list[Instant]:

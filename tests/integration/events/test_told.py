@@ -113,8 +113,12 @@ async def test_a_schedule_that_fires_is_told_once(app: Penstock, open_process: O
     schedule = Schedule(name="s", timing=Every(seconds=60), job=template, next_at=100)
     async with app.events() as events:
         await process.engine.schedules.put([schedule])
-        assert await process.engine.schedules.fire("s", tick=100, next_at=200, jobs=[job])
-        assert not await process.engine.schedules.fire("s", tick=100, next_at=200, jobs=[job])
+        assert await process.engine.schedules.fire(
+            "s", tick=100, before=None, next_at=200, jobs=[job], last_at=100
+        )
+        assert not await process.engine.schedules.fire(
+            "s", tick=100, before=None, next_at=200, jobs=[job], last_at=100
+        )
         await process.engine.jobs.enqueue([last])
         found = await read(events, 2)
     assert [event.job_id for event in found] == [job.id, last.id]

@@ -145,6 +145,22 @@ async def test_overlap(engine: Engine, clock: Clock, claimant: Claimant) -> None
     assert await job_at(engine, START + 2 * SECOND, "skip") is not None
 
 
+@pytest.mark.row("D4")
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+async def test_overlap_after_missed_ticks(engine: Engine, clock: Clock, overlap: Any) -> None:
+    """The job is that of the latest tick, not of the one that was due: the next tick asks for it."""
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=SECONDLY, overlap=overlap))
+    clock.forward(5)
+    await tick.run(engine, TERM)
+    assert (await only(engine)).last_at == START + 5 * SECOND
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    first, second = [await job_at(engine, START + at * SECOND) for at in (5, 6)]
+    assert first is not None
+    assert (second and second.state) == (None if overlap == "skip" else JobState.BLOCKED)
+
+
 # Intervals
 
 
@@ -211,7 +227,9 @@ async def test_an_interval_never_runs_twice_at_once(engine: Engine, clock: Clock
     await put(engine, clock, a_schedule(timing=Every(seconds=3)))
     await tick.run(engine, TERM)
     await claimant.take_one()
-    assert await engine.schedules.fire("s", tick=None, next_at=clock.now + SECOND, jobs=(), now=clock.now)
+    assert await engine.schedules.fire(
+        "s", tick=None, before=START, next_at=clock.now + SECOND, jobs=(), now=clock.now
+    )
     clock.forward(2)
     await tick.run(engine, TERM)
     assert await live_jobs(engine, clock) == 1

@@ -47,15 +47,17 @@ class PostgresSchedules:
         name: str,
         *,
         tick: Instant | None,
+        before: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
-        asked: Instant | None = None,
+        last_at: Instant | None = None,
+        asked: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
-        said = (name, tick, next_at, asked, by)
+        said = (name, tick, before, next_at, last_at, asked, by)
         fired, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
         return bool(fired)
 

@@ -47,14 +47,16 @@ class RedisSchedules:
         name: str,
         *,
         tick: Instant | None,
+        before: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
-        asked: Instant | None = None,
+        last_at: Instant | None = None,
+        asked: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
-        call = Call(name=name, tick=tick, next_at=next_at, asked=asked, by=by)
+        call = Call(name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by)
         call.values["jobs"] = call.jobs(jobs)
         return bool(await self._store.run(self._store.enqueues, "fire", call, now))
 

@@ -44,17 +44,18 @@ class SqliteSchedules:
         name: str,
         *,
         tick: Instant | None,
+        before: Instant | None,
         next_at: Instant | None,
         jobs: Sequence[NewJob],
-        asked: Instant | None = None,
+        last_at: Instant | None = None,
+        asked: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
         check_jobs(jobs)
-        last_at = (tick if asked is None else asked) if jobs else None
 
         def work(step: Step) -> bool:
-            row = (last_at, next_at, name, tick, asked is not None)
+            row = (last_at, next_at, name, tick, before, asked)
             fired = step.db.execute(SQL.fire, row).rowcount == 1
             if fired:
                 enqueue.enqueue(step, jobs)

@@ -153,7 +153,9 @@ async def schedules_fire(stage: Stage) -> Cut:
     await a_schedule(stage)
     jobs = [a_job(id=tick_id("s", 100))]
     return Cut(
-        lambda engine: engine.schedules.fire("s", tick=100, next_at=200, jobs=jobs, now=stage.now),
+        lambda engine: engine.schedules.fire(
+            "s", tick=100, before=None, next_at=200, jobs=jobs, last_at=100, now=stage.now
+        ),
         lambda _: False,
     )
 

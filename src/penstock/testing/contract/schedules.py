@@ -67,7 +67,9 @@ async def test_due_ones_are_listed_oldest_first(engine: Engine, clock: Clock) ->
 
 async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
+    await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=200, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
     await engine.schedules.pause("s", paused=True, now=clock.now)
     version = (await only(engine)).version
     await engine.schedules.put([a_schedule(next_at=7, missed="skip")], now=clock.now)
@@ -78,7 +80,9 @@ async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -
 
 async def test_a_new_timing_brings_its_own_next_time(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
+    await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=200, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
     await engine.schedules.put([a_schedule(next_at=7, timing=Every(seconds=61))], now=clock.now)
     stored = await only(engine)
     assert (stored.last_at, stored.next_at) == (100, 7)
@@ -131,9 +135,16 @@ async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
         clock.forward(1)
     stored = await only(engine)
     assert (stored.retired_at, stored.fires, stored.next_at) == (START, False, 100)
-    for asked in (None, 150):
+    for asked in (False, True):
         assert not await engine.schedules.fire(
-            "s", tick=100, next_at=200, jobs=[job_at(100)], asked=asked, now=clock.now
+            "s",
+            tick=100,
+            before=None,
+            next_at=200,
+            jobs=[job_at(100)],
+            last_at=100,
+            asked=asked,
+            now=clock.now,
         )
     await engine.schedules.put([msgspec.structs.replace(declared, next_at=300)], now=clock.now)
     back = await only(engine)
@@ -146,17 +157,21 @@ async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
 
 async def test_firing_advances_and_inserts(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    jobs = [job_at(100), a_job(delay=SECOND)]
-    assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=jobs, now=clock.now)
+    jobs = [job_at(160), a_job(delay=SECOND)]  # the last of several ticks that were missed
+    assert await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=200, jobs=jobs, last_at=160, now=clock.now
+    )
     stored = await only(engine)
-    assert (stored.last_at, stored.next_at) == (100, 200)
+    assert (stored.last_at, stored.next_at, stored.last_job) == (160, 200, jobs[0].id)
     assert await states_of(engine, jobs) == [JobState.READY, JobState.SCHEDULED]
 
 
 async def test_a_tick_may_be_passed_over(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
-    assert await engine.schedules.fire("s", tick=200, next_at=300, jobs=[], now=clock.now)
+    await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=200, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
+    assert await engine.schedules.fire("s", tick=200, before=100, next_at=300, jobs=[], now=clock.now)
     stored = await only(engine)
     assert (stored.last_at, stored.next_at, stored.last_job) == (100, 300, job_at(100).id)
 
@@ -164,9 +179,11 @@ async def test_a_tick_may_be_passed_over(engine: Engine, clock: Clock) -> None:
 @pytest.mark.row("D4")
 async def test_a_next_time_that_nobody_set_is_set_once(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=None, jobs=[job_at(100)], now=clock.now)
-    assert await engine.schedules.fire("s", tick=None, next_at=300, jobs=[], now=clock.now)
-    assert not await engine.schedules.fire("s", tick=None, next_at=400, jobs=[], now=clock.now)
+    await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=None, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
+    assert await engine.schedules.fire("s", tick=None, before=100, next_at=300, jobs=[], now=clock.now)
+    assert not await engine.schedules.fire("s", tick=None, before=100, next_at=400, jobs=[], now=clock.now)
     stored = await only(engine)
     assert (stored.last_at, stored.next_at) == (100, 300)
 
@@ -178,7 +195,15 @@ async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
     await engine.schedules.pause("s", paused=paused, now=clock.now)
     assert await engine.schedules.fire(
-        "s", tick=100, next_at=100, jobs=[job_at(50)], asked=50, by="ann", now=clock.now
+        "s",
+        tick=100,
+        before=None,
+        next_at=100,
+        jobs=[job_at(50)],
+        last_at=50,
+        asked=True,
+        by="ann",
+        now=clock.now,
     )
     (entry, *_) = await engine.inspect.audit()
     assert (entry.by, entry.action, entry.target) == ("ann", "run schedule", "s")
@@ -186,31 +211,66 @@ async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
     assert (stored.last_at, stored.next_at, stored.paused) == (50, 100, paused)
     assert await states_of(engine, [job_at(50)]) == [JobState.READY]
     assert not await engine.schedules.fire(
-        "s", tick=99, next_at=100, jobs=[job_at(51)], asked=51, now=clock.now
+        "s", tick=99, before=50, next_at=100, jobs=[job_at(51)], last_at=51, asked=True, now=clock.now
     )
 
 
-@pytest.mark.parametrize("wrong", ["another tick", "a repeat", "paused", "unknown", "nothing due"])
+@pytest.mark.row("D4")
+async def test_of_two_who_ask_for_a_run_at_once_one_gets_it(engine: Engine, clock: Clock) -> None:
+    """Neither changes the next time: what tells the second one is that the last run is another."""
+    for next_at in (None, 100):
+        await engine.schedules.put([a_schedule("s", next_at=next_at)], now=clock.now)
+        fired = await asyncio.gather(
+            *(
+                engine.schedules.fire(
+                    "s",
+                    tick=next_at,
+                    before=None,
+                    next_at=next_at,
+                    jobs=[job_at(at)],
+                    last_at=at,
+                    asked=True,
+                    now=clock.now,
+                )
+                for at in (50, 51)
+            )
+        )
+        assert sorted(fired) == [False, True]
+        assert (await only(engine)).last_at == (50, 51)[fired.index(True)]
+        await engine.schedules.remove("s", now=clock.now)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["another tick", "another run", "a repeat", "paused", "unknown", "nothing due"]
+)
 async def test_who_comes_too_late_changes_nothing(engine: Engine, clock: Clock, wrong: str) -> None:
     await engine.schedules.put([a_schedule(next_at=None if wrong == "nothing due" else 100)], now=clock.now)
-    name, tick = "s", 100
+    name, tick, before = "s", 100, None
     match wrong:
+        case "another run":
+            before = 99
         case "another tick":
             tick = 99
         case "a repeat":
-            assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=[], now=clock.now)
+            assert await engine.schedules.fire(
+                "s", tick=100, before=None, next_at=200, jobs=[], now=clock.now
+            )
         case "paused":
             await engine.schedules.pause("s", paused=True, now=clock.now)
         case "unknown":
             name = "nothing"
-    before = await snapshot(engine, clock)
-    assert not await engine.schedules.fire(name, tick=tick, next_at=300, jobs=[job_at(100)], now=clock.now)
-    assert await snapshot(engine, clock) == before
+    stored = await snapshot(engine, clock)
+    assert not await engine.schedules.fire(
+        name, tick=tick, before=before, next_at=300, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
+    assert await snapshot(engine, clock) == stored
 
 
 async def test_a_schedule_may_wait_for_the_end_of_its_run(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
-    assert await engine.schedules.fire("s", tick=100, next_at=None, jobs=[job_at(100)], now=clock.now)
+    assert await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=None, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
     assert (await only(engine)).next_at is None
     assert await engine.schedules.list(due=True, now=clock.now) == []
 
@@ -221,8 +281,10 @@ async def test_two_controllers_fire_a_tick_once(connect: Connect, clock: Clock) 
     await clients[0].schedules.put([a_schedule(next_at=0)], now=clock.now)
 
     async def fire(engine: Engine, tick: Instant) -> bool:
-        jobs = [job_at(tick)]
-        return await engine.schedules.fire("s", tick=tick, next_at=tick + 60, jobs=jobs, now=clock.now)
+        jobs, before = [job_at(tick)], tick - 60 if tick else None
+        return await engine.schedules.fire(
+            "s", tick=tick, before=before, next_at=tick + 60, jobs=jobs, last_at=tick, now=clock.now
+        )
 
     for tick in range(0, 300, 60):
         fired = await asyncio.gather(*(fire(client, tick) for client in clients for _ in range(2)))
@@ -236,7 +298,13 @@ async def test_a_bad_job_stops_the_whole_firing(engine: Engine, clock: Clock) ->
     before = await snapshot(engine, clock)
     with pytest.raises(BadInput):
         await engine.schedules.fire(
-            "s", tick=100, next_at=200, jobs=[job_at(100), a_job(priority=11)], now=clock.now
+            "s",
+            tick=100,
+            before=None,
+            next_at=200,
+            jobs=[job_at(100), a_job(priority=11)],
+            last_at=100,
+            now=clock.now,
         )
     assert await snapshot(engine, clock) == before
 
@@ -281,7 +349,9 @@ async def test_a_bad_schedule_is_refused(engine: Engine, clock: Clock, wrong: di
 
 async def test_a_removed_schedule_leaves_its_jobs(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100), a_schedule("other")], now=clock.now)
-    await engine.schedules.fire("s", tick=100, next_at=200, jobs=[job_at(100)], now=clock.now)
+    await engine.schedules.fire(
+        "s", tick=100, before=None, next_at=200, jobs=[job_at(100)], last_at=100, now=clock.now
+    )
     assert await engine.schedules.remove("s", now=clock.now)
     assert not await engine.schedules.remove("s", now=clock.now)
     assert (await only(engine)).name == "other"

@@ -299,10 +299,10 @@ BEGIN
     RETURN false;
 END $$;
 
--- Advance and insert in one step. The row lock makes a second one wait and find another next_at. Who asks for a run
--- is not refused by a pause.
+-- Advance and insert in one step. The row lock makes a second one wait and find another next_at or last_at. Who asks
+-- for a run is not refused by a pause.
 CREATE FUNCTION fire_v1(
-    p_name text, p_tick bigint, p_next_at bigint, p_asked bigint, p_by text,
+    p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_asked boolean, p_by text,
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
@@ -311,10 +311,9 @@ CREATE FUNCTION fire_v1(
 ) LANGUAGE plpgsql AS $$
 BEGIN
     signals := '{}';
-    UPDATE schedule SET next_at = p_next_at,
-        last_at = CASE WHEN p_ids <> '{}' THEN coalesce(p_asked, p_tick) ELSE last_at END
-    WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND (p_asked IS NOT NULL OR NOT paused)
-        AND retired_at IS NULL;
+    UPDATE schedule SET next_at = p_next_at, last_at = coalesce(p_last_at, last_at)
+    WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND last_at IS NOT DISTINCT FROM p_before
+        AND (p_asked OR NOT paused) AND retired_at IS NULL;
     fired := FOUND;
     IF fired THEN
         PERFORM audit_v1(p_by, 'run schedule', p_name, '', coalesce(p_now, instant_v1()));

@@ -11,9 +11,9 @@ UPDATE schedule SET timing = ?, job = ?, missed = ?, overlap = ?, source = ?, de
     retired_at = NULL, version = version + ? WHERE name = ?;
 
 -- name: fire
--- Only for the tick that is still the next one. Who asks for a run is not refused by a pause.
+-- Only as it was found: the same next tick, and the same last one. Who asks for a run is not refused by a pause.
 UPDATE schedule SET last_at = coalesce(?, last_at), next_at = ?
-WHERE name = ? AND next_at IS ? AND (paused = 0 OR ?) AND retired_at IS NULL;
+WHERE name = ? AND next_at IS ? AND last_at IS ? AND (paused = 0 OR ?) AND retired_at IS NULL;
 
 -- name: is_paused
 SELECT paused FROM schedule WHERE name = ?;
