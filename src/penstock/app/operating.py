@@ -3,6 +3,7 @@
 from difflib import get_close_matches
 
 import msgspec
+from msgspec import UNSET
 
 from penstock.engine.protocol import Engine
 from penstock.model.errors import Refused, UnknownSchedule
@@ -42,7 +43,10 @@ async def resume(engine: Engine, name: str, *, by: str = "") -> None:
     schedule, now = await find(engine, name), await engine.now()
     timing, next_at = schedule.timing, schedule.next_at
     stale = isinstance(timing, Cron) and next_at is not None and next_at <= now
-    await engine.schedules.pause(name, paused=False, next_at=timing.first_from(now) if stale else None, by=by)
+    # that its end came in the pause (None) is something else than: leave the time as it is
+    await engine.schedules.pause(
+        name, paused=False, next_at=timing.first_from(now) if stale else UNSET, by=by
+    )
 
 
 async def remove(engine: Engine, name: str, *, by: str = "") -> None:

@@ -53,6 +53,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from penstock.model.errors import Refused
 from penstock.model.event import Signal
@@ -468,17 +469,25 @@ class Schedules(Protocol):
         name: str,
         *,
         paused: bool,
-        next_at: Instant | None = None,
+        next_at: Instant | UnsetType | None = UNSET,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        """Pause or resume. `next_at`, if given, is set if this call changed something: the ticks of a pause
-        were not missed. False: no such schedule."""
+        """Pause or resume. `next_at`, if given (None: nothing is due any more), is set if this call changed
+        something: the ticks of a pause were not missed. False: no such schedule."""
         ...
 
-    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
-        """Its code no longer declares it (`retired_at` = now), or does again. False: no such schedule. A
-        repeat keeps the first time."""
+    async def retire(
+        self,
+        name: str,
+        *,
+        retired: bool,
+        next_at: Instant | UnsetType | None = UNSET,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        """Its code no longer declares it (`retired_at` = now), or does again. `next_at`: as with `pause`.
+        False: no such schedule. A repeat keeps the first time."""
         ...
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
 from penstock.engine.statements import load_statements
@@ -66,16 +67,25 @@ class PostgresSchedules:
         name: str,
         *,
         paused: bool,
-        next_at: Instant | None = None,
+        next_at: Instant | UnsetType | None = UNSET,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        commands = self._store.commands
-        (known,) = await self._store.call(commands, "pause_schedule_v1", name, paused, next_at, by, now)
+        said = (name, paused, next_at is not UNSET, _or_none(next_at), by)
+        (known,) = await self._store.call(self._store.commands, "pause_schedule_v1", *said, now)
         return bool(known)
 
-    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
-        (known,) = await self._store.call(self._store.commands, "retire_schedule_v1", name, retired, by, now)
+    async def retire(
+        self,
+        name: str,
+        *,
+        retired: bool,
+        next_at: Instant | UnsetType | None = UNSET,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        said = (name, retired, next_at is not UNSET, _or_none(next_at), by)
+        (known,) = await self._store.call(self._store.commands, "retire_schedule_v1", *said, now)
         return bool(known)
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
@@ -104,3 +114,7 @@ class PostgresSchedules:
                 next_at, last_at, paused, retired_at, version,
             ) in rows
         ]  # fmt: skip
+
+
+def _or_none(next_at: Instant | UnsetType | None) -> Instant | None:
+    return None if next_at is UNSET else next_at

@@ -1,8 +1,10 @@
 """The `schedules` facet."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
 from penstock.engines.redis.call import Call
@@ -65,15 +67,23 @@ class RedisSchedules:
         name: str,
         *,
         paused: bool,
-        next_at: Instant | None = None,
+        next_at: Instant | UnsetType | None = UNSET,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        call = Call(name=name, paused=paused, next_at=next_at, by=by)
+        call = Call(name=name, paused=paused, next_at=_for_lua(next_at), by=by)
         return bool(await self._store.run(self._store.commands, "pause_schedule", call, now))
 
-    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
-        call = Call(name=name, retired=retired, by=by)
+    async def retire(
+        self,
+        name: str,
+        *,
+        retired: bool,
+        next_at: Instant | UnsetType | None = UNSET,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
+        call = Call(name=name, retired=retired, next_at=_for_lua(next_at), by=by)
         return bool(await self._store.run(self._store.commands, "retire_schedule", call, now))
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
@@ -102,3 +112,10 @@ class RedisSchedules:
             ) in rows
         ]  # fmt: skip
         return sorted(found, key=lambda each: (each.next_at or 0 if due else 0, each.name))
+
+
+def _for_lua(next_at: Instant | UnsetType | None) -> Instant | Literal[False] | None:
+    """None: nothing is said; False: there is to be none."""
+    if next_at is UNSET:
+        return None
+    return False if next_at is None else next_at

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
 from penstock.engine.statements import load_statements
@@ -69,24 +70,34 @@ class SqliteSchedules:
         name: str,
         *,
         paused: bool,
-        next_at: Instant | None = None,
+        next_at: Instant | UnsetType | None = UNSET,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_paused, (name,)).fetchone()
             if row is not None and bool(row[0]) != paused:
-                step.db.execute(SQL.pause, (paused, next_at, name))
+                step.db.execute(SQL.pause, (paused, name))
+                _set_next(step, name, next_at)
                 step.audit(by, "pause schedule" if paused else "resume schedule", name)
             return row is not None
 
         return await self._session.write(work, now)
 
-    async def retire(self, name: str, *, retired: bool, by: str = "", now: Instant | None = None) -> bool:
+    async def retire(
+        self,
+        name: str,
+        *,
+        retired: bool,
+        next_at: Instant | UnsetType | None = UNSET,
+        by: str = "",
+        now: Instant | None = None,
+    ) -> bool:
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_retired, (name,)).fetchone()
             if row is not None and bool(row[0]) != retired:
                 step.db.execute(SQL.retire, (step.now if retired else None, name))
+                _set_next(step, name, next_at)
                 step.audit(by, "retire schedule" if retired else "bring back schedule", name)
             return row is not None
 
@@ -125,6 +136,11 @@ class SqliteSchedules:
                 next_at, last_at, paused, retired_at, version,
             ) in found
         ]  # fmt: skip
+
+
+def _set_next(step: Step, name: str, next_at: Instant | UnsetType | None) -> None:
+    if next_at is not UNSET:
+        step.db.execute(SQL.set_next, (next_at, name))
 
 
 def _put(step: Step, schedule: Schedule) -> bool:

@@ -152,6 +152,11 @@ async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
     await engine.schedules.retire("s", retired=True, now=clock.now)
     assert await engine.schedules.retire("s", retired=False, now=clock.now)
     assert (await only(engine)).next_at == 300
+    for next_at in (400, None):
+        await engine.schedules.retire("s", retired=True, now=clock.now)
+        for said in (next_at, 500):  # the second changes nothing: it is back already
+            await engine.schedules.retire("s", retired=False, next_at=said, now=clock.now)
+        assert (await only(engine)).next_at == next_at
     assert not await engine.schedules.retire("nothing", retired=True, now=clock.now)
 
 
@@ -328,6 +333,10 @@ async def test_resuming_may_give_a_new_next_time(engine: Engine, clock: Clock) -
         assert await engine.schedules.pause("s", paused=False, next_at=next_at, now=clock.now)
         seen.append((await only(engine)).next_at)
     assert seen == [500, 500]
+    await engine.schedules.pause("s", paused=True, now=clock.now)
+    assert (await only(engine)).next_at == 500
+    await engine.schedules.pause("s", paused=False, next_at=None, now=clock.now)  # its end came in the pause
+    assert (await only(engine)).next_at is None
 
 
 @pytest.mark.parametrize(

@@ -261,10 +261,12 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION pause_schedule_v1(p_name text, p_paused boolean, p_next_at bigint, p_by text, p_now bigint)
-RETURNS boolean LANGUAGE plpgsql AS $$
+-- p_sets: p_next_at is to be set, NULL too.
+CREATE FUNCTION pause_schedule_v1(
+    p_name text, p_paused boolean, p_sets boolean, p_next_at bigint, p_by text, p_now bigint
+) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE schedule SET paused = p_paused, next_at = coalesce(p_next_at, next_at)
+    UPDATE schedule SET paused = p_paused, next_at = CASE WHEN p_sets THEN p_next_at ELSE next_at END
     WHERE name = p_name AND paused <> p_paused;
     IF FOUND THEN
         PERFORM audit_v1(p_by, CASE WHEN p_paused THEN 'pause schedule' ELSE 'resume schedule' END, p_name, '',
@@ -274,12 +276,14 @@ BEGIN
     RETURN EXISTS (SELECT 1 FROM schedule WHERE name = p_name);
 END $$;
 
-CREATE FUNCTION retire_schedule_v1(p_name text, p_retired boolean, p_by text, p_now bigint) RETURNS boolean
-LANGUAGE plpgsql AS $$
+CREATE FUNCTION retire_schedule_v1(
+    p_name text, p_retired boolean, p_sets boolean, p_next_at bigint, p_by text, p_now bigint
+) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_now bigint := coalesce(p_now, instant_v1());
 BEGIN
-    UPDATE schedule SET retired_at = CASE WHEN p_retired THEN v_now END
+    UPDATE schedule SET retired_at = CASE WHEN p_retired THEN v_now END,
+        next_at = CASE WHEN p_sets THEN p_next_at ELSE next_at END
     WHERE name = p_name AND (retired_at IS NOT NULL) <> p_retired;
     IF FOUND THEN
         PERFORM audit_v1(p_by, CASE WHEN p_retired THEN 'retire schedule' ELSE 'bring back schedule' END, p_name, '',

@@ -1,6 +1,6 @@
 --# goes on
 --# include core
--- A.name, A.paused, A.next_at, A.by. Answers 1, or 0 if there is none.
+-- A.name, A.paused, A.next_at (false: none; nil: as it is), A.by. Answers 1, or 0 if there is none.
 
 local raw = call('HGET', P .. 'schedule', A.name)
 if not raw then
@@ -9,7 +9,9 @@ end
 local s = unpack_(raw)
 if (s.pa or false) ~= A.paused then
     s.pa = A.paused or nil
-    s.n = A.next_at or s.n
+    if A.next_at ~= nil then
+        s.n = A.next_at or nil
+    end
     call('HSET', P .. 'schedule', A.name, pack(s))
     S.audit(A.by, A.paused and 'pause schedule' or 'resume schedule', A.name)
 end

@@ -19,13 +19,16 @@ WHERE name = ? AND next_at IS ? AND last_at IS ? AND (paused = 0 OR ?) AND retir
 SELECT paused FROM schedule WHERE name = ?;
 
 -- name: pause
-UPDATE schedule SET paused = ?, next_at = coalesce(?, next_at) WHERE name = ?;
+UPDATE schedule SET paused = ? WHERE name = ?;
 
 -- name: is_retired
 SELECT retired_at IS NOT NULL FROM schedule WHERE name = ?;
 
 -- name: retire
 UPDATE schedule SET retired_at = ? WHERE name = ?;
+
+-- name: set_next
+UPDATE schedule SET next_at = ? WHERE name = ?;
 
 -- name: remove
 DELETE FROM schedule WHERE name = ?;
