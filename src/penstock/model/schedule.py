@@ -25,6 +25,9 @@ Overlap = Literal["skip", "queue", "allow"]
 """What becomes of a tick while the last tick's job has not ended: nothing, a job that waits for that one's
 end, or a job beside it."""
 
+PROGRAM = "(program)"
+"""The source of schedules of an app that no module has by name: it may stand for several programs."""
+
 
 class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
     """Five or six fields in a time zone; right at both changes of daylight saving."""

@@ -7,6 +7,7 @@ import msgspec
 from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.names import check_queue
+from penstock.model.schedule import PROGRAM
 from penstock.model.time import Instant
 from penstock.task.settings.setting import without_password
 
@@ -15,9 +16,6 @@ SLOTS_LIMIT = BATCH_LIMIT
 HELD_PER_SLOT = 4
 """Rows of the board for each slot: one runs, one waits in the buffer, and as many again have ended and
 their settle has not been answered."""
-
-PROGRAM = "(program)"
-"""The source of schedules of an app that no module has by name."""
 
 Role: TypeAlias = Literal["worker", "controller"]
 

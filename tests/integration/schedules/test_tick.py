@@ -13,8 +13,8 @@ from penstock.model.firing import then_of
 from penstock.model.job import Job, JobState
 from penstock.model.member import MemberInfo
 from penstock.model.run import Completed, Crashed
-from penstock.model.schedule import Cron, Every, Schedule, Startup, tick_id
-from penstock.model.time import MINUTE, SECOND
+from penstock.model.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
+from penstock.model.time import HOUR, MINUTE, SECOND
 from penstock.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
 from tests.integration.schedules.terms import Trusted
 
@@ -294,7 +294,8 @@ async def test_a_deploy_that_removes_a_schedule_retires_it(engine: Engine, clock
     declared = a_schedule("gone", source="shop:app", declared_at=1, next_at=START + MINUTE)
     other = a_schedule("other", source="admin:app", declared_at=1, next_at=START + MINUTE)
     own = a_schedule("by-hand", next_at=START + MINUTE)
-    await put(engine, clock, declared, other, own)
+    nameless = a_schedule("nameless", source=PROGRAM, declared_at=1, next_at=START + HOUR)
+    await put(engine, clock, declared, other, own, nameless)
 
     async def retired(*members: MemberInfo) -> list[str]:
         """What is retired after these have been the only ones for a while."""
@@ -313,9 +314,18 @@ async def test_a_deploy_that_removes_a_schedule_retires_it(engine: Engine, clock
     assert await retired(old, new) == []  # in the middle of a deploy it goes on
     assert await retired(new, a_member(3, schedules=None)) == []  # one has not loaded its code yet
     assert await retired(a_member(4, app="admin:app", schedules=("other",))) == []  # another app's workers
+    assert await retired(a_member(5, app=PROGRAM)) == []  # another program without a name
+    loading = a_member(6, app="admin:app", schedules=None)  # of another app: its code may never load
+    assert await retired(new, loading) == ["gone"]
     assert await retired(new) == ["gone"]
-    assert await retired(new) == ["gone"]
-    assert await retired(old) == []  # the deploy is taken back
+    (gone,) = [each for each in await engine.schedules.list() if each.name == "gone"]
+    assert gone.next_at == START + MINUTE
+    clock.forward(90)
+    assert await retired(old) == []  # the deploy is taken back; what was due meanwhile was not missed
+    (gone,) = [each for each in await engine.schedules.list() if each.name == "gone"]
+    assert gone.next_at is not None
+    assert gone.next_at > clock.now
+    assert await job_at(engine, START + 2 * MINUTE, "gone") is None
     audit = [(entry.by, entry.action, entry.target) for entry in await engine.inspect.audit()]
     assert audit == [
         ("controller", "bring back schedule", "gone"),
