@@ -19,6 +19,7 @@ from penstock.model.firing import (
     jitter_of,
     job_of,
     latest_ticks,
+    right_time,
     then_of,
 )
 from penstock.model.ids import new_id
@@ -272,6 +273,31 @@ def test_a_time_that_was_set_for_another_timing_is_put_right() -> None:
     firing = firing_of(a_schedule(next_at=NOON + 7), NOON + 8)
     assert (firing.jobs, firing.next_at) == ((), NOON + MINUTE)
     assert firing_of(a_schedule(Startup()), NOON).jobs == ()
+
+
+@pytest.mark.row("D4")
+@pytest.mark.parametrize(
+    ("timing", "next_at", "right"),
+    [
+        (Every(seconds=60), NOON + MINUTE, NOON + MINUTE),
+        (
+            Every(seconds=60),
+            NOON + MINUTE + SECOND,
+            NOON + MINUTE + SECOND,
+        ),  # a moment later, by another look
+        (Every(seconds=60), NOON + DAY, NOON + MINUTE),
+        (Every(seconds=60, start=NOON + HOUR), NOON + HOUR, NOON + HOUR),
+        (Every(seconds=60, start=NOON + HOUR), NOON + DAY, NOON + HOUR),
+        (MINUTELY, NOON + 3 * MINUTE, NOON + 3 * MINUTE),
+        (MINUTELY, NOON + 3 * MINUTE + 1, NOON + MINUTE),
+        (Cron(fields="* * * * *", end=NOON + SECOND), NOON + DAY + 1, None),
+        (Startup(), NOON + DAY, None),
+    ],
+)
+def test_a_time_ahead_that_was_set_for_another_timing_is_put_right(
+    timing: Any, next_at: Instant, right: Instant | None
+) -> None:
+    assert right_time(a_schedule(timing, next_at=next_at), NOON) == right
 
 
 @pytest.mark.parametrize(

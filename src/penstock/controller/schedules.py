@@ -4,9 +4,8 @@ One run reads all schedules, fires those that are due (`model.firing` says with 
 the next is. Whoever fires second finds another `next_at` and changes nothing, so that a controller that dies
 before, in or after a firing, or two at once, leave one job per tick.
 
-**Intervals.** While a run of an interval has not ended, nothing is due, and the end of the run sets the next
-time. A look at least once in every interval finds that before it comes due. A job that ended without setting
-it (cancelled, expired, dropped, its last crash) is found by the same looks, and the time is set here.
+**A run is bounded**: so many are fired, so many intervals under way are looked at (`intervals`), so many
+doubtful times are checked (`corrections`). One that cannot be fired is left out for a while.
 
 **Nothing wakes a controller** when a schedule is put, resumed or asked for: the next look comes within a
 second.
@@ -14,27 +13,35 @@ second.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
+from penstock.controller.corrections import Corrections
+from penstock.controller.intervals import Turns, catch_up, end_of_run, is_under_way
 from penstock.controller.look import HandClock, Look, look
 from penstock.controller.retirement import GRACE, Retirement
 from penstock.controller.startups import Startups
 from penstock.controller.tick import Term
 from penstock.engine.protocol import Engine
 from penstock.model.errors import BadInput, UnknownParent
-from penstock.model.firing import Firing, after_end, firing_of
+from penstock.model.firing import Firing, firing_of
 from penstock.model.ids import JobId
 from penstock.model.job import LIVE, Job
-from penstock.model.schedule import Every, Schedule, Startup
-from penstock.model.time import MILLISECOND, SECOND, Instant, Span
+from penstock.model.schedule import Schedule, Startup
+from penstock.model.time import MINUTE, SECOND, Instant, Span
 
 EVERY_S = 1.0
 FIRE_LIMIT = 100
-"""The most schedules that one run fires."""
-SHORTEST_LOOK: Span = 50 * MILLISECOND
-"""Between looks at an interval whose run is under way."""
+"""The most schedules that one run fires, and the most intervals under way that it looks at."""
+CHECK_LIMIT = 20
+"""The most times that it checks: a cron's take a millisecond each, in which nothing else is done."""
+AGAIN: Span = MINUTE
+"""How long one that could not be fired is left out, unless it is changed."""
 CENSUS: Span = 2 * SECOND
 """How often the members are asked about start-ups and retired schedules."""
+
+Step: TypeAlias = Callable[[Look, Schedule, Job | None], Awaitable[Instant | None]]
+"""What is done with one schedule and its last job: it answers when to look at it next."""
 
 log = logging.getLogger("penstock.controller")
 
@@ -48,41 +55,70 @@ class ScheduleTick:
     def __init__(self, *, grace: Span = GRACE, census: Span = CENSUS, clock: HandClock | None = None) -> None:
         self._startups = Startups()
         self._retirement = Retirement(grace)
+        self._turns = Turns()
+        self._corrections = Corrections()
         self._census = census
         self._counted_at: Instant | None = None
         self._clock = clock
-        self._complained: dict[str, Instant | None] = {}
+        self._failed: dict[str, tuple[int, Instant | None, Instant]] = {}
+        """Those that could not be fired: version, tick, and when that was."""
 
     async def run(self, engine: Engine, term: Term) -> float | None:
         began = time.monotonic()
         seen = await look(engine, term, self._clock)
-        open_ones = [each for each in seen.schedules if each.fires]
+        open_ones = [each for each in seen.schedules if each.fires and not self._is_left_out(each, seen.now)]
         due = sorted(
             (each for each in open_ones if each.next_at is not None and each.next_at <= seen.now),
             key=lambda each: each.next_at or 0,
         )
-        under_way = [each for each in open_ones if _is_under_way(each, seen.now)]
-        jobs = await _last_jobs(engine, [*due[:FIRE_LIMIT], *under_way])
+        under_way = [each for each in open_ones if is_under_way(each, seen.now)]
+        doubtful = self._corrections.doubtful(open_ones, seen.now)
+        steps: list[tuple[Step, Schedule]] = [
+            *((self._fire, each) for each in due[:FIRE_LIMIT]),
+            *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
+        ]
+        jobs = await _last_jobs(engine, [each for _, each in steps])
+        steps += [(self._corrections.put_right, each) for each in doubtful[:CHECK_LIMIT]]
         nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
-        for schedule in due[:FIRE_LIMIT]:
+        nexts += [end_of_run(each, seen.now) for each in under_way]
+        for step, schedule in steps:
             if not term.trusted():
                 return None
             try:
-                nexts.append(await _fire(seen, schedule, jobs))
+                nexts.append(await step(seen, schedule, jobs.get(schedule.last_job or b"")))
             except BadInput as error:  # one that cannot be fired must not keep the others from it
-                self._complain(schedule, error)
-        nexts += [await _catch_up(seen, schedule, jobs) for schedule in under_way]
+                self._leave_out(schedule, error, seen.now)
         await self._count(seen)
         if len(due) > FIRE_LIMIT:
             return 0
         took = round((time.monotonic() - began) * SECOND)
         return _wait_s(nexts, seen.now + took)
 
-    def _complain(self, schedule: Schedule, error: BadInput) -> None:
-        """Once for each of its ticks."""
-        if self._complained.get(schedule.name) != schedule.next_at:
-            self._complained[schedule.name] = schedule.next_at
+    def _is_left_out(self, schedule: Schedule, now: Instant) -> bool:
+        *what, at = self._failed.get(schedule.name, (None, None, now - AGAIN))
+        return what == [schedule.version, schedule.next_at] and 0 <= now - at < AGAIN
+
+    def _leave_out(self, schedule: Schedule, error: BadInput, now: Instant) -> None:
+        """Said once for each of its ticks."""
+        version, tick, _ = self._failed.get(schedule.name, (None, None, None))
+        if (version, tick) != (schedule.version, schedule.next_at):
             log.error("the schedule %s cannot be fired: %s", schedule.name, error)
+        self._failed[schedule.name] = schedule.version, schedule.next_at, now
+
+    async def _fire(self, seen: Look, schedule: Schedule, last: Job | None) -> Instant | None:
+        """Fire one; when to look at it next."""
+        previous = last.id if last is not None and last.state in LIVE else None
+        firing = firing_of(schedule, seen.now, previous=previous)
+        try:
+            fired = await _apply(seen, schedule, firing)
+        except UnknownParent:  # what it should wait for was dropped in this moment: so it has ended
+            firing = firing_of(schedule, seen.now)
+            fired = await _apply(seen, schedule, firing)
+        if not fired:
+            return seen.now  # somebody else was first, and knows what is next
+        self._corrections.know(schedule, firing.next_at)
+        _tell(schedule, firing, seen.now)
+        return end_of_run(schedule, seen.now) if firing.next_at is None else firing.next_at
 
     async def _count(self, seen: Look) -> None:
         """Now and then, look at who is there: for start-ups, and for what nobody declares any more."""
@@ -105,22 +141,6 @@ async def _last_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobI
     return found
 
 
-async def _fire(seen: Look, schedule: Schedule, jobs: dict[JobId, Job]) -> Instant | None:
-    """Fire one; when to look at it next."""
-    last = None if schedule.last_job is None else jobs.get(schedule.last_job)
-    previous = last.id if last is not None and last.state in LIVE else None
-    firing = firing_of(schedule, seen.now, previous=previous)
-    try:
-        fired = await _apply(seen, schedule, firing)
-    except UnknownParent:  # what it should wait for was dropped in this moment: so it has ended
-        firing = firing_of(schedule, seen.now)
-        fired = await _apply(seen, schedule, firing)
-    if not fired:
-        return seen.now  # somebody else was first, and knows what is next
-    _tell(schedule, firing, seen.now)
-    return _end_of_run(schedule, seen.now) if firing.next_at is None else firing.next_at
-
-
 async def _apply(seen: Look, schedule: Schedule, firing: Firing) -> bool:
     return await seen.engine.schedules.fire(
         schedule.name,
@@ -131,36 +151,6 @@ async def _apply(seen: Look, schedule: Schedule, firing: Firing) -> bool:
         last_at=firing.last_at,
         now=seen.at,
     )
-
-
-async def _catch_up(seen: Look, schedule: Schedule, jobs: dict[JobId, Job]) -> Instant | None:
-    """An interval without a next time: set it, if its job has ended all the same."""
-    assert isinstance(schedule.timing, Every)
-    last = None if schedule.last_job is None else jobs.get(schedule.last_job)
-    next_at = after_end(schedule.timing, last, seen.now)
-    if next_at is None:
-        return _end_of_run(schedule, seen.now)
-    await seen.engine.schedules.fire(
-        schedule.name, tick=None, before=schedule.last_at, next_at=next_at, jobs=(), now=seen.at
-    )
-    return next_at
-
-
-def _is_under_way(schedule: Schedule, now: Instant) -> bool:
-    """An interval that waits for the end of a run, as far as its record tells."""
-    timing = schedule.timing
-    return (
-        isinstance(timing, Every)
-        and schedule.next_at is None
-        and schedule.last_at is not None
-        and (timing.end is None or now <= timing.end)
-    )
-
-
-def _end_of_run(schedule: Schedule, now: Instant) -> Instant | None:
-    """When to look for the time that the end of an interval's run sets: it lies a whole interval ahead."""
-    timing = schedule.timing
-    return now + max(timing.span // 2, SHORTEST_LOOK) if isinstance(timing, Every) else None
 
 
 def _wait_s(nexts: Sequence[Instant | None], now: Instant) -> float:

@@ -26,6 +26,8 @@ MISSED_LIMIT = 100
 """The most jobs that `missed="all"` makes at once: the latest ones; older ticks are passed over."""
 ON_TIME: Span = MINUTE
 """With `missed="skip"`, a tick that is fired no later than this was not missed."""
+SLACK: Span = SECOND
+"""How far the moments of two looks at one schedule may lie apart."""
 
 EVERY = "every_s"
 """The header by which a job tells its worker that the end of its run sets the next one."""
@@ -92,6 +94,21 @@ def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> lis
         else:
             near = start
         start = (near + far) // 2 if crowded else max(far, until - 2 * (until - near))
+
+
+def right_time(schedule: Schedule, now: Instant) -> Instant | None:
+    """The next time of a schedule, if the one that it has lies ahead: that, or another if that was set for
+    another timing, by the end of a run that began before the schedule was changed."""
+    timing, next_at = schedule.timing, schedule.next_at
+    assert next_at is not None, "what has no next time has no wrong one"
+    if isinstance(timing, Cron):
+        return next_at if timing.next_after(next_at - 1) == next_at else timing.first_from(now)
+    if isinstance(timing, Every):
+        start = max(now, timing.start or 0)
+        if next_at > start + timing.span + SLACK:
+            return start if start > now else now + timing.span
+        return next_at
+    return None
 
 
 def job_of(schedule: Schedule, tick: Instant, *, after: tuple[JobId, ...] = ()) -> NewJob:

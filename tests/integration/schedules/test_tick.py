@@ -1,11 +1,13 @@
 """The tick that fires schedules, on real engines, with a clock moved by hand."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from penstock.controller import schedules
 from penstock.controller.schedules import FIRE_LIMIT, ScheduleTick
 from penstock.engine.protocol import Engine
 from penstock.model.errors import BadInput
@@ -14,7 +16,7 @@ from penstock.model.job import Job, JobState
 from penstock.model.member import MemberInfo
 from penstock.model.run import Completed, Crashed
 from penstock.model.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
-from penstock.model.time import HOUR, MINUTE, SECOND
+from penstock.model.time import DAY, HOUR, MINUTE, SECOND
 from penstock.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
 from tests.integration.schedules.terms import Trusted
 
@@ -234,6 +236,73 @@ async def test_an_interval_never_runs_twice_at_once(engine: Engine, clock: Clock
     await tick.run(engine, TERM)
     assert await live_jobs(engine, clock) == 1
     assert (await only(engine)).next_at is None
+
+
+@pytest.mark.row("D4")
+@pytest.mark.parametrize(
+    ("changed", "sooner"), [(Every(seconds=60), 60), (Cron(fields="*/30 * * * * *"), 30)]
+)
+async def test_the_end_of_an_old_run_does_not_delay_a_changed_schedule(
+    engine: Engine, clock: Clock, claimant: Claimant, changed: Every | Cron, sooner: int
+) -> None:
+    """A deploy makes a minute of a day while a run is under way: its end says "in a day"."""
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=Every(seconds=86_400)))
+    await tick.run(engine, TERM)
+    run = await claimant.take_one()
+    await put(engine, clock, a_schedule(timing=changed, next_at=clock.now + 2 * SECOND))
+    clock.forward(1)
+    await claimant.settle(completed(run, then=then_of("s", run.headers, Completed())))
+    assert (await only(engine)).next_at == clock.now + DAY
+    for _ in range(2):
+        await tick.run(engine, TERM)
+        assert (await only(engine)).next_at == START + SECOND * (1 + sooner if sooner == 60 else 30)
+
+
+async def test_many_that_cannot_be_fired_do_not_fill_the_run(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "FIRE_LIMIT", 3)
+    bad = [f"bad{number}" for number in range(4)]
+    await put(engine, clock, *(a_schedule(name, next_at=START - 1) for name in bad), a_schedule("good"))
+    fire, tried = engine.schedules.fire, Counter[str]()
+
+    async def refuse(name: str, **said: Any) -> bool:
+        tried[name] += 1
+        if name in bad:
+            raise BadInput("what a template")
+        return await fire(name, **said)
+
+    monkeypatch.setattr(engine.schedules, "fire", refuse)
+    tick = ScheduleTick(clock=clock)
+    assert await tick.run(engine, TERM) == 0
+    for _ in range(3):
+        assert await tick.run(engine, TERM) == 1.0  # it does not spin
+    assert await job_at(engine, START, "good") is not None
+    assert tried == dict.fromkeys([*bad, "good"], 1)
+    clock.forward(70)
+    await tick.run(engine, TERM)
+    assert tried.total() == 8  # but they are not given up
+
+
+async def test_every_interval_under_way_has_its_turn(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"s{number}" for number in range(7)]
+    await put(engine, clock, *(a_schedule(name, timing=Every(seconds=30)) for name in names))
+    tick, term = ScheduleTick(clock=clock), Trusted()
+    await tick.run(engine, term)
+    await engine.jobs.cancel([tick_id(name, START) for name in names], now=clock.now)
+    monkeypatch.setattr(schedules, "FIRE_LIMIT", 3)
+
+    async def without_time() -> int:
+        await tick.run(engine, term)
+        return sum(each.next_at is None for each in await engine.schedules.list())
+
+    term.over = True
+    assert await without_time() == 7
+    term.over = False
+    assert [await without_time() for _ in range(4)] == [4, 1, 0, 0]
 
 
 # Start-ups and retirement
