@@ -8,6 +8,9 @@ which the next one takes for a start as well.
 The tick of a start-up is the generation's beginning. A schedule whose last tick is older than that has not
 run in this generation: one that a deploy adds to a running cluster runs when the first worker brings it.
 
+An engine that has lost its data has lost the generation, too: start-ups run again, under live workers. (The
+members' records are lost with it, so nothing here could tell that from a first start.)
+
 Two controllers that judge at once find one lease, and one of them replaces it; the other is refused and looks
 again.
 """

@@ -533,7 +533,8 @@ class Members(Protocol):
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
         replica took over that lagged). An engine for which that happens in ordinary operation looks for it
-        here (`rolled_back`): the member then publishes tasks and queues again. Fences go on growing.
+        here (`rolled_back`): the member then publishes tasks, queues and schedules again. Fences go on
+        growing.
         """
         ...
 

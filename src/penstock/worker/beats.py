@@ -18,8 +18,8 @@ told what it has lost keeps its old lease: it starts nothing until a later beat 
 
 **An engine that lost data** (`rolled_back`: restarted without its file, a replica that lagged took over) is
 an error in the log. What ran and is not known there any more is `lost`, what it believes to be running and
-has ended is released and runs again; tasks and queues are published again by every process, before its next
-claim: otherwise limits would be missing.
+has ended is released and runs again; tasks, queues and schedules are published again by every process, before
+its next claim: otherwise limits would be missing, and nothing would be fired.
 
 **Rounds never overlap**: a slow engine makes beats rarer, not more numerous. A signal on the member's topic
 makes the next one early, at most every `GAP_S`.
@@ -93,8 +93,8 @@ class Charge(Protocol):
         ...
 
     def introduce(self) -> bool:
-        """The engine has forgotten tasks and queues, or may have: they are to be published again, before
-        anything else is claimed."""
+        """The engine has forgotten tasks, queues and schedules, or may have: they are to be published again,
+        before anything else is claimed."""
         ...
 
 
@@ -224,9 +224,9 @@ class Beats:
         if rolled_back:
             log.error(
                 "the engine has lost data: jobs and outcomes that it had acknowledged are missing, jobs that "
-                "had ended may run again; tasks and queues are published again, what operators have set is "
-                "not. Look at what its server keeps (a restart without its file, a failover to a replica "
-                "that lagged)"
+                "had ended may run again; tasks, queues and schedules of the code are published again, what "
+                "was set at run time is not. Look at what its server keeps (a restart without its file, a "
+                "failover to a replica that lagged)"
             )
         elif forgotten:
             log.warning("this member was declared gone; what it held belongs to others now")

@@ -77,7 +77,7 @@ class Beaten(msgspec.Struct, frozen=True, tag="beaten"):
 
 
 class Introduce(msgspec.Struct, frozen=True, tag="introduce"):
-    """The engine may have forgotten tasks and queues: publish them again, before the next claim."""
+    """The engine may have forgotten tasks, queues and schedules: publish them before the next claim."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

@@ -18,8 +18,8 @@ Moment = Literal[
     "idle",
     "drained",
 ]
-"""published: the engine knows tasks and queues. claimed: jobs came. settled, released: the engine has
-answered. refused: outcomes that came too late.
+"""published: the engine knows tasks, queues and schedules. claimed: jobs came. settled, released: the engine
+has answered. refused: outcomes that came too late.
 not granted: a claim was refused. retried: a call to the engine is made again. stuck: a job does not stop.
 idle: a look found nothing and nothing runs. drained: the end."""
 
