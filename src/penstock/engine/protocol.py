@@ -436,9 +436,8 @@ class Schedules(Protocol):
         repeat. Checks every schedule by `check_schedule` before anything is stored."""
         ...
 
-    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
-        """All, by name; or with `due`, those neither paused nor retired whose `next_at` has come, oldest
-        first."""
+    async def list(self) -> list[Schedule]:
+        """All, by name."""
         ...
 
     async def fire(

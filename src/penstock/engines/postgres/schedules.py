@@ -92,8 +92,8 @@ class PostgresSchedules:
         (removed,) = await self._store.call(self._store.commands, "remove_schedule_v1", name, by, now)
         return bool(removed)
 
-    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
-        rows = await (self._store.read(SQL.due, now) if due else self._store.read(SQL.list))
+    async def list(self) -> list[Schedule]:
+        rows = await self._store.read(SQL.list)
         return [
             Schedule(
                 name=name,

@@ -89,8 +89,8 @@ class RedisSchedules:
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
         return bool(await self._store.run(self._store.commands, "remove", Call(name=name, by=by), now))
 
-    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
-        rows = await self._store.run(self._store.reads, "schedules", Call(due=due), now)
+    async def list(self) -> list[Schedule]:
+        rows = await self._store.run(self._store.reads, "schedules", Call(), None)
         found = [
             Schedule(
                 name=name.decode(),
@@ -111,7 +111,7 @@ class RedisSchedules:
                 next_at, last_at, paused, retired_at, version,
             ) in rows
         ]  # fmt: skip
-        return sorted(found, key=lambda each: (each.next_at or 0 if due else 0, each.name))
+        return sorted(found, key=lambda each: each.name)
 
 
 def _for_lua(next_at: Instant | UnsetType | None) -> Instant | Literal[False] | None:

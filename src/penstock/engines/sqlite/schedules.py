@@ -1,6 +1,5 @@
 """The `schedules` facet."""
 
-import time
 from collections.abc import Sequence
 
 import msgspec
@@ -112,10 +111,8 @@ class SqliteSchedules:
 
         return await self._session.write(work, now)
 
-    async def list(self, *, due: bool = False, now: Instant | None = None) -> list[Schedule]:
-        at = time.time_ns() // 1_000 if now is None else now
-        statement, parameters = (SQL.due, (at,)) if due else (SQL.list, ())
-        found = await self._session.read(lambda db: db.execute(statement, parameters).fetchall())
+    async def list(self) -> list[Schedule]:
+        found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
         return [
             Schedule(
                 name=name,

@@ -54,17 +54,6 @@ async def test_schedules_are_listed_by_name(engine: Engine, clock: Clock) -> Non
     assert [schedule.name for schedule in await engine.schedules.list()] == ["a", "b", "c"]
 
 
-async def test_due_ones_are_listed_oldest_first(engine: Engine, clock: Clock) -> None:
-    ticks = {"a": 30, "b": 10, "c": 20, "d": 31, "paused": 1, "retired": 2, "waiting": None}
-    await engine.schedules.put(
-        [a_schedule(name, next_at=tick) for name, tick in ticks.items()], now=clock.now
-    )
-    await engine.schedules.pause("paused", paused=True, now=clock.now)
-    await engine.schedules.retire("retired", retired=True, now=clock.now)
-    assert [schedule.name for schedule in await engine.schedules.list(due=True, now=30)] == ["b", "c", "a"]
-    assert await engine.schedules.list(due=True, now=9) == []
-
-
 async def test_put_again_keeps_what_has_happened(engine: Engine, clock: Clock) -> None:
     await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
     await engine.schedules.fire(
@@ -277,7 +266,6 @@ async def test_a_schedule_may_wait_for_the_end_of_its_run(engine: Engine, clock:
         "s", tick=100, before=None, next_at=None, jobs=[job_at(100)], last_at=100, now=clock.now
     )
     assert (await only(engine)).next_at is None
-    assert await engine.schedules.list(due=True, now=clock.now) == []
 
 
 @pytest.mark.row("B2", "D4")

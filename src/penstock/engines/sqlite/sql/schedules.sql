@@ -36,7 +36,3 @@ DELETE FROM schedule WHERE name = ?;
 -- name: list
 SELECT name, timing, job, missed, overlap, source, declared_at, next_at, last_at, paused, retired_at, version
 FROM schedule ORDER BY name;
-
--- name: due
-SELECT name, timing, job, missed, overlap, source, declared_at, next_at, last_at, paused, retired_at, version
-FROM schedule WHERE paused = 0 AND retired_at IS NULL AND next_at <= ? ORDER BY next_at, name;
