@@ -102,6 +102,26 @@ async def test_a_loss_without_a_beat_is_seen_by_the_next_claim(
     assert [(await claimant.beat()).rolled_back, (await claimant.beat()).rolled_back] == [True, False]
 
 
+async def test_claims_that_take_nothing_notice_it_once(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    clock = claimant.clock
+    await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+    await claimant.complete(*await claimant.take(most=1))
+    before = command("DUMP", "{penstock}:claimant")
+    await claimant.complete(*await claimant.take(most=1))
+    restore(command, "{penstock}:claimant", before)
+    assert await claimant.take() == []
+    assert (await claimant.beat()).rolled_back
+    noted = command("HGET", "{penstock}:n", "rolled")
+    for _ in range(3):
+        assert await claimant.take() == []
+        assert not (await claimant.beat()).rolled_back
+    assert command("HGET", "{penstock}:n", "rolled") == noted
+    await engine.jobs.enqueue(some_jobs(1), now=clock.now)
+    assert len(await claimant.take()) == 1
+
+
 def restore(command: Command, key: str, dumped: bytes) -> None:
     """Put back an earlier value, as `DUMP` has told it."""
     value = dumped.partition(b"\r\n")[2].removesuffix(b"\r\n").decode("latin-1")

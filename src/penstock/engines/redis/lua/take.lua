@@ -171,8 +171,8 @@ local function wait_of(c, ctx)
     return at and at < math.huge and math.max(0, at - NOW) or -1
 end
 
-local function remember(c, last, positions)
-    call('HSET', P .. 'claimant', c.claimant, pack({ m = c.member, n = c.number, lq = last or c.known.lq, pos = positions }))
+local function remember(c, number, last, positions)
+    call('HSET', P .. 'claimant', c.claimant, pack({ m = c.member, n = number, lq = last or c.known.lq, pos = positions }))
     call('SADD', P .. 'of/' .. c.member, c.claimant)
 end
 
@@ -185,7 +185,7 @@ local function claim_plain(c, ctx, wants)
         return nil
     end
     local first = S.start_plain(c, taken, name)
-    remember(c, taken.last, c.known.pos)
+    remember(c, c.number, taken.last, c.known.pos)
     return { #taken.ids < c.most and wait_of(c, ctx) or -1, first, taken.ids, taken.records,
              taken.apart and call('HMGET', P .. 'body', unpack(taken.ids)) or false }
 end
@@ -194,6 +194,8 @@ end
 function S.claim(c)
     if (c.known.n or c.after) < c.after then
         call('HSET', P .. 'n', 'rolled', S.int(CLOCK)) -- that answer is not known here: data was lost; see beat.lua
+        c.known.n = math.min(c.after, c.number - 1) -- known again: it is noticed once, and this claim stays a new one
+        remember(c, c.known.n, nil, c.known.pos)
     end
     if c.known.n == c.number then
         return again(c)
@@ -216,7 +218,7 @@ function S.claim(c)
     end
     if #taken > 0 then
         start(c, taken)
-        remember(c, last, positions)
+        remember(c, c.number, last, positions)
     end
     for _, park in ipairs(ctx.parked) do -- after the starts: only then is it known when a rate opens
         S.park(unpack(park))
