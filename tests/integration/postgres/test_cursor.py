@@ -3,9 +3,11 @@
 import asyncio
 import time
 
+import msgspec
 import pytest
 
 from penstock.engines.postgres.engine import PostgresEngine
+from penstock.engines.postgres.queues import flat
 from penstock.model.queue import QueueOptions
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Connect, Plain
@@ -173,6 +175,34 @@ async def test_jobs_stored_under_options_that_changed_meanwhile_are_found(
         await engine.queues.configure("q", QueueOptions(), now=clock.now)
         assert await claimant.take() == []
     assert ids_of(await claimant.take()) == ids_of(jobs)
+
+
+async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """Their transaction is younger than the change, and yet it knows only what was before it."""
+    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    operator, user, jobs, options = (
+        await plain(),
+        await plain(),
+        [a_job(key=key) for key in "aab"],
+        QueueOptions(),
+    )
+    change = operator.transaction()
+    await change.start()
+    await operator.execute("SET LOCAL search_path TO penstock")
+    await operator.execute(
+        "SELECT configure_v1('q', $1, $2, '', $3)",
+        msgspec.json.encode(options), msgspec.json.encode(flat(options)).decode(), clock.now,
+    )  # fmt: skip
+    async with user.transaction():
+        for statement in engine.transactions.enqueue(jobs):
+            await user.execute(statement.sql, *statement.parameters)
+        await change.commit()
+        for _ in range(3):
+            assert await claimant.take() == []
+    assert ids_of(await claimant.take()) == ids_of(jobs)
+    assert await user.fetchval("SELECT reshaped IS NULL FROM penstock.queue WHERE name = 'q'")
 
 
 async def test_an_idle_claim_writes_nothing(

@@ -39,7 +39,8 @@ CREATE TABLE queue (
     keep_counts     bigint[] NOT NULL DEFAULT '{1000000,NULL,1000000}',
     keeps_all       boolean NOT NULL DEFAULT true,  -- body kept, and no final state left as a tombstone
     stale           jsonb,                          -- lanes are cut otherwise now: the place up to which jobs were moved
-    reshaped        xid8                            -- the change that did it; what was in flight then is looked at again
+    reshaped        xid8                            -- what is older may have read the former shape: once it has ended, jobs
+                                                    -- are looked at again. The largest there is: not dated yet
 );
 
 -- What has a fixed size and is never NULL comes first, then what indexes look at: an update compares each indexed column

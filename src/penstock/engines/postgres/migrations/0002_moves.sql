@@ -86,6 +86,7 @@ DECLARE
     q queue;
     v_lane text;
 BEGIN
+    PERFORM pg_current_xact_id();  -- before the queue is read: see `reshaped` in claim_v1
     SELECT * INTO q FROM queue WHERE name = j.queue;
     v_lane := coalesce(group_of_v1(q.keyed, q.tasks, j.task, j.key), '');
     UPDATE job SET state = 2, lane = v_lane, seq = CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END,
@@ -333,6 +334,8 @@ BEGIN
         RETURN 0;
     END IF;
     PERFORM pg_advisory_xact_lock(lock_v1('due', q.name));
+    PERFORM pg_current_xact_id();  -- and the queue is read after it: see `reshaped` in claim_v1
+    SELECT * INTO q FROM queue WHERE name = q.name;
     WITH due AS (
         SELECT id, nextval('seq') AS seq FROM (
             SELECT id FROM job WHERE state = 1 AND queue = q.name AND due_at <= p_now

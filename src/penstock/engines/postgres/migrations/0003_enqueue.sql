@@ -19,7 +19,7 @@ CREATE FUNCTION store_v1(
 ) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
     v_created bytea[];
-    v_xid xid8 := pg_current_xact_id();
+    v_xid xid8;
     v_task text := p_tasks[1];
     v_queue text := p_queues[1];
     v_priority smallint := p_priorities[1];
@@ -28,6 +28,7 @@ DECLARE
     v_known bigint;
     v_shaped text[];
 BEGIN
+    v_xid := pg_current_xact_id();  -- before the queues are read: see `reshaped` in claim_v1
     SELECT count(*), coalesce(array_agg(name) FILTER (WHERE shaped), '{}') INTO v_known, v_shaped
     FROM queue WHERE name = ANY (p_queues);
     IF v_known = cardinality(p_queues) OR v_known = (SELECT count(DISTINCT n) FROM unnest(p_queues) AS n) THEN

@@ -236,7 +236,11 @@ BEGIN
         END IF;
         PERFORM due_v1(q, 1000, v_now);
         IF q.name = ANY (v_alone) THEN
-            IF q.reshaped < pg_snapshot_xmin(pg_current_snapshot()) THEN  -- what was in flight then has ended
+            -- Jobs may still be stored in lanes of the former shape by whoever has read the queue before the change was
+            -- there. They have drawn their xid before they read, and we, under the queue's lock, have drawn ours after it.
+            IF q.reshaped = '18446744073709551615' THEN
+                UPDATE queue SET reshaped = pg_current_xact_id() WHERE name = q.name;
+            ELSIF q.reshaped < pg_snapshot_xmin(pg_current_snapshot()) THEN  -- all of them have ended
                 UPDATE queue SET stale = '[]', reshaped = NULL WHERE name = q.name;
                 q.stale := '[]';
             END IF;

@@ -370,7 +370,7 @@ BEGIN
     IF (q.keyed, q.key_limited, ARRAY(SELECT jsonb_object_keys(q.tasks) ORDER BY 1))
        IS DISTINCT FROM (v.keyed, v.key_limited, ARRAY(SELECT jsonb_object_keys(v.tasks) ORDER BY 1)) THEN
         v.stale := '[]';
-        v.reshaped := pg_current_xact_id();
+        v.reshaped := '18446744073709551615';  -- the next claim dates it: see claim_v1
         DELETE FROM lane WHERE queue = p_name;
     END IF;
     UPDATE queue SET options = p_options, version = version + 1, keyed = v.keyed, shaped = v.shaped,
