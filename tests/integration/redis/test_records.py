@@ -8,7 +8,7 @@ from penstock.engines.redis import scripts
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.tail import INLINE
 from penstock.model.job import JobState
-from penstock.model.queue import Limit, QueueOptions
+from penstock.model.queue import Keep, Limit, QueueOptions
 from penstock.model.retry import Retry
 from penstock.model.run import Answer
 from penstock.model.time import HOUR, MINUTE
@@ -50,6 +50,31 @@ async def test_a_result_is_kept_or_dropped_with_the_body(
         assert (found.started_at, found.ended_at) == (claimant.clock.now - 7, claimant.clock.now)
     apart = b":3\r\n" if keep and size > INLINE else b":0\r\n"
     assert command("HLEN", "{penstock}:body") == command("HLEN", "{penstock}:result") == apart
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+async def test_a_queue_that_keeps_nothing_leaves_no_bodies_and_results(
+    engine: RedisEngine, claimant: Claimant, command: Command, limit: int | None
+) -> None:
+    """Of jobs that ended well, and of a child whose parent had died before it came."""
+    nothing = Keep(count=0)
+    options = QueueOptions(
+        concurrency=limit, keep_completed=nothing, keep_dead=nothing, keep_cancelled=nothing
+    )
+    await engine.queues.configure("q", options)
+    large = b"b" * (INLINE + 1)
+    dead, *jobs = some_jobs(3, body=large)
+    await engine.jobs.enqueue([dead, *jobs])
+    failed, *others = await claimant.take()
+    await claimant.fail(failed)
+    await claimant.settle(*(completed(job, each) for job, each in zip(others, (large, b"r"), strict=True)))
+    child = a_job(body=large, after=(dead.id,))
+    await engine.jobs.enqueue([child])
+    (ended,) = await engine.jobs.watch([child.id], waiter="w", ttl=MINUTE)
+    assert ended is not None
+    assert ended.state is JobState.CANCELLED
+    for key in ("body", "result"):
+        assert command("HLEN", "{penstock}:" + key) == b":0\r\n", key
 
 
 async def test_a_queue_that_gets_a_limit_meanwhile_counts_what_runs_and_frees_it(

@@ -110,6 +110,12 @@ function S.begin(id, j)
     end
 end
 
+-- Whether a job of this queue is kept in a final state, or leaves a tombstone alone.
+function S.keeps(queue, state)
+    return S.queue(queue).counts[state - 3] ~= 0
+end
+
+-- At once: nothing of it may be gathered (S.put) before.
 function S.forget_parts(id)
     call('HDEL', P .. 'body', id)
     call('HDEL', P .. 'result', id)
@@ -140,7 +146,7 @@ function S.to_final(id, j, state)
         tell_watchers(id)
         j.w = nil
     end
-    if S.queue(j.q).counts[state - 3] == 0 then
+    if not S.keeps(j.q, state) then
         S.forget_parts(id)
         call('ZADD', P .. 'tomb', NOW, id)
         j = { t = j.t, q = j.q, p = j.p, st = state, f = j.f, sf = j.sf, e = NOW, b = j.b, kd = j.kd, tomb = true }

@@ -12,7 +12,7 @@ local ITEM_COMPLETED, ITEM_FAILED, ITEM_STOPPED, ITEM_CRASHED = 0, 1, 2, 3
 local function complete(id, j, result)
     j.a = (j.a or 0) + 1
     if S.queue(j.q).body then
-        if result then
+        if result and S.keeps(j.q, COMPLETED) then
             S.put('HSET', P .. 'result', id, result)
         end
     else

@@ -90,15 +90,15 @@ function S.store(new)
     local due = row[8] or (NOW + (row[7] or 0))
     j.d = due > NOW and due or nil
     j.x = row[9] and NOW + row[9] or nil
-    if S.inline(new.body) then
-        j.bd = new.body
-    else
-        S.put('HSET', P .. 'body', id, new.body)
-    end
     local doomed
     if #new.parents > 0 then
         j.pd = row[16]
         doomed = look_at_parents(id, j, new.parents)
+    end
+    if S.inline(new.body) then
+        j.bd = new.body
+    elseif not doomed or S.keeps(j.q, CANCELLED) then
+        S.put('HSET', P .. 'body', id, new.body)
     end
     if (j.wf or 0) > 0 then
         S.to_blocked(id, j)
