@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect as open_engine
 from penstock.engines.redis.engine import RedisEngine
+from penstock.model.errors import EngineUnavailable
 from penstock.model.job import JobState
 from penstock.model.queue import QueueOptions
 from penstock.model.run import Answer
@@ -153,19 +154,58 @@ async def test_a_loss_is_seen_by_a_fence_too(
 
 
 async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(
-    connect: Connect, claimant: Claimant, command: Command, url: str
+    connect: Connect, clock: Clock, proxy: Proxy, command: Command, url: str
 ) -> None:
-    """Another client that beats for the same member knows no answer: as this one, if its answer was lost."""
-    command("HSET", "{penstock}:n", "fence", str(int(await claimant.engine.now()) + 3_600_000_000))
-    await claimant.engine.jobs.enqueue(some_jobs(1), now=claimant.clock.now)
-    await claimant.take()
-    command("HSET", "{penstock}:n", "fence", "1")
-    assert (await claimant.beat()).rolled_back
-    mine, claimant.engine = claimant.engine, await connect(url)
-    assert (await claimant.beat()).rolled_back
-    claimant.engine = mine
+    claimant = await a_claimant(await connect(behind(url, proxy)), clock)
     await claimant.beat()
-    assert not (await claimant.beat()).rolled_back
+    forget_beats(command)
+    proxy.cut_next_reply("beats")
+    with pytest.raises(EngineUnavailable):
+        await claimant.beat()
+    assert proxy.cuts == 1
+    assert [(await until_it_works(claimant.beat)).rolled_back, (await claimant.beat()).rolled_back] == [
+        True,
+        False,
+    ]
+
+
+def forget_beats(command: Command) -> None:
+    """As a server that has lost the last ones."""
+    assert command("HSET", "{penstock}:n", "beat", "1").startswith(b":")
+
+
+async def test_a_loss_is_told_to_everybody_once(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    """To one that the server has forgotten too, and to one that was there before in another process; not to
+    one that is new."""
+    before = command("DUMP", "{penstock}:member")
+    other = await a_claimant(engine, claimant.clock, name="host:2")
+    await claimant.beat()
+    restore(command, "{penstock}:member", before)
+    forget_beats(command)
+    reply = await claimant.beat()
+    assert (reply.new, reply.rolled_back) == (False, True)
+    noted = command("HGET", "{penstock}:n", "rolled")
+    reply = await other.beat()
+    assert (reply.new, reply.rolled_back) == (True, True)
+    newcomer = Claimant(engine, claimant.clock, name="host:3")
+    for each in (newcomer, claimant, other):
+        assert not (await each.beat()).rolled_back
+    assert command("HGET", "{penstock}:n", "rolled") == noted, "as one loss"
+
+
+async def test_a_loss_of_what_was_noted_about_a_loss_is_one_too(
+    connect: Connect, claimant: Claimant, command: Command
+) -> None:
+    other = await a_claimant(await connect(), claimant.clock, name="host:2")
+    before = command("DUMP", "{penstock}:n")
+    await claimant.beat()
+    forget_beats(command)
+    assert (await claimant.beat()).rolled_back
+    restore(command, "{penstock}:n", before)
+    for each in (claimant, other):
+        assert [(await each.beat()).rolled_back, (await each.beat()).rolled_back] == [True, False]
 
 
 async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Clock) -> None:

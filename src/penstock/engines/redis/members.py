@@ -3,9 +3,10 @@
 **Lost data.** Redis may be restarted without its file, or be replaced by a replica that lagged. A beat finds
 out by what this member knows: the number of its last beat, which its record must have (and the counter of all
 beats must have reached), and the highest fence that it has held, which must have been given out. A claim
-finds out by the number of the claimant's last claim that brought jobs. Whoever finds it notes the moment
-(`rolled`), for `storage`, and for the next beat of every other member, which is told by `rolled_back` too. A
-loss that took no beat and no claim with it, of new jobs alone, is not seen.
+finds out by the number of the claimant's last claim that brought jobs. Whoever finds it changes the epoch, a
+token that every beat answers (see `epoch.lua`), and notes the moment for `storage`. Who was answered another
+epoch before is told by `rolled_back`. A loss that took no beat and no claim with it, of new jobs alone, is
+not seen.
 
 **A server that evicts** is refused when an engine is opened; its policy may change later. Beats look at it.
 """
@@ -39,6 +40,8 @@ class RedisMembers:
         self._store = store
         self._seen: dict[bytes, int] = {}
         """The number of each member's last beat that was answered."""
+        self._epochs: dict[bytes, str] = {}
+        """The epoch that each member was answered then."""
         self._top = 0
         """The highest fence that was held so far."""
         self._warned_at: float | None = None
@@ -56,13 +59,14 @@ class RedisMembers:
             lease=info.lease,
             claimants=[(each.answered_through, each.held) for each in claimants],
             seen=self._seen.get(info.id, 0),
+            epoch=self._epochs.get(info.id),
             top=self._top,
             version=VERSION,
         )
         call.add(info.id, _encode(info), *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.beats, "beat", call, now)
-        number, at, new, lost, asked, rolled_back, policy = answer
-        self._seen[info.id] = number
+        number, at, new, lost, asked, epoch, rolled_back, policy = answer
+        self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
         self._look_at(policy.decode())
         asks = [Ask(job_id, fence) for job_id, fence in asked]
         return BeatReply(
@@ -81,6 +85,7 @@ class RedisMembers:
 
     async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
         self._seen.pop(member, None)
+        self._epochs.pop(member, None)
         call = Call()
         call.add(member)
         return int(await self._store.run(self._store.beats, "leave", call, now))

@@ -1,31 +1,37 @@
 --# goes on
 --# include claimants
--- A.name, A.beat, A.lease, A.claimants: {answered, held fences}, A.seen: the number of its last beat, A.top: the
--- highest fence it has held, A.version of the keys; the member's id, its record and the claimants' ids as blobs.
--- Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop, 1 if data was lost, maxmemory-policy}.
+--# include epoch
+-- A.name, A.beat, A.lease, A.claimants: {answered, held fences}, A.seen: the number of its last beat, A.epoch: the one
+-- it was answered then, A.top: the highest fence it was given, A.version of the keys; the member's id, its record and
+-- the claimants' ids as blobs.
+-- Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop, epoch, 1 if it is to be told that data was
+-- lost, maxmemory-policy}.
 
 local member, info = S.blob(), S.blob()
 local raw = call('HGET', P .. 'member', member)
 local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
 
--- What this member was told must be here. (A member that was swept has no record, and that is no loss.)
-local last = call('HMGET', P .. 'n', 'beat', 'fence', 'rolled')
-local rolled_back = tonumber(last[1] or 0) < A.seen or (m.n or A.seen) < A.seen or tonumber(last[2] or 0) < A.top
-if rolled_back then
-    call('HSET', P .. 'n', 'rolled', S.int(CLOCK))
-elseif m.ck and tonumber(last[3] or 0) > m.ck then
-    rolled_back = true -- somebody else has noticed it since
-elseif m.rb and m.n > A.seen then
-    rolled_back = true -- it was told so, but that answer has not arrived
+-- What this member was told must be here. (A member that was swept has no record, and that is no loss.) If its epoch is
+-- older than ours, somebody has found out already, maybe itself: then that answer has not arrived.
+local last = call('HMGET', P .. 'n', 'beat', 'fence', 'epoch')
+local epoch, fence, top = last[3], tonumber(last[2] or 0), A.top
+local missing = tonumber(last[1] or 0) < A.seen or (m.n or A.seen) < A.seen or fence < top
+local unknown = S.epoch_number(A.epoch) > S.epoch_number(epoch)
+local found = unknown or (missing and (not A.epoch or A.epoch == epoch))
+if found then
+    epoch = S.new_epoch(S.epoch_number(A.epoch))
+elseif not epoch then
+    epoch = '1.' .. S.int(CLOCK)
+    call('HSET', P .. 'n', 'epoch', epoch)
 end
-m.rb = rolled_back or nil
-if tonumber(last[2] or 0) < A.top then
-    call('HSET', P .. 'n', 'fence', S.int(A.top)) -- whatever clock this server has, no fence comes twice
+local rolled_back = found or (A.epoch and A.epoch ~= epoch)
+if fence < top then
+    call('HSET', P .. 'n', 'fence', S.int(top)) -- whatever clock this server has, no fence comes twice
 end
 if call('EXISTS', P .. 'meta') == 0 then -- see schema.py
     call('HSET', P .. 'meta', 'app', 'penstock', 'version', A.version, 'oldest_code', A.version)
 end
-m.n, m.ck = S.number('beat'), CLOCK
+m.n = S.number('beat')
 
 if NOW - m.at > 2 * A.beat then -- model.member.steady_after_beat
     m.ss = NOW
@@ -71,4 +77,4 @@ S.finish()
 -- A policy that evicts would lose jobs: it may have been set since we were opened. Not everybody may ask.
 local said = redis.pcall('INFO', 'memory')
 local policy = type(said) == 'string' and said:match('maxmemory_policy:(%S+)') or ''
-return { m.n, NOW, raw and 0 or 1, lost, asked, rolled_back and 1 or 0, policy }
+return { m.n, NOW, raw and 0 or 1, lost, asked, epoch, rolled_back and 1 or 0, policy }

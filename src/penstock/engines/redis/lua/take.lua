@@ -1,5 +1,6 @@
 --# include plain
 --# include choose
+--# include epoch
 -- A claim. c: {number, wants, most, suspects, number of ids or nil, after: the last number that was answered with
 -- jobs}, with member, claimant and ids as blobs.
 
@@ -193,7 +194,7 @@ end
 -- {wait, jobs}, or as above; wait -1: only a signal can make more claimable.
 function S.claim(c)
     if (c.known.n or c.after) < c.after then
-        call('HSET', P .. 'n', 'rolled', S.int(CLOCK)) -- that answer is not known here: data was lost; see beat.lua
+        S.new_epoch(0) -- that answer is not known here: data was lost
         c.known.n = math.min(c.after, c.number - 1) -- known again: it is noticed once, and this claim stays a new one
         remember(c, c.known.n, nil, c.known.pos)
     end
