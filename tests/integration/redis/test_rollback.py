@@ -14,6 +14,7 @@ from penstock.model.job import JobState
 from penstock.model.queue import QueueOptions
 from penstock.model.run import Answer
 from penstock.model.storage import warnings_of
+from penstock.model.time import DAY
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, ids_of, some_jobs
 from penstock.worker.embedded import EmbeddedWorker
 from tests.integration.outages import Groups, until_it_works
@@ -63,8 +64,8 @@ async def test_a_replica_that_lagged_takes_over(
     primary, replica = servers(), servers()
     primary.copied_by(replica)
     proxy.retarget(primary.port)
-    engine = await connect(behind(primary.url(), proxy))
-    one, other = await a_claimant(engine, clock), await a_claimant(engine, clock, name="host:2")
+    engine, second = [await connect(behind(primary.url(), proxy)) for _ in range(2)]
+    one, other = await a_claimant(engine, clock), await a_claimant(second, clock, name="host:2")
     jobs = some_jobs(6)
     await engine.jobs.enqueue(jobs, now=clock.now)
     first = await one.take(most=2)
@@ -76,7 +77,7 @@ async def test_a_replica_that_lagged_takes_over(
     proxy.retarget(replica.port)
     primary.kill()
     assert not (await until_it_works(one.beat)).rolled_back
-    reply = await other.beat()
+    reply = await until_it_works(other.beat)
     assert reply.rolled_back
     assert reply.lost == [run.fence for run in late]
     assert [(await one.beat()).rolled_back, (await one.beat()).rolled_back] == [True, False]
@@ -151,6 +152,28 @@ async def test_a_loss_is_seen_by_a_fence_too(
     assert (await claimant.beat()).rolled_back
     assert [each.fence for each in await claimant.take(most=1)] == [ahead + 2]
     assert not (await claimant.beat()).rolled_back
+
+
+async def test_a_fence_that_has_ended_before_the_next_beat_counts_too(
+    engine: RedisEngine, claimant: Claimant, command: Command
+) -> None:
+    await engine.jobs.enqueue(some_jobs(2), now=claimant.clock.now)
+    (run,) = await claimant.take(most=1)
+    await claimant.complete(run)
+    command("HSET", "{penstock}:n", "fence", "1")
+    assert (await claimant.beat()).rolled_back
+    assert (await claimant.take_one()).fence > run.fence
+
+
+async def test_a_fence_that_nobody_has_given_out_lifts_nothing(
+    engine: RedisEngine, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(1), now=claimant.clock.now)
+    absurd = (int(await engine.now()) + 30 * DAY, 2**53, 2**62)
+    reply = await claimant.beat(held=absurd)
+    assert (reply.lost, reply.rolled_back) == (list(absurd), False)
+    assert not (await claimant.beat()).rolled_back
+    assert (await claimant.take_one()).fence < absurd[0]
 
 
 async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(

@@ -58,6 +58,7 @@ class RedisJobs:
     def _claimed(self, request: ClaimRequest, answer: Any) -> Claim:
         claim = claiming.claim_of(request, answer)
         if claim.jobs:
+            self._store.saw(job.fence for job in claim.jobs)
             if request.claimant not in self._brought and len(self._brought) >= CLAIMANTS:
                 self._brought.clear()
             self._brought[request.claimant] = request.number

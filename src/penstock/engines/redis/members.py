@@ -2,11 +2,11 @@
 
 **Lost data.** Redis may be restarted without its file, or be replaced by a replica that lagged. A beat finds
 out by what this member knows: the number of its last beat, which its record must have (and the counter of all
-beats must have reached), and the highest fence that it has held, which must have been given out. A claim
-finds out by the number of the claimant's last claim that brought jobs. Whoever finds it changes the epoch, a
-token that every beat answers (see `epoch.lua`), and notes the moment for `storage`. Who was answered another
-epoch before is told by `rolled_back`. A loss that took no beat and no claim with it, of new jobs alone, is
-not seen.
+beats must have reached), and the highest fence that its process was given or that it holds, which must have
+been given out. A claim finds out by the number of the claimant's last claim that brought jobs. Whoever finds
+it changes the epoch, a token that every beat answers (see `epoch.lua`), and notes the moment for `storage`.
+Who was answered another epoch before is told by `rolled_back`. A loss that took no beat and no claim with it,
+of new jobs alone, is not seen.
 
 **A server that evicts** is refused when an engine is opened; its policy may change later. Beats look at it.
 """
@@ -42,8 +42,6 @@ class RedisMembers:
         """The number of each member's last beat that was answered."""
         self._epochs: dict[bytes, str] = {}
         """The epoch that each member was answered then."""
-        self._top = 0
-        """The highest fence that was held so far."""
         self._warned_at: float | None = None
 
     async def beat(
@@ -52,7 +50,6 @@ class RedisMembers:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
         self._store.beat_within(info.lease)
-        self._top = max(self._top, *(fence for each in claimants for fence in each.held), 0)
         call = Call(
             name=info.name,
             beat=info.beat,
@@ -60,13 +57,14 @@ class RedisMembers:
             claimants=[(each.answered_through, each.held) for each in claimants],
             seen=self._seen.get(info.id, 0),
             epoch=self._epochs.get(info.id),
-            top=self._top,
+            top=self._store.top,
             version=VERSION,
         )
         call.add(info.id, _encode(info), *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.beats, "beat", call, now)
         number, at, new, lost, asked, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
+        self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
         self._look_at(policy.decode())
         asks = [Ask(job_id, fence) for job_id, fence in asked]
         return BeatReply(

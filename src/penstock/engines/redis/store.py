@@ -13,6 +13,7 @@
 So a process never has more than seven, and a long answer on one does not hold up a beat on another.
 """
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from penstock.engine.in_flight import InFlight
@@ -22,6 +23,7 @@ from penstock.engines.redis.line import Line
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.post import Post
 from penstock.engines.redis.scripts import script
+from penstock.model.job import Fence
 from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
@@ -37,6 +39,8 @@ class Store(InFlight):
         self.place = place
         self._flags = flags
         """Whether the server reads the flags of a script."""
+        self.top: Fence = 0
+        """The highest fence that the server has given out, as far as this process knows."""
         self.claims = Line(place, "claims", self._abandon)
         self.settles = Line(place, "settles", self._abandon)
         self.enqueues = Line(place, "enqueues", self._abandon)
@@ -67,6 +71,10 @@ class Store(InFlight):
         for line in self._lines:
             line.leave()
         self.post.leave_server()
+
+    def saw(self, fences: Iterable[Fence]) -> None:
+        """The server has given these out."""
+        self.top = max(self.top, max(fences, default=0))
 
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection."""

@@ -2,11 +2,12 @@
 --# include claimants
 --# include epoch
 -- A.name, A.beat, A.lease, A.claimants: {answered, held fences}, A.seen: the number of its last beat, A.epoch: the one
--- it was answered then, A.top: the highest fence it was given, A.version of the keys; the member's id, its record and
+-- it was answered then, A.top: the highest fence we have given it, A.version of the keys; the member's id, its record and
 -- the claimants' ids as blobs.
 -- Answers {number, now, new, lost fences, {{id, fence}, ...} asked to stop, epoch, 1 if it is to be told that data was
 -- lost, maxmemory-policy}.
 
+local AHEAD = 7 * 24 * 60 * MINUTE -- a server's clock may have been wrong
 local member, info = S.blob(), S.blob()
 local raw = call('HGET', P .. 'member', member)
 local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
@@ -15,6 +16,13 @@ local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
 -- older than ours, somebody has found out already, maybe itself: then that answer has not arrived.
 local last = call('HMGET', P .. 'n', 'beat', 'fence', 'epoch')
 local epoch, fence, top = last[3], tonumber(last[2] or 0), A.top
+for _, said in ipairs(A.claimants) do
+    for _, held in ipairs(said[2]) do
+        if held <= CLOCK + AHEAD then -- what nobody has given out must not lift the counter for ever
+            top = math.max(top, held)
+        end
+    end
+end
 local missing = tonumber(last[1] or 0) < A.seen or (m.n or A.seen) < A.seen or fence < top
 local unknown = S.epoch_number(A.epoch) > S.epoch_number(epoch)
 local found = unknown or (missing and (not A.epoch or A.epoch == epoch))
