@@ -119,6 +119,23 @@ async def test_a_repeat_on_a_new_connection_waits_for_the_first(
     assert await until_it_works(lambda: engine.jobs.enqueue([job], now=clock.now)) == [False]
 
 
+async def test_who_finds_what_another_has_written_waits_for_it_too(
+    two: Two, engine: RedisEngine, connect: Connect, clock: Clock
+) -> None:
+    """It writes nothing, and all that its own connection wrote before is copied."""
+    other, job = await connect(two.url()), a_job()
+    for each in (engine, other):
+        await until_it_works(lambda each=each: each.jobs.enqueue([a_job()], now=clock.now))  # type: ignore[misc]
+    two.replica.pause()
+    for each in (engine, other, other):
+        before = marks(two.primary)
+        with pytest.raises(EngineUnavailable, match="0 instead of 1"):
+            await each.jobs.enqueue([job], now=clock.now)
+        assert marks(two.primary) == before + 1, "newer servers wait for a connection's own writes alone"
+    two.replica.resume()
+    assert await until_it_works(lambda: other.jobs.enqueue([job], now=clock.now)) == [False]
+
+
 async def test_a_batch_waits_once_and_in_the_same_trip(two: Two, engine: RedisEngine, clock: Clock) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     before, waits = engine.store.enqueues.trips, calls(two.primary, "wait")
@@ -127,6 +144,11 @@ async def test_a_batch_waits_once_and_in_the_same_trip(two: Two, engine: RedisEn
     trips = engine.store.enqueues.trips - before
     assert trips <= 5
     assert calls(two.primary, "wait") - waits == trips
+
+
+def marks(server: RedisServer) -> int:
+    """How often something was written for the sake of WAIT."""
+    return int(server.command("HGET", "{penstock}:n", "mark").split(b"\r\n")[1])
 
 
 def calls(server: RedisServer, name: str) -> int:

@@ -3,9 +3,9 @@
 WAIT is sent right behind the script, in the same trip: it answers how many replicas have everything that this
 connection wrote. So a batch of a thousand merged enqueues waits once.
 
-A call that only finds that an earlier one was applied writes nothing, and its connection may be new: newer
-servers would then wait for nothing. So each connection begins with a small write of its own; everything older
-stands before it.
+A call that only finds that an earlier one was applied writes nothing, and that earlier one may have come over
+another connection: newer servers would then not wait for it. So between the two stands a small write of our
+own, in the same trip; everything that the script has found is older.
 
 Too few replicas in time is `EngineUnavailable`: applied on this server, and lost if this server is lost now.
 Who repeats the call until it succeeds knows that it is safe.
@@ -39,24 +39,20 @@ class Copies:
     def __init__(self, place: Place, mark: Script) -> None:
         self._place = place
         self._mark = mark
-        self._marked: AbstractConnection | None = None
-        """The connection that has written something."""
 
     async def ask(self, connection: AbstractConnection, parts: Sequence[Argument], patience_s: float) -> Any:
         """The answer of a command once enough replicas have what it wrote."""
         place = self._place
         wait_ms = max(1, round(min(place.replica_timeout, patience_s / 2) * 1_000))
-        commands = [tuple(parts), ("WAIT", place.replicas, wait_ms)]
-        if self._marked is not connection:
-            commands.insert(0, ("EVAL", self._mark.text, 1, place.prefix))
+        mark, wait = ("EVAL", self._mark.text, 1, place.prefix), ("WAIT", place.replicas, wait_ms)
+        commands = [tuple(parts), mark, wait]
         await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-        *marked, answer, copies = [await _answer(connection) for _ in commands]
+        answer, marked, copies = [await _answer(connection) for _ in commands]
         if isinstance(answer, ResponseError):
             raise answer
-        for each in (*marked, copies):
+        for each in (marked, copies):
             if isinstance(each, ResponseError):
                 raise TooFewReplicas(f"{place} does not tell whether replicas have it: {str(each)[:200]}")
-        self._marked = connection
         if copies < place.replicas:
             raise TooFewReplicas(
                 f"{place} has it, but of its replicas {copies} instead of {place.replicas} within "
