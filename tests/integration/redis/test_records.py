@@ -7,6 +7,8 @@ import pytest
 from penstock.engines.redis import scripts
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.tail import INLINE
+from penstock.model.errors import EngineDamaged
+from penstock.model.ids import JobId
 from penstock.model.job import JobState
 from penstock.model.queue import Keep, Limit, QueueOptions
 from penstock.model.retry import Retry
@@ -156,3 +158,29 @@ async def test_a_long_span_is_counted_in_parts(engine: RedisEngine, claimant: Cl
         counts = {found.queue: found for found in await engine.inspect.counts(window=window, now=clock.now)}
         assert (counts["a"].window.completed, counts["b"].window.completed) == (2 * each, each)
         assert (counts["a"].completed, counts["b"].completed) == (12, 6)
+
+
+@pytest.mark.parametrize("limit", [None, 5])
+async def test_a_job_without_a_record_is_damage(
+    engine: RedisEngine, claimant: Claimant, command: Command, limit: int | None
+) -> None:
+    """A repeat would not help: whoever waits for an engine that is away must not wait for this."""
+    await engine.queues.configure("q", QueueOptions(concurrency=limit))
+    await engine.jobs.enqueue(some_jobs(2))
+    command("ZADD", "{penstock}:r/q/5/0/", "0", "x" * 16)
+    for _ in range(2):
+        with pytest.raises(EngineDamaged, match=f"job {(b'x' * 16).hex()} stands .* restore a backup"):
+            await claimant.take()
+    command("ZREM", "{penstock}:r/q/5/0/", "x" * 16)
+    assert len(await claimant.take()) == 2
+
+
+async def test_a_record_that_cannot_be_read_is_damage(engine: RedisEngine, command: Command) -> None:
+    job = a_job()
+    for raw in ("E", "Rxyz", "{"):
+        command("HSET", "{penstock}:job", "x" * 16, raw)
+        with pytest.raises(EngineDamaged, match="restore a backup"):
+            await engine.inspect.get([JobId(b"x" * 16)])
+    command("HSET", "{penstock}:n", "seq", "many")
+    with pytest.raises(EngineDamaged, match="not an integer"):
+        await engine.jobs.enqueue([job])

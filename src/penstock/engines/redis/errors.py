@@ -3,6 +3,7 @@
 The driver knows some errors by their code and then takes it off the text, so those are told by their class.
 """
 
+import re
 import ssl
 
 from redis.exceptions import (
@@ -39,6 +40,13 @@ _NOT_NOW = (
     (AskError, "its cluster keeps this namespace on another server: name that one"),
     (NoPermissionError, "our user may not do this: allow it in the server's ACL"),
 )
+
+_UNREADABLE = re.compile(
+    r"user_script:\s?\d+: (attempt to|bad argument|DAMAGED)|too many results to unpack"
+    r"|Bad data format|Missing bytes|is not an integer|is not a(?: valid)? float"
+)
+"""How a script ends that has met something else than we write. It is not rolled back, and a repeat would meet
+the same again: so this is no `EngineUnavailable`. The names in such a text are those of our own code."""
 
 
 def is_read_only(error: BaseException) -> bool:
@@ -109,8 +117,10 @@ def _of_server(text: str, place: Place) -> PenstockError:
         return UnknownQueue("there is no queue of this name")
     if code == "BADCLAIMANT":
         return BadInput("this claimant belongs to another member: each has claimants of its own")
-    if code == "WRONGTYPE" or "Bad data format" in text:
-        return EngineDamaged(f"{place} holds something else under our keys: restore a backup")
     if code in ("BUSY", "MISCONF", "NOREPLICAS"):
         return EngineUnavailable(f"{place} cannot do this now: {code}")
+    if "WRONGTYPE " in text:
+        return EngineDamaged(f"{place} holds something else under our keys: restore a backup")
+    if _UNREADABLE.search(text):
+        return EngineDamaged(f"{place} holds what we cannot read ({text[:200]}): restore a backup")
     return EngineUnavailable(f"{place} cannot do this: {text[:200]}")

@@ -85,7 +85,7 @@ function S.choose_plain(ctx, wants, most)
     end
     local records, apart = call('HMGET', P .. 'job', unpack(ids)), false
     for _, raw in ipairs(records) do
-        local form = raw:byte(1)
+        local form = raw and raw:byte(1)
         if form == APART then
             apart = true
         elseif form ~= ENQUEUED then

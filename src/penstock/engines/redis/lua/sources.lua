@@ -44,7 +44,9 @@ local function lane_source(ctx, name, q, priority, group, hint)
             end
             local id = h.ids[h.at]
             local j = S.job(id)
-            if #ctx.expired >= LIMIT then -- enough for one step: nothing more is given, from no lane
+            if not j then
+                error('DAMAGED job ' .. S.hex(id) .. ' stands in a lane and has no record')
+            elseif #ctx.expired >= LIMIT then -- enough for one step: nothing more is given, from no lane
                 ctx.again = true
                 return nil
             elseif j.x and j.x <= NOW then
