@@ -385,4 +385,6 @@ async def test_a_slow_chore_holds_up_no_firing(engine: RedisEngine, clock: Clock
     await engine.schedules.put([Schedule(name="s", timing=Every(seconds=60), job=a_job(), next_at=100)])
     async with engine.store.commands._turn:  # as while the answer to a chore is awaited
         async with asyncio.timeout(PATIENCE_S):
-            assert await engine.schedules.fire("s", tick=100, next_at=200, jobs=[a_job()], now=clock.now)
+            assert await engine.schedules.fire(
+                "s", tick=100, before=None, next_at=200, jobs=[a_job()], now=clock.now
+            )

@@ -125,7 +125,7 @@ async def test_who_finds_what_another_has_written_waits_for_it_too(
     """It writes nothing, and all that its own connection wrote before is copied."""
     other, job = await connect(two.url()), a_job()
     for each in (engine, other):
-        await until_it_works(lambda each=each: each.jobs.enqueue([a_job()], now=clock.now))  # type: ignore[misc]
+        await until_it_works(lambda each=each: each.jobs.enqueue([a_job()], now=clock.now))
     two.replica.pause()
     for each in (engine, other, other):
         before = marks(two.primary)
