@@ -104,7 +104,9 @@ async def test_a_reader_who_falls_behind_gets_a_gap(app: Penstock, open_process:
         total, slow = BACKLOG_LIMIT + 2_000, 0
         for _ in range(total // 1_000):
             await process.engine.jobs.enqueue(new_jobs(1_000))
-        await until(lambda: not process.engine.teller._waiting)  # nobody reads until everything was told
+        listener = events._listener
+        assert listener is not None
+        await until(lambda: listener.backlog._missed)  # nobody reads until there is no room any more
         await process.engine.jobs.enqueue(new_jobs(1, queue="end"))
         accounted = 0
         async with asyncio.timeout(PATIENCE_S):
