@@ -45,7 +45,7 @@ class Corrections:
         """Set the right time, unless it is that; when it comes."""
         next_at = right_time(schedule, seen.now)
         if next_at != schedule.next_at:
-            await seen.engine.schedules.fire(
+            changed = await seen.engine.schedules.fire(
                 schedule.name,
                 tick=schedule.next_at,
                 before=schedule.last_at,
@@ -53,6 +53,7 @@ class Corrections:
                 jobs=(),
                 now=seen.at,
             )
-            log.info("the next time of %s was set for an earlier timing: it is put right", schedule.name)
+            if changed:
+                log.info("the next time of %s was set for an earlier timing: it is put right", schedule.name)
         self.know(schedule, next_at)
         return next_at
