@@ -12,10 +12,20 @@ from penstock.model.ids import JobId
 from penstock.model.job import JobState
 from penstock.model.queue import Keep, Limit, QueueOptions
 from penstock.model.retry import Retry
-from penstock.model.run import Answer
+from penstock.model.run import Answer, Claim
 from penstock.model.time import HOUR, MINUTE
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, job_of, some_jobs
-from tests.integration.redis.conftest import Command
+from penstock.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    completed,
+    ids_of,
+    job_of,
+    some_jobs,
+)
+from tests.integration.redis.conftest import Command, Connect
+from tests.servers.redis import RedisServer
 
 pytestmark = pytest.mark.row("A2")
 
@@ -158,6 +168,29 @@ async def test_a_long_span_is_counted_in_parts(engine: RedisEngine, claimant: Cl
         counts = {found.queue: found for found in await engine.inspect.counts(window=window, now=clock.now)}
         assert (counts["a"].window.completed, counts["b"].window.completed) == (2 * each, each)
         assert (counts["a"].completed, counts["b"].completed) == (12, 6)
+
+
+async def test_a_claim_that_takes_nothing_looks_once_and_writes_nothing(
+    own_server: RedisServer, connect: Connect, clock: Clock
+) -> None:
+    engine = await connect(own_server.url())
+    claimant = await a_claimant(engine, clock)
+    late = a_job(delay=MINUTE)
+    await engine.jobs.enqueue([a_job(), late], now=clock.now)
+    await claimant.complete(*await claimant.take("q", "other"))
+
+    def told(section: str, field: str) -> list[str]:
+        lines = own_server.command("INFO", section).decode().splitlines()
+        return [line for line in lines if line.startswith(field)]
+
+    looked, changes = told("commandstats", "cmdstat_zrangebylex"), told("persistence", "rdb_changes_since")
+    for _ in range(3):
+        assert await claimant.claim("q", "other") == Claim([], MINUTE)
+    assert told("commandstats", "cmdstat_zrangebylex") == looked, "no lane is open, and that was known"
+    assert told("persistence", "rdb_changes_since") == changes
+    assert (await claimant.claim(most=0)).wait is None
+    clock.forward(60)
+    assert ids_of(await claimant.take()) == [late.id]
 
 
 @pytest.mark.parametrize("limit", [None, 5])

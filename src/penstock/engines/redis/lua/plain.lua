@@ -72,12 +72,15 @@ local function in_turns(sources, most)
     return ids, seqs, last
 end
 
--- Chosen jobs: {ids, seqs, records, apart (some have their body apart), sources, last}; nil: the general way must choose.
--- Nothing is written here.
+-- Chosen jobs: {ids, seqs, records, apart (some have their body apart), sources, last}; nil: the general way must choose;
+-- false: it would find nothing either. Nothing is written here.
 function S.choose_plain(ctx, wants, most)
     local sources, whole = sources_of(ctx, wants, most)
     if not sources then
         return nil
+    end
+    if #sources == 0 and whole then
+        return false
     end
     local ids, seqs, last = in_turns(sources, most)
     if #ids == 0 or (#ids < most and not whole) then

@@ -181,6 +181,9 @@ end
 -- kept apart: nil where all records have theirs}
 local function claim_plain(c, ctx, wants)
     local taken = S.choose_plain(ctx, wants, c.most)
+    if taken == false then
+        return { c.most > 0 and wait_of(c, ctx) or -1, {} }
+    end
     local name = taken and member_name(c)
     if not taken or #name > 255 then
         return nil
