@@ -205,6 +205,23 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
     assert await user.fetchval("SELECT reshaped IS NULL FROM penstock.queue WHERE name = 'q'")
 
 
+async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """A transaction that will never see the options as they are now, begun long before it stores anything."""
+    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    user, jobs = await plain(), [a_job(key=key) for key in "aab"]
+    async with user.transaction(isolation="repeatable_read"):
+        await user.execute("SELECT count(*) FROM penstock.queue")
+        await engine.queues.configure("q", QueueOptions(), now=clock.now)
+        for _ in range(3):
+            assert await claimant.take() == []
+        for statement in engine.transactions.enqueue(jobs):
+            await user.execute(statement.sql, *statement.parameters)
+    await engine.looks.behind()
+    assert ids_of(await claimant.take()) == ids_of(jobs)
+
+
 async def test_an_idle_claim_writes_nothing(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:

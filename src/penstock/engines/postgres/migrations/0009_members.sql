@@ -377,7 +377,9 @@ BEGIN
     END LOOP;
 END $$;
 
--- Once a lease: ready rows behind the cursors, which a claim that was rolled back had locked while others passed.
+-- Once a lease: ready rows behind the cursors, which a claim that was rolled back had locked while others passed; and rows
+-- in groups of a queue that has none any more, stored by a transaction whose snapshot is older than that change (REPEATABLE
+-- READ). The lane without a group is read whatever the shape.
 CREATE FUNCTION behind_v1(p_queues text[], p_cursors bigint[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     v_signals text[] := '{}';
@@ -395,6 +397,20 @@ BEGIN
         IF v_left <> '{}' THEN
             UPDATE job SET back = true WHERE id = ANY (v_left);
             v_signals := v_signals || ('ready:' || p_queues[n]);
+        END IF;
+        IF EXISTS (SELECT 1 FROM queue WHERE name = p_queues[n] AND NOT shaped AND stale IS NULL) THEN
+            v_left := ARRAY(
+                SELECT j.id FROM generate_series(0, 21) AS place
+                CROSS JOIN LATERAL (
+                    SELECT id FROM job
+                    WHERE state = 2 AND queue = p_queues[n] AND priority = (place / 2)::smallint
+                      AND suspect = (place % 2 = 1) AND lane > ''
+                    LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
+                ) AS j);
+            IF v_left <> '{}' THEN
+                UPDATE job SET lane = '', back = true WHERE id = ANY (v_left);
+                v_signals := v_signals || ('ready:' || p_queues[n]);
+            END IF;
         END IF;
     END LOOP;
     RETURN v_signals;
