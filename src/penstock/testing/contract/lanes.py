@@ -34,6 +34,14 @@ async def test_a_lane_is_taken_in_order_over_many_claims(
     assert ids_of(taken) == ids_of(jobs)
 
 
+async def test_a_group_may_come_at_any_time(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """Long after the options were set, when nothing is left to be put in order."""
+    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    for keys in ("", "", "", "ab", "bc", "a", "d"):
+        await fill(engine, clock, keys)
+        assert sorted(await keys_taken(claimant)) == list(keys)
+
+
 @pytest.mark.row("E2")
 async def test_a_reset_never_waits_behind_a_burst(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(500, priority=8), now=clock.now)
