@@ -154,6 +154,29 @@ async def test_claims_stay_quick_under_a_snapshot_that_is_held_open(
     assert idle < 0.5
 
 
+async def test_beats_forget_claims_of_which_nothing_runs(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """What stands in the way of a beat is what was claimed since the last one, however many jobs a held
+    snapshot keeps from being removed; and a job that runs for long is still found."""
+    connection = await plain()
+    await engine.jobs.enqueue(some_jobs(12), now=clock.now)
+    claims = [await claimant.take(most=2) for _ in range(3)]
+    await claimant.complete(*claims[0], *claims[2])
+    assert (await claimant.beat()).lost == []
+    known = "SELECT oldest, (SELECT array_agg(number ORDER BY number) FROM penstock.claimed) FROM penstock.claimant"
+    assert tuple(await row(connection, known)) == (2, [2, 3])
+    gone, *_ = claims[0]
+    claimant.held[gone.fence] = gone.id
+    assert (await claimant.beat()).lost == [gone.fence]
+    await engine.jobs.cancel([claims[1][0].id], now=clock.now)
+    assert [ask.fence for ask in (await claimant.beat()).asked] == [claims[1][0].fence]
+    await claimant.complete(*claims[1])
+    await claimant.beat()
+    assert tuple(await row(connection, known)) == (3, [3]), "the last claim may be repeated"
+    assert len(await claimant.take(most=2)) == 2
+
+
 async def test_two_processes_share_a_limit_and_lose_no_permit(
     engine: PostgresEngine, claimant: Claimant, clock: Clock
 ) -> None:

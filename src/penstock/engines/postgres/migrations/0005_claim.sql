@@ -8,6 +8,12 @@ CREATE FUNCTION alone_v1(q queue) RETURNS boolean LANGUAGE sql STABLE AS $$
         OR coalesce(q.reshaped < pg_snapshot_xmin(pg_current_snapshot()), false)
 $$;
 
+-- The number of a claimant's last claim that took jobs.
+CREATE FUNCTION last_claim_v1(p_claimant bytea) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN coalesce((SELECT number FROM claimed WHERE claimant = p_claimant ORDER BY number DESC LIMIT 1), 0);
+END $$;
+
 -- The locks of a claim, in their order; answers the queues locked exclusively. Taken before any row is touched.
 -- With p_ids: the queues of these jobs, beside those named.
 CREATE FUNCTION lock_claim_v1(p_member bytea, p_claimant bytea, p_queues text[], p_ids bytea[]) RETURNS text[]
@@ -176,6 +182,7 @@ DECLARE
     v_fences bigint[];
     v_next bigint;
     v_own_turns jsonb;
+    v_last bigint;
     i integer;
 BEGIN
     v_alone := coalesce(p_alone, lock_claim_v1(
@@ -188,6 +195,7 @@ BEGIN
     END IF;
     SELECT * INTO c FROM claimant WHERE id = p_claimant;
     IF FOUND THEN
+        v_last := last_claim_v1(p_claimant);
         IF c.retired_at IS NOT NULL THEN
             head := jsonb_build_object('refused', 'ClaimantRetired');
             RETURN NEXT;
@@ -195,11 +203,11 @@ BEGIN
         ELSIF c.member <> p_member THEN
             RAISE EXCEPTION USING ERRCODE = 'PN002', MESSAGE =
                 'this claimant has claimed under another member: every start of a child is a new claimant';
-        ELSIF p_number < c.number THEN
-            head := jsonb_build_object('refused', 'ClaimOutOfOrder', 'number', c.number);
+        ELSIF p_number < v_last THEN
+            head := jsonb_build_object('refused', 'ClaimOutOfOrder', 'number', v_last);
             RETURN NEXT;
             RETURN;
-        ELSIF p_number = c.number THEN
+        ELSIF p_number = v_last THEN
             head := jsonb_build_object('wait', 0, 'again', true);
             RETURN NEXT;
             RETURN QUERY
@@ -354,10 +362,9 @@ BEGIN
         RETURN;
     END IF;
     IF c.id IS NULL THEN
-        INSERT INTO claimant (id, member, number) VALUES (p_claimant, p_member, p_number);
-    ELSE
-        UPDATE claimant SET number = p_number WHERE id = p_claimant;
+        INSERT INTO claimant (id, member) VALUES (p_claimant, p_member);
     END IF;
+    INSERT INTO claimed (claimant, number) VALUES (p_claimant, p_number);
     v_fences := fences_v1(cardinality(v_taken));
     IF cardinality(v_names) > 1 THEN
         SELECT array_agg(u.at ORDER BY u.rank), array_agg(u.n ORDER BY u.rank) INTO v_taken, v_of

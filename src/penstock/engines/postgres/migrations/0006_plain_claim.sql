@@ -37,7 +37,7 @@ BEGIN
         v_now := coalesce(p_now, instant_v1());
         SELECT m.name, c.id IS NULL AS new, (SELECT last_value FROM seq) AS seen,
             NOT (q.shaped OR q.limited) AND q.stale IS NULL AND q.reshaped IS NULL AND q.paused_at IS NULL
-            AND (c.id IS NULL OR (c.retired_at IS NULL AND c.member = p_member AND c.number < p_number))
+            AND (c.id IS NULL OR (c.retired_at IS NULL AND c.member = p_member AND last_claim_v1(c.id) < p_number))
             AND NOT EXISTS (SELECT 1 FROM ripple)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.state = 1 AND j.queue = q.name AND j.due_at <= v_now)
@@ -69,10 +69,9 @@ BEGIN
         RETURN;
     END IF;
     IF r.new THEN
-        INSERT INTO claimant (id, member, number) VALUES (p_claimant, p_member, p_number);
-    ELSE
-        UPDATE claimant SET number = p_number WHERE id = p_claimant;
+        INSERT INTO claimant (id, member) VALUES (p_claimant, p_member);
     END IF;
+    INSERT INTO claimed (claimant, number) VALUES (p_claimant, p_number);
     RETURN QUERY
         UPDATE job AS j SET state = 3, token = t.fence, fence = t.fence, claimant = p_claimant, claim_no = p_number,
             member = r.name, claimed_at = v_now, started_at = NULL, back = false, gated = false

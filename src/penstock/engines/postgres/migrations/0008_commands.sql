@@ -322,8 +322,11 @@ BEGIN
     GET DIAGNOSTICS v_starts = ROW_COUNT;
     more := more OR v_starts = 5000;
     DELETE FROM lease WHERE expires_at <= v_now;
-    DELETE FROM claimant WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM claimant WHERE retired_at <= v_now - 3600000000 LIMIT 1000));
+    WITH gone AS (
+        DELETE FROM claimant WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM claimant WHERE retired_at <= v_now - 3600000000 LIMIT 1000)) RETURNING id
+    )
+    DELETE FROM claimed USING gone WHERE claimed.claimant = gone.id;
     DELETE FROM finished WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM finished WHERE minute < v_now - 32 * 86400000000 LIMIT 1000));
     signals := (SELECT t.signals FROM tell_v1(1000, v_now) AS t);

@@ -1,6 +1,24 @@
 -- oldest code: 1
 -- Members, their beats, and what they leave behind; schedules and leases; looks behind the cursors.
 
+-- Every claim up to p_answered was answered, so what runs of them is seen: raise `oldest`, and delete the marks of
+-- claims before the last.
+CREATE FUNCTION forget_claims_v1(p_claimant bytea, p_answered bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_from bigint;
+    v_oldest bigint;
+BEGIN
+    SELECT oldest INTO v_from FROM claimant WHERE id = p_claimant;
+    v_oldest := least(last_claim_v1(p_claimant), p_answered + 1, (
+        SELECT j.claim_no FROM job AS j
+        WHERE j.claimant = p_claimant AND j.claim_no >= v_from AND j.token IS NOT NULL
+        ORDER BY j.claim_no LIMIT 1));
+    IF v_oldest > v_from THEN
+        UPDATE claimant SET oldest = v_oldest WHERE id = p_claimant;
+        DELETE FROM claimed WHERE claimant = p_claimant AND number >= v_from AND number < v_oldest;
+    END IF;
+END $$;
+
 -- A member lives, and says what its children hold. p_held_of: for each held fence the place of its claimant.
 CREATE FUNCTION beat_v1(
     p_id bytea, p_name text, p_info bytea, p_beat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
@@ -13,6 +31,10 @@ DECLARE
     j job;
     r record;
     v_held bigint[];
+    v_oldest bigint;
+    v_ids bytea[];
+    v_tokens bigint[];
+    v_numbers bigint[];
 BEGIN
     signals := '{}';
     lost := '{}';
@@ -32,13 +54,14 @@ BEGIN
     FOR n IN 1 .. cardinality(p_claimants) LOOP
         v_held := ARRAY(SELECT f FROM unnest(p_held_of, p_held) WITH ORDINALITY AS u (c, f, place)
                         WHERE c = n ORDER BY place);
+        SELECT oldest INTO v_oldest FROM claimant WHERE id = p_claimants[n];
+        SELECT coalesce(array_agg(h.id), '{}'), coalesce(array_agg(h.token), '{}'), coalesce(array_agg(h.claim_no), '{}')
+        INTO v_ids, v_tokens, v_numbers
+        FROM job AS h WHERE h.claimant = p_claimants[n] AND h.claim_no >= v_oldest AND h.token IS NOT NULL;
         lost := lost || ARRAY(
-            SELECT f FROM unnest(v_held) WITH ORDINALITY AS u (f, place)
-            WHERE NOT EXISTS (SELECT 1 FROM job WHERE claimant = p_claimants[n] AND token = u.f) ORDER BY place);
-        FOR r IN SELECT h.id, h.token FROM (
-                     SELECT id, token FROM job WHERE claimant = p_claimants[n] AND claim_no <= p_answered[n]
-                     AND token IS NOT NULL AND token <> ALL (v_held) OFFSET 0
-                 ) AS h ORDER BY h.id LOOP
+            SELECT f FROM unnest(v_held) WITH ORDINALITY AS u (f, place) WHERE f <> ALL (v_tokens) ORDER BY place);
+        FOR r IN SELECT h.id, h.token FROM unnest(v_ids, v_tokens, v_numbers) AS h (id, token, claim_no)
+                 WHERE h.claim_no <= p_answered[n] AND h.token <> ALL (v_held) ORDER BY h.id LOOP
             -- by (id, token): a settle in flight wins or loses whole
             SELECT * INTO j FROM job WHERE id = r.id AND token IS NOT DISTINCT FROM r.token FOR NO KEY UPDATE;
             IF FOUND THEN
@@ -48,8 +71,12 @@ BEGIN
     END LOOP;
     SELECT coalesce(array_agg(a.id ORDER BY a.fence), '{}'), coalesce(array_agg(a.fence ORDER BY a.fence), '{}')
     INTO asked_ids, asked_fences
-    FROM claimant AS c JOIN job AS a ON a.claimant = c.id AND a.token IS NOT NULL
+    FROM claimant AS c JOIN job AS a ON a.claimant = c.id AND a.claim_no >= c.oldest AND a.token IS NOT NULL
     WHERE c.member = p_id AND a.cancel_asked;
+    -- after what was given back, which runs no more
+    FOR n IN 1 .. cardinality(p_claimants) LOOP
+        PERFORM forget_claims_v1(p_claimants[n], p_answered[n]);
+    END LOOP;
     IF signals <> '{}' THEN
         signals := signals || (SELECT t.signals FROM tell_v1(1000, at) AS t);
     END IF;
@@ -93,9 +120,12 @@ DECLARE
     v_ids bytea[];
 BEGIN
     IF p_member IS NULL THEN
-        v_ids := ARRAY(SELECT id FROM job WHERE claimant = p_claimant AND token IS NOT NULL);
+        v_ids := ARRAY(SELECT j.id FROM claimant AS c
+                       JOIN job AS j ON j.claimant = c.id AND j.claim_no >= c.oldest AND j.token IS NOT NULL
+                       WHERE c.id = p_claimant);
     ELSE
-        v_ids := ARRAY(SELECT j.id FROM claimant AS c JOIN job AS j ON j.claimant = c.id AND j.token IS NOT NULL
+        v_ids := ARRAY(SELECT j.id FROM claimant AS c
+                       JOIN job AS j ON j.claimant = c.id AND j.claim_no >= c.oldest AND j.token IS NOT NULL
                        WHERE c.member = p_member LIMIT p_limit);
     END IF;
     v_ids := lock_soon_v1(v_ids);
@@ -163,7 +193,8 @@ DECLARE
 BEGIN
     jobs := 0;
     signals := '{}';
-    v_ids := ARRAY(SELECT l.id FROM claimant AS c JOIN job AS l ON l.claimant = c.id AND l.token IS NOT NULL
+    v_ids := ARRAY(SELECT l.id FROM claimant AS c
+                   JOIN job AS l ON l.claimant = c.id AND l.claim_no >= c.oldest AND l.token IS NOT NULL
                    WHERE c.retired_at IS NOT NULL LIMIT p_limit);
     IF v_ids = '{}' THEN
         RETURN;
@@ -206,7 +237,8 @@ BEGIN
             jobs := jobs + 1;
         END LOOP;
         EXIT WHEN jobs >= p_limit;
-        CONTINUE WHEN EXISTS (SELECT 1 FROM claimant AS c JOIN job AS l ON l.claimant = c.id AND l.token IS NOT NULL
+        CONTINUE WHEN EXISTS (SELECT 1 FROM claimant AS c
+                              JOIN job AS l ON l.claimant = c.id AND l.claim_no >= c.oldest AND l.token IS NOT NULL
                               WHERE c.member = m.id);
         UPDATE claimant SET retired_at = v_now WHERE member = m.id AND retired_at IS NULL;
         DELETE FROM member WHERE id = m.id;
