@@ -164,7 +164,8 @@ async def test_beats_forget_claims_of_which_nothing_runs(
     claims = [await claimant.take(most=2) for _ in range(3)]
     await claimant.complete(*claims[0], *claims[2])
     assert (await claimant.beat()).lost == []
-    known = "SELECT oldest, (SELECT array_agg(number ORDER BY number) FROM penstock.claimed) FROM penstock.claimant"
+    marks = "SELECT array_agg(number ORDER BY number) FROM penstock.claimed"
+    known = f"SELECT oldest, ({marks}) FROM penstock.claimant"
     assert tuple(await row(connection, known)) == (2, [2, 3])
     gone, *_ = claims[0]
     claimant.held[gone.fence] = gone.id
