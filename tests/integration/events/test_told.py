@@ -41,13 +41,16 @@ async def test_producer_worker_and_listener_are_different_processes(
         good, bad = a_job("quick", str(tmp_path)), a_job("quick", "too", "many")
         await enqueue(engine, good, bad)
 
-        def both_ended(found: list[Any]) -> bool:
-            return {state for job in (good, bad) for state in states_of(found, job.id)} >= {COMPLETED, DEAD}
+        def all_told(found: list[Any]) -> bool:
+            return all(len(states_of(found, job.id)) >= 3 for job in (good, bad))
 
-        found = await read_until(events, both_ended)
+        found = await read_until(events, all_told)
     await engine.close()
-    assert states_of(found, good.id) == [READY, RUNNING, COMPLETED]
-    assert states_of(found, bad.id) == [READY, RUNNING, DEAD]
+    for job, end in ((good, COMPLETED), (bad, DEAD)):
+        states = states_of(found, job.id)
+        assert sorted(states) == sorted([READY, RUNNING, end])
+        states.remove(READY)  # another process's, which the worker's may overtake
+        assert states == [RUNNING, end]
     told = [one for one in found if isinstance(one, Event)]
     assert {one.task for one in told} == {TASKS + "quick"}
     assert {one.queue for one in told} == {"default"}

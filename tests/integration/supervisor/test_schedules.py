@@ -47,6 +47,7 @@ async def test_an_interval_goes_on_whoever_dies(engine: Engine, group: StartGrou
     await until(lambda: lines(tmp_path, "once"))
     (tmp_path / "die").touch()  # the next run takes its worker process with it
     await until(lambda: not (tmp_path / "die").exists())
+    await until(lambda: len(lines(tmp_path, "warm")) >= 3)  # each process, the restarted one too
     await more(2)
     one.kill()  # a supervisor: perhaps the controller's
     await more(2)
@@ -58,4 +59,3 @@ async def test_an_interval_goes_on_whoever_dies(engine: Engine, group: StartGrou
     assert await two.stop() == 0
     assert most_at_once(lines(tmp_path, "sweeps")) == 1
     assert len(lines(tmp_path, "once")) == 1  # one start of the cluster
-    assert len(lines(tmp_path, "warm")) >= 3  # each process, the restarted one too
