@@ -76,7 +76,7 @@ def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
 
 @plant("claim_numbers", "lost_reply")
 def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "claim", "ELSIF p_number = c.number THEN", "ELSIF p_number = -1 THEN")
+    rewrite(patch, "0005_claim", "ELSIF p_number = v_last THEN", "ELSIF false THEN")
 
 
 @plant("lanes")
@@ -122,7 +122,7 @@ def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
 
 @plant("members")
 def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "AND token <> ALL (v_held) OFFSET 0", "AND false OFFSET 0")
+    rewrite(patch, "members", "WHERE h.claim_no <= p_answered[n] AND", "WHERE h.claim_no < 0 AND")
 
 
 @plant("crash")
