@@ -29,9 +29,18 @@ QUICK_JOBS, QUICK_ROUNDS, QUICK_SCALE, QUICK_HELD_S = 1_000, 3, 0.01, 2.0
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--peers", is_flag=True, help="Side by side with other queues: those of these NAMES, or the usual ones."
+    "--peers",
+    is_flag=True,
+    help="Side by side with other queues: those of these NAMES, the usual ones, or `all`.",
 )
-@click.option("--docs", is_flag=True, help="With --peers: write docs/peers.md, .json and .svg.")
+@click.option(
+    "--docs",
+    is_flag=True,
+    help="With --peers: write docs/peers.md, .json and .svg; what this run does not measure stays there.",
+)
+@click.option(
+    "--note", default="", help="With --peers: said beside the figures, such as what else the machine did."
+)
 @click.option("--engine-only", is_flag=True, help="Measure the engine's facets, without a worker.")
 @click.option(
     "--engine", default="sqlite", type=click.Choice(list(STORES)), show_default=True, help="In a fresh place."
@@ -61,6 +70,7 @@ def main(
     names: tuple[str, ...],
     peers: bool,
     docs: bool,
+    note: str,
     engine_only: bool,
     engine: str,
     durability: str,
@@ -74,10 +84,10 @@ def main(
 ) -> None:
     """Measure Penstock against a frozen minimal loop on the same store, and beside other queues."""
     if peers:
-        beside_peers(names, jobs, rounds, quick, docs, json_file)
+        beside_peers(names, jobs, rounds, quick, docs, note, json_file)
         return
-    if names or docs:
-        raise click.UsageError("NAMES and --docs belong to --peers")
+    if names or docs or note:
+        raise click.UsageError("NAMES, --docs and --note belong to --peers")
     known = list(engines.MEASURES if engine_only else PRODUCTS[engine])
     if wrong := [name for name in only if name not in known]:
         raise click.UsageError(f"no measure {', '.join(wrong)} here; there are {', '.join(known)}")
@@ -118,6 +128,7 @@ def beside_peers(
     rounds: int | None,
     quick: bool,
     docs: bool,
+    note: str,
     json_file: Path | None,
 ) -> None:
     """Take turns with other queues."""
@@ -130,7 +141,7 @@ def beside_peers(
         rounds=rounds or (1 if quick else side_by_side.Sizes.rounds),
         samples=QUICK_SAMPLES if quick else side_by_side.Sizes.samples,
     )
-    outcome = side_by_side.begin(sizes)
+    outcome = side_by_side.begin(sizes, note)
     try:
         with Steps(Console(stderr=True)) as steps, asyncio.Runner() as runner:
             runner.run(side_by_side.run(peers, sizes, steps, outcome))

@@ -1,12 +1,13 @@
 """What side by side came to: a table in Markdown, the same as JSON, and a chart."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.chart import Bar, Group, svg
 from bench.peers.contender import Turn
@@ -23,9 +24,10 @@ HEADS = (
 
 def markdown(outcome: Outcome) -> str:
     """The table with what it was measured on, and what failed."""
+    rounds = "one round" if outcome.rounds == 1 else f"medians of {outcome.rounds} interleaved rounds"
     lines = [
         f"{outcome.date}; {outcome.machine}, Python {outcome.python}; {', '.join(_brokers(outcome))}; "
-        f"medians of {outcome.rounds} interleaved rounds of {outcome.jobs:,} no-op jobs.",
+        f"{rounds} of {outcome.jobs:,} no-op jobs{outcome.note and f'; {outcome.note}'}.",
         "",
         f"| {' | '.join(HEADS)} |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
@@ -78,23 +80,82 @@ def quantiles(waits: Sequence[float]) -> tuple[float, float]:
     return p50, p99
 
 
-def chart(outcome: Outcome) -> str:
+def chart(runs: Sequence[Outcome]) -> str:
     """Throughput, a group for each engine."""
-    shown = [result for result in outcome.results if result.turns]
+    shown = [result for run in runs for result in run.results if result.turns]
     groups = []
-    for engine, results in groupby(shown, key=lambda one: one.beside_engine or one.engine):
-        bars = [Bar(_label(one, engine), _rate(one.turns), one.name == "penstock") for one in results]
+    for engine, title in ENGINE_TITLES.items():
+        there = [one for one in shown if (one.beside_engine or one.engine) == engine]
+        bars = [Bar(_label(one, engine), _rate(one.turns)) for one in there if one.name != "penstock"]
+        if ours := [turn for one in there if one.name == "penstock" for turn in one.turns]:
+            bars.append(Bar("Penstock", _rate(ours), ours=True))
         bars.sort(key=lambda bar: -bar.value)
-        groups.append(Group(f"{ENGINE_TITLES[engine]}: no-op jobs/s, two worker processes", bars))
-    return svg(f"Throughput beside other queues, {outcome.date}", groups)
+        if bars:
+            groups.append(Group(f"{title}: no-op jobs/s, two worker processes", bars))
+    dates = sorted({run.date for run in runs})
+    return svg(f"Throughput beside other queues, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}", groups)
 
 
 def write(outcome: Outcome, folder: Path) -> None:
-    """peers.json, peers.svg, and the part of peers.md between its marks."""
-    (folder / "peers.json").write_bytes(encoded(outcome))
-    (folder / "peers.svg").write_text(chart(outcome))
-    page = folder / "peers.md"
-    page.write_text(placed(page.read_text(), f"{PICTURE}\n\n{markdown(outcome)}"))
+    """peers.json, peers.svg, and the part of peers.md between its marks. What was published of peers that
+    this run has not measured stays, with the date and the size of its own run."""
+    figures, page = folder / "peers.json", folder / "peers.md"
+    former = msgspec.json.decode(figures.read_bytes(), type=list[Outcome]) if figures.exists() else []
+    runs = published(former, outcome)
+    figures.write_bytes(b"[\n" + b",\n".join(encoded(run).rstrip() for run in runs) + b"\n]\n")
+    (folder / "peers.svg").write_text(chart(runs))
+    page.write_text(placed(page.read_text(), shown(runs)))
+
+
+def shown(runs: Sequence[Outcome]) -> str:
+    """The part of the page that is measured: a table for each run."""
+    return "\n".join([f"{PICTURE}\n", *map(markdown, runs)])
+
+
+def published(former: Sequence[Outcome], latest: Outcome) -> list[Outcome]:
+    """Runs with every peer once, as it was measured last. Runs of one day and one size are one."""
+    again = {result.name for result in latest.results} - {"penstock"}
+    runs = [kept for run in former if (kept := _without(run, again)).results]
+    for run in runs:
+        if _kind(run) == _kind(latest):
+            runs[runs.index(run)] = _joined(run, latest)
+            return runs
+    return [*runs, latest]
+
+
+def _kind(run: Outcome) -> tuple[object, ...]:
+    return run.date, run.machine, run.python, run.jobs, run.rounds, run.note
+
+
+def _without(run: Outcome, names: AbstractSet[str]) -> Outcome:
+    """What is left of a run. Penstock stays on the engines of which a peer does."""
+    peers = [one for one in run.results if one.name not in names and one.name != "penstock"]
+    engines = {one.beside_engine or one.engine for one in peers}
+    ours = [one for one in run.results if one.name == "penstock" and one.engine in engines]
+    return _ordered(run, [*ours, *peers])
+
+
+def _joined(run: Outcome, latest: Outcome) -> Outcome:
+    ours: dict[str, Result] = {}
+    for one in (*run.results, *latest.results):
+        if one.name == "penstock":
+            before = ours.get(one.engine)
+            turns = [*before.turns, *one.turns] if before else one.turns
+            ours[one.engine] = replace(one, turns=turns)
+    peers = [one for one in (*run.results, *latest.results) if one.name != "penstock"]
+    return _ordered(run, [*ours.values(), *peers])
+
+
+def _ordered(run: Outcome, results: Sequence[Result]) -> Outcome:
+    """By the engine beside which they were measured, Penstock first."""
+    engines = list(ENGINE_TITLES)
+    return replace(
+        run,
+        results=sorted(
+            results,
+            key=lambda one: (engines.index(one.beside_engine or one.engine), one.name != "penstock"),
+        ),
+    )
 
 
 def encoded(outcome: Outcome) -> bytes:

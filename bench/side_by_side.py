@@ -69,11 +69,16 @@ class Outcome(msgspec.Struct, kw_only=True):
     python: str
     jobs: int
     rounds: int
+    note: str = ""
+    """What a reader should know of it, such as that the machine had other work."""
     results: list[Result] = []
 
 
 def chosen(names: Sequence[str]) -> list[Peer]:
-    """The peers of these names, or the default set, by engine. ValueError names what there is."""
+    """The peers of these names, or the default set, by engine; of `all`, every one. ValueError names what
+    there is."""
+    if list(names) == ["all"]:
+        names = list(PEERS)
     if wrong := [name for name in names if name not in PEERS]:
         raise ValueError(f"no peer {', '.join(wrong)}; there are {', '.join(PEERS)}")
     peers = [PEERS[name] for name in dict.fromkeys(names)] or [
@@ -82,7 +87,7 @@ def chosen(names: Sequence[str]) -> list[Peer]:
     return sorted(peers, key=lambda peer: ENGINES.index(peer.engine))
 
 
-def begin(sizes: Sizes) -> Outcome:
+def begin(sizes: Sizes, note: str = "") -> Outcome:
     """A run that has measured nothing yet."""
     return Outcome(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
@@ -90,6 +95,7 @@ def begin(sizes: Sizes) -> Outcome:
         python=platform.python_version(),
         jobs=sizes.jobs,
         rounds=sizes.rounds,
+        note=note,
     )
 
 

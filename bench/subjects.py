@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from bench.child import Errand
@@ -45,8 +46,9 @@ class Subjects:
         app = self._app
         return self._in_thread(jobs, measures.enqueue_one_by_one, app.in_loop, "singles", app.PAYLOAD, jobs)
 
-    def callers(self, jobs: int, callers: int) -> Subject:
-        """`aenqueue`, by so many at once, each of which goes on when its job is stored."""
+    def callers(self, jobs: int, callers: int, *, block: bool = False) -> Subject:
+        """`aenqueue`, by so many at once, each of which goes on when its job is stored. `block`: within
+        `async with app`, and not through the app's thread."""
 
         async def turn() -> Turn:
             app = self._app
@@ -56,8 +58,9 @@ class Subjects:
                 for _ in left:
                     await call.aenqueue(app.PAYLOAD)
 
-            with Watch(self._plan.store.cpu_s) as watch:
-                await asyncio.gather(*(caller() for _ in range(callers)))
+            async with app.app if block else nullcontext():
+                with Watch(self._plan.store.cpu_s) as watch:
+                    await asyncio.gather(*(caller() for _ in range(callers)))
             return watch.turn(jobs)
 
         return turn

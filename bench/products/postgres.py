@@ -1,36 +1,20 @@
 """The product on PostgreSQL: a private server with stock settings, and two worker processes."""
 
-from bench.measures import crowd, events, held, quiet
+from bench.measures import api, crowd, events, held, quiet
 from bench.peers.environment import PeerMissing
 from bench.peers.subjects import graphile, pgqueuer
-from bench.plan import BULK
-from bench.product import WARM_UP, Case, Measure, Product
+from bench.product import Case, Measure, Product
 from bench.report import Figure
 from bench.rounds import Comparison
 from bench.stores import PostgresStore
 from penstock.cli.bench.run import MANY_SLOTS
 
 PROCESSES = 2
-CALLERS = 50
 BOUNDS = quiet.Bounds(p50_ms=2.5, p99_ms=10.0, worker_memory_mb=80.0)
 
 
-async def api(bench: Product) -> list[Comparison]:
-    """Enqueue through the API, against raw inserts."""
-    few, some, many, make = bench.plan.jobs_at(1), bench.plan.jobs_at(10), bench.plan.jobs, bench.make
-    await make.bulk(WARM_UP)()
-    cases = [
-        Case("sync enqueue, one thread", make.singles(few), "raw", make.raw_inserts(few, 1)),
-        Case(
-            f"aenqueue, {CALLERS} callers",
-            make.callers(some, CALLERS),
-            f"raw, {CALLERS} merged",
-            make.raw_inserts(some, CALLERS),
-            0.4,
-        ),
-        Case("enqueue_many", make.bulk(many), "raw unnest", make.raw_inserts(many, BULK), 0.6),
-    ]
-    return await bench.compare("api", cases)
+async def enqueues(bench: Product) -> list[Comparison]:
+    return await api.measure(bench, "raw unnest")
 
 
 async def work(bench: Product) -> list[Comparison]:
@@ -88,7 +72,7 @@ async def scheduled(bench: Product) -> list[Comparison]:
 
 
 MEASURES: dict[str, Measure] = {
-    "api": api,
+    "api": enqueues,
     "work": work,
     "peer": peer,
     "quiet": idle,

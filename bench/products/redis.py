@@ -1,28 +1,17 @@
 """The product on Redis: a private server, its append-only file synced once a second; two worker processes."""
 
-from bench.measures import crowd, events, memory, quiet
-from bench.plan import BULK
-from bench.product import WARM_UP, Case, Measure, Product
+from bench.measures import api, crowd, events, memory, quiet
+from bench.product import Case, Measure, Product
 from bench.report import Figure
 from bench.rounds import Comparison
 from penstock.cli.bench.run import MANY_SLOTS
 
 PROCESSES = 2
-CALLERS = 50
 BOUNDS = quiet.Bounds(p50_ms=1.5, p99_ms=6.0, worker_memory_mb=80.0)
 
 
-async def api(bench: Product) -> list[Comparison]:
-    """Enqueue through the API, against raw scripts."""
-    few, some, many, make = bench.plan.jobs_at(1), bench.plan.jobs_at(10), bench.plan.jobs, bench.make
-    await make.bulk(WARM_UP)()
-    merged = make.raw_inserts(some, CALLERS)
-    cases = [
-        Case("sync enqueue, one thread", make.singles(few), "raw", make.raw_inserts(few, 1)),
-        Case(f"aenqueue, {CALLERS} callers", make.callers(some, CALLERS), "raw, merged", merged, 0.4),
-        Case("enqueue_many", make.bulk(many), "raw bulk", make.raw_inserts(many, BULK), 0.6),
-    ]
-    return await bench.compare("api", cases)
+async def enqueues(bench: Product) -> list[Comparison]:
+    return await api.measure(bench, "raw bulk")
 
 
 async def work(bench: Product) -> list[Comparison]:
@@ -59,7 +48,7 @@ async def scheduled(bench: Product) -> list[Comparison]:
 
 
 MEASURES: dict[str, Measure] = {
-    "api": api,
+    "api": enqueues,
     "work": work,
     "quiet": idle,
     "events": told,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
     from penstock.app.schedules import ScheduleInfo, Schedules
     from penstock.app.task import Bound, Call, Task
+    from penstock.model.death import DeadJob
     from penstock.model.errors import (
         AlreadyCompleted,
         BadArguments,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         WrongPlace,
     )
     from penstock.model.event import Event, Gap
-    from penstock.model.job import JobState
+    from penstock.model.job import Failure, JobState
     from penstock.model.member import Health
     from penstock.model.queue import Keep, Limit, Rate
     from penstock.model.retry import Retry
@@ -55,10 +56,12 @@ __all__ = [
     "BadInput",
     "Bound",
     "Call",
+    "DeadJob",
     "EngineError",
     "EngineUnavailable",
     "Event",
     "Events",
+    "Failure",
     "Gap",
     "Health",
     "Job",
@@ -103,6 +106,7 @@ _HOME = {
     "penstock.app.penstock": ("Penstock",),
     "penstock.app.schedules": ("ScheduleInfo", "Schedules"),
     "penstock.app.task": ("Bound", "Call", "Task"),
+    "penstock.model.death": ("DeadJob",),
     "penstock.model.errors": (
         "AlreadyCompleted",
         "BadArguments",
@@ -130,7 +134,7 @@ _HOME = {
         "WrongPlace",
     ),
     "penstock.model.event": ("Event", "Gap"),
-    "penstock.model.job": ("JobState",),
+    "penstock.model.job": ("Failure", "JobState"),
     "penstock.model.member": ("Health",),
     "penstock.model.queue": ("Keep", "Limit", "Rate"),
     "penstock.model.retry": ("Retry",),

@@ -1,7 +1,8 @@
 """The chaos suite: a cluster of real processes on real servers, with faults, judged by checkers.
 
     plan        a seed becomes a list of faults: a pure function
-    runner      starts the cluster, plays the plan, heals everything, waits until all jobs have ended
+    runner      starts the cluster, plays the plan, heals everything, waits until the schedules have caught up
+                and all jobs have ended, and ends the cluster: only then is it read and judged
     history     what every process did, as JSON lines: operations and their outcomes, starts and ends
     reading     what the engine says at the end
     checkers    one small pure function for each promise, over history and reading

@@ -16,6 +16,7 @@ import click
 import msgspec
 from rich.console import Console
 
+from tests import leash
 from tests.chaos import faults, plants
 from tests.chaos.plan import Step
 from tests.chaos.plants.trial import seek
@@ -37,6 +38,7 @@ PAPER_WIDTH = 130
 @click.option(
     "--regressions", is_flag=True, help="Instead: the plans that are kept because something was once wrong."
 )
+@click.option("--keep", is_flag=True, help="Keep history and logs of a green run too.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Also write this.")
 def main(
     minutes: float,
@@ -46,9 +48,11 @@ def main(
     with_plants: bool,
     only: str | None,
     regressions: bool,
+    keep: bool,
     json_file: Path | None,
 ) -> None:
     """Real workers and servers, faults by seed, judged by checkers."""
+    leash.hold()
     console = Console(width=None if sys.stdout.isatty() else PAPER_WIDTH)
     if with_plants or only:
         sys.exit(find_plants(console, engines, only))
@@ -66,6 +70,7 @@ def main(
                     seconds=one.seconds,
                     plan=one.plan,
                     rate=rate,
+                    keep=keep,
                     say=teller(console),
                 )
             )

@@ -10,7 +10,7 @@ import signal
 import time
 from pathlib import Path
 
-from penstock import Limit, Penstock, Retry, current_job
+from penstock import DeadJob, Limit, Penstock, Retry, current_job
 from penstock.model.queue import Keep
 from penstock.worker import child
 from tests.chaos import clock, deploy, plants
@@ -22,6 +22,10 @@ from tests.chaos.weather import Weather
 MOST_ATTEMPTS = 4
 DOOMED_ATTEMPTS = 2
 KEYS = 5
+EVERY_SECOND, INTERVAL = "every-second", "interval"
+"""The schedules."""
+INTERVAL_S = 0.3
+LAPS_S = (0.02, 0.1, 0.6)
 
 app = Penstock(retry=Retry(attempts=MOST_ATTEMPTS, base=0.05, cap=0.5))
 _ALL = Keep()
@@ -124,5 +128,30 @@ async def poison() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-ENDS_COMPLETED = ("quick", "nap", "toil", "apart", "hog", "alone", "flaky")
+@app.cron("* * * * * *", missed="all", overlap="allow", name=EVERY_SECOND)
+@app.task
+async def tock() -> int:
+    """One for every second, also of those in which nobody could fire it."""
+    _note("start")
+    return _note("end")
+
+
+@app.every(INTERVAL_S, name=INTERVAL)
+@app.task
+async def lap() -> int:
+    """Often longer than its interval, and never two at once."""
+    fence = _note("start")
+    await asyncio.sleep(LAPS_S[fence % len(LAPS_S)])
+    return _note("end")
+
+
+@app.on_dead()
+@app.task
+async def bury(dead: DeadJob) -> int:
+    """Whatever dies is handled, once for each death."""
+    _note("start")
+    return _note("end", dead.id)
+
+
+ENDS_COMPLETED = ("bury", "quick", "nap", "toil", "apart", "hog", "alone", "flaky", "tock", "lap")
 ENDS_DEAD = ("doomed", "overruns", "poison")

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,8 +43,9 @@ class Process:
     def start(self) -> None:
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *self._command()], cwd=ROOT, env=self._environment, stdout=log, stderr=log
-            )
+                [sys.executable, *self._command()], cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL,
+                stdout=log, stderr=log,
+            )  # fmt: skip
 
     @property
     def pid(self) -> int:
@@ -74,10 +75,14 @@ class Process:
         if self.code is None:
             os.kill(self.pid, number)
 
+    def kill(self) -> None:
+        """With its children, if it runs."""
+        if self._process is not None and self.code is None:
+            for pid in self.family():
+                send(pid, signal.SIGKILL)
+
     def close(self) -> None:
         if self._process is not None:
-            for pid in self.family() if self.code is None else ():
-                send(pid, signal.SIGKILL)
             self._process.wait(PATIENCE_S)
 
 
@@ -151,20 +156,31 @@ class Cluster:
                 if one.code is not None and one.wanted:
                     self._recorder.write("death", text=one.name, pids=[one.pid], number=one.code)
                     await asyncio.sleep(RESTART_S)
-                    one.start()
+                    if one.wanted:  # still
+                        one.start()
             await asyncio.sleep(LOOK_S)
 
     async def end_producers(self) -> None:
-        for one in self.producers:
+        await self._end(self.producers)
+
+    async def end_members(self) -> None:
+        """In order: nothing changes any more after this."""
+        await self._end(self.members)
+
+    async def _end(self, processes: Sequence[Process]) -> None:
+        for one in processes:
             one.wanted = False
             one.tell(signal.SIGTERM)
         give_up_at = time.monotonic() + PATIENCE_S
-        while any(one.code is None for one in self.producers):
+        while left := [one for one in processes if one.code is None]:
             if time.monotonic() > give_up_at:
-                raise RuntimeError("a producer does not end: " + self.producers[0].log[-2_000:])
+                raise RuntimeError(f"{left[0].name} does not end: " + left[0].log[-2_000:])
             await asyncio.sleep(LOOK_S)
 
     def close(self) -> None:
-        for one in (*self.producers, *self.members):
+        everybody = (*self.producers, *self.members)
+        for one in everybody:
             one.wanted = False
+            one.kill()
+        for one in everybody:
             one.close()

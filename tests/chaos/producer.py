@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,11 @@ from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
 from tests.chaos.recording import phase_of
 
+OPEN_LIMIT = 400
+"""The most of its jobs that have not ended, as far as it knows, before it waits: a cluster that is mostly
+down must not be left with more than it can do afterwards."""
+LOOK_AT, LOOK_S = 50, 0.1
+"""How many of them it looks at then, and how often."""
 RECENT = 200
 """How many of its own jobs it remembers to come back to."""
 PARENT_SHARE = 0.1
@@ -48,7 +54,22 @@ class Producer:
         self._recorder = recorder
         self._dice = dice
         self._recent: list[str] = []
+        self._open: deque[str] = deque()
         self._acts: dict[str, Callable[[], None]] = {name: getattr(self, f"_{name}") for name in MIX}
+
+    def must_wait(self) -> bool:
+        """Whether too many of its jobs have not ended; looks at the oldest of them."""
+        for _ in range(min(LOOK_AT, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
+            job = self._open.popleft()
+            try:
+                ended = tasks.app.job(UUID(job)).refresh().state in FINAL
+            except UnknownJob:
+                ended = True  # its enqueue is one of those that failed
+            except PenstockError:
+                ended = False
+            if not ended:
+                self._open.append(job)
+        return len(self._open) > OPEN_LIMIT
 
     def act(self) -> None:
         """One operation."""
@@ -156,6 +177,7 @@ class Producer:
 
     def _remember(self, ids: list[str]) -> None:
         self._recent = [*self._recent, *ids][-RECENT:]
+        self._open.extend(ids)
 
 
 def main(seed: int, rate: float) -> None:
@@ -169,6 +191,9 @@ def main(seed: int, rate: float) -> None:
     dice = random.Random(seed)
     one = Producer(Recorder(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]), dice)
     while not stopping:
+        if one.must_wait():
+            time.sleep(LOOK_S)
+            continue
         one.act()
         time.sleep(dice.expovariate(rate))
     tasks.app.close()

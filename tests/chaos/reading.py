@@ -25,6 +25,16 @@ class SeenJob(msgspec.Struct, kw_only=True):
     failures: list[Failure] = []
     failure_count: int = 0
     schedule: str = ""
+    on_dead: str = ""
+    created_at: int = 0
+    ended_at: int | None = None
+
+
+class SeenSchedule(msgspec.Struct, kw_only=True):
+    """A schedule."""
+
+    last_at: int | None = None
+    next_at: int | None = None
 
 
 class Reading(msgspec.Struct, kw_only=True):
@@ -39,6 +49,10 @@ class Reading(msgspec.Struct, kw_only=True):
     """completed, failed, dead, cancelled: what the engine's window of a day says."""
     drained_s: float | None = None
     """How long it took from the last healing until nothing was live; None: it never came to that."""
+    schedules: dict[str, SeenSchedule] = {}
+    caught_up_s: float | None = None
+    """How long it took from the last healing until every schedule had fired what was due by then; None: it
+    never came to that."""
     engine_offset_s: float = 0.0
     """What to add to the monotonic clock to get the engine's, in seconds."""
 
@@ -57,10 +71,15 @@ def seen(job: Job) -> SeenJob:
         failures=list(job.failures),
         failure_count=job.failure_count,
         schedule=job.schedule or "",
+        on_dead=job.on_dead or "",
+        created_at=job.created_at,
+        ended_at=job.ended_at,
     )
 
 
-async def read_engine(engine: Engine, known: Collection[str], drained_s: float | None) -> Reading:
+async def read_engine(
+    engine: Engine, known: Collection[str], *, drained_s: float | None, caught_up_s: float | None
+) -> Reading:
     """Every job that is listed, and every job that anybody knows of."""
     listed = {state.value: await _listing(engine, JobFilter(state=state)) for state in STATES}
     wanted = sorted({*known, *(one for ids in listed.values() for one in ids)})
@@ -82,6 +101,11 @@ async def read_engine(engine: Engine, known: Collection[str], drained_s: float |
             for name in ("completed", "failed", "dead", "cancelled")
         },
         drained_s=drained_s,
+        caught_up_s=caught_up_s,
+        schedules={
+            one.name: SeenSchedule(last_at=one.last_at, next_at=one.next_at)
+            for one in await engine.schedules.list()
+        },
         engine_offset_s=offset,
     )
 

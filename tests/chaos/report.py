@@ -5,6 +5,7 @@ from statistics import median
 
 from rich.table import Table
 
+from tests.chaos.faults.inside import POINTS
 from tests.chaos.runner import Verdict
 
 SHOWN = 5
@@ -37,6 +38,8 @@ def table(verdicts: Sequence[Verdict]) -> Table:
         row(f"  {phase}", [f"{one.operations.get(phase, 0):,}" for one in verdicts])
     row("jobs", [f"{one.jobs:,}" for one in verdicts])
     row("runs", [f"{one.runs:,}" for one in verdicts])
+    row("jobs of schedules", [f"{one.ticks:,}" for one in verdicts])
+    row("elections", [f"{one.elections:,}" for one in verdicts])
     row("faults", [f"{sum(one.faults.values()):,}" for one in verdicts])
     for kind in sorted({kind for one in verdicts for kind in one.faults}):
         row(f"  {kind}", [str(one.faults.get(kind, "")) for one in verdicts])
@@ -49,6 +52,9 @@ def table(verdicts: Sequence[Verdict]) -> Table:
             ],
         )
     row("rescue, amid faults", [seconds([e.after_s for e in one.rescues if not e.alone]) for one in verdicts])
+    row("named points of death", [f"{len(one.points)} of {len(POINTS)}" for one in verdicts])
+    caught_up = [f"{one.caught_up_s:.1f} s" if one.caught_up_s is not None else "never" for one in verdicts]
+    row("schedules caught up after healing", caught_up)
     drained = [f"{one.drained_s:.1f} s" if one.drained_s is not None else "never" for one in verdicts]
     row("drained after healing", drained)
     for checker in verdicts[0].findings if verdicts else ():
@@ -69,8 +75,9 @@ def findings(one: Verdict) -> list[str]:
         lines += [f"{one.engine}: {checker}: {text}" for text in found[:SHOWN]]
         if len(found) > SHOWN:
             lines.append(f"{one.engine}: {checker}: ... {len(found) - SHOWN} more")
-    if lines:
+    if one.folder:
         lines.append(f"history and logs: {one.folder}")
+    if one.red:
         lines.append(
             f"again: ./dev chaos --engine {one.engine} --seed {one.seed} --minutes {one.seconds / 60:.2f}"
         )

@@ -1,20 +1,25 @@
-"""One run: start the cluster, play a plan, heal, wait until everything has ended, read, judge."""
+"""One run: start the cluster, play a plan, heal, wait until everything has ended, end it, read, judge."""
 
 import asyncio
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from penstock.engine.protocol import Engine
 from penstock.engine.registry import connect
 from penstock.model.errors import EngineUnavailable
+from penstock.model.time import Instant
+from penstock.model.view import CONTROLLER_LEASE
 from tests.chaos import faults, plants
+from tests.chaos.app import EVERY_SECOND, INTERVAL
 from tests.chaos.checkers import judge
 from tests.chaos.checkers.case import Case
 from tests.chaos.checkers.rescue import Rescue, rescues
@@ -22,6 +27,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.history import Recorder, read_history
 from tests.chaos.plan import Step, make_plan
 from tests.chaos.reading import Reading, live, read_engine
+from tests.chaos.recording.facet import DEATH
 from tests.chaos.stores import STORES, make_store
 from tests.chaos.times import Times
 
@@ -31,6 +37,11 @@ SLOTS = 5
 RATE = 25.0
 """Operations a second of each producer."""
 LOOK_S = 0.2
+PATIENCE_S = 60.0
+"""For an engine that is to answer again after everything was healed."""
+PLAY_PATIENCE_S = 180.0
+"""For faults that take longer than the plan says: rolling restarts, a server that is slow to come back."""
+T = TypeVar("T")
 
 Say = Callable[[str], None]
 
@@ -46,7 +57,13 @@ class Verdict(msgspec.Struct, kw_only=True):
     jobs: int
     runs: int
     faults: dict[str, int]
+    points: list[str]
+    """Named points at which a process died."""
+    elections: int
+    ticks: int
+    """Jobs that schedules made."""
     rescues: list[Rescue]
+    caught_up_s: float | None
     drained_s: float | None
     findings: dict[str, list[str]]
     folder: str = ""
@@ -66,9 +83,11 @@ async def run(
     plant: str = "",
     times: Times | None = None,
     rate: float = RATE,
+    keep: bool = False,
     say: Say = lambda _: None,
 ) -> Verdict:
-    """A run on an engine. Without a plan it is made from the seed."""
+    """A run on an engine. Without a plan it is made from the seed. If it was red, or with `keep`, its folder
+    stays."""
     times = times or Times()
     folder, history_folder = _folders()
     steps = make_plan(seed, kinds_here(engine), seconds) if plan is None else plan
@@ -77,7 +96,7 @@ async def run(
     environment = {plants.VARIABLE: plant, **plants.load()[plant].environment} if plant else {}
     shifted = "clock" in store.able and any(step.kind.startswith("clock") for step in steps)
     cluster = Cluster(history_folder, recorder, times, shifted=shifted, environment=environment)
-    red = True
+    stays = True
     try:
         await store.start()
         await plants.prepare(store.url(), plant)
@@ -88,21 +107,25 @@ async def run(
         cluster.start()
         await cluster.ready()
         keeping = asyncio.create_task(cluster.keep())
-        scene = faults.Scene(history_folder, cluster, store, recorder, times)
+        scene = faults.Scene(history_folder, cluster, store, recorder, times, [])
         began = time.monotonic()
-        await _play(scene, steps, seconds, say)
+        async with asyncio.timeout(seconds + PLAY_PATIENCE_S):
+            await _play(scene, steps, seconds, say)
         say("healed; waiting until everything has ended")
+        played_s = time.monotonic() - began
         await cluster.end_producers()
-        verdict = await _judge(engine, store.url(), history_folder, seed, time.monotonic() - began, times)
+        ending = await _settle_down(store.url(), times)
         keeping.cancel()
-        red = bool(verdict.red)
-        if red:
+        await cluster.end_members()  # else counts move while they are read
+        verdict = await _judge(engine, store.url(), history_folder, seed, played_s, times, ending)
+        stays = keep or bool(verdict.red)
+        if stays:
             verdict.folder = str(folder)
         return verdict
     finally:
         cluster.close()
         await store.close()
-        if not red:
+        if not stays:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -133,15 +156,46 @@ async def _play(scene: faults.Scene, steps: Sequence[Step], seconds: float, say:
             group.create_task(one(step))
 
 
+class Ending(NamedTuple):
+    """How long it took after the last healing; None: it never came to that."""
+
+    caught_up_s: float | None
+    drained_s: float | None
+
+
+async def _settle_down(url: str, times: Times) -> Ending:
+    """Until the schedules have made up for what they missed, then without them until all jobs have ended."""
+    began = time.monotonic()
+    engine = await _opened(url)
+    try:
+        healed_at = await _answered(engine.now)
+        caught_up_s = await _until(lambda: _caught_up(engine, healed_at), began, times.catch_up_s)
+        for name in (EVERY_SECOND, INTERVAL):
+            await _answered(partial(engine.schedules.pause, name, paused=True))
+        drained_s = await _until(lambda: _is_idle(engine), began, times.drain_s)
+    finally:
+        await engine.close()
+    return Ending(caught_up_s, drained_s)
+
+
+async def _caught_up(engine: Engine, healed_at: Instant) -> bool:
+    """Whether each schedule has fired after the healing, and so all that was due before."""
+    last = {one.name: one.last_at or 0 for one in await engine.schedules.list()}
+    return all(last.get(name, 0) >= healed_at for name in (EVERY_SECOND, INTERVAL))
+
+
+async def _is_idle(engine: Engine) -> bool:
+    return not await live(engine)
+
+
 async def _judge(
-    engine_name: str, url: str, folder: Path, seed: int, seconds: float, times: Times
+    engine_name: str, url: str, folder: Path, seed: int, seconds: float, times: Times, ending: Ending
 ) -> Verdict:
     engine = await _opened(url)
     try:
-        drained_s = await _drained(engine, times)
         history = read_history(folder)
         known = {job for event in history.of("enqueue") for job in event.jobs}
-        reading = await read_engine(engine, known, drained_s)
+        reading = await read_engine(engine, known, drained_s=ending.drained_s, caught_up_s=ending.caught_up_s)
     finally:
         await engine.close()
     (folder / "reading.json").write_bytes(msgspec.json.encode(reading))
@@ -161,25 +215,37 @@ async def _judge(
         jobs=len(reading.jobs),
         runs=len(history.of("start")),
         faults=played,
+        points=sorted({event.member for event in history.of("fault") if event.text == DEATH}),
+        elections=len({one.number for one in history.of("acquire") if one.text == CONTROLLER_LEASE}),
+        ticks=sum(bool(one.schedule) for one in reading.jobs.values()),
         rescues=rescues(case),
-        drained_s=drained_s,
+        caught_up_s=ending.caught_up_s,
+        drained_s=ending.drained_s,
         findings=judge(case),
     )
 
 
 async def _opened(url: str) -> Engine:
+    return await _answered(lambda: connect(url))
+
+
+async def _answered(call: Callable[[], Awaitable[T]]) -> T:
+    """The answer, as soon as there is one: what was broken may take a moment to come back."""
+    give_up_at = time.monotonic() + PATIENCE_S
     while True:
-        with suppress(EngineUnavailable):
-            return await connect(url)
+        try:
+            return await call()
+        except EngineUnavailable:
+            if time.monotonic() > give_up_at:
+                raise
         await asyncio.sleep(LOOK_S)
 
 
-async def _drained(engine: Engine, times: Times) -> float | None:
-    """How long it took until nothing was live any more."""
-    began = time.monotonic()
-    while time.monotonic() < began + times.drain_s:
+async def _until(fact: Callable[[], Awaitable[bool]], began: float, bound_s: float) -> float | None:
+    """How long after `began` it came true; None: not within the bound."""
+    while time.monotonic() < began + bound_s:
         with suppress(EngineUnavailable):
-            if not await live(engine):
+            if await fact():
                 return time.monotonic() - began
         await asyncio.sleep(LOOK_S)
     return None

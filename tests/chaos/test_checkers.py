@@ -1,91 +1,36 @@
 """Each checker fires on a history made by hand, and none on a sound one."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from penstock.model.firing import MISSED_LIMIT
 from penstock.model.job import Failure
+from penstock.model.time import SECOND
+from tests.chaos.app import EVERY_SECOND, INTERVAL
 from tests.chaos.checkers import CHECKERS, judge
-from tests.chaos.checkers.case import Case
-from tests.chaos.history import Event, merged
-from tests.chaos.reading import Reading, SeenJob
-from tests.chaos.times import Times
-
-ONE, OTHER = "01" * 16, "02" * 16
-OFFSET_S = 1_000.0
-
-
-def event(kind: str, at: float, **fields: Any) -> Event:
-    return Event(**{"kind": kind, "at": at, "pid": 7, "who": "m0", **fields})
-
-
-def asked(kind: str, at: float, phase: str = "ok", **fields: Any) -> list[Event]:
-    """An operation that took a tenth of a second."""
-    op = f"{kind}-{at}"
-    answers = fields.pop("answers", [])
-    return [
-        event(kind, at, phase="invoked", op=op, **fields),
-        event(kind, at + 0.1, phase=phase, op=op, answers=answers),
-    ]
-
-
-def claimed(at: float, job: str, fence: int, number: int = 1, claimant: str = "c") -> Event:
-    return event(
-        "claim", at, began=at - 0.1, jobs=[job], fences=[fence], claimant=claimant, number=number, phase="ok"
-    )
-
-
-def settled(
-    at: float, job: str, fence: int, answer: str = "applied", outcome: str = "completed"
-) -> list[Event]:
-    return asked("settle", at, jobs=[job], fences=[fence], outcomes=[outcome], answers=[answer])
-
-
-def ran(at: float, job: str, fence: int, **fields: Any) -> list[Event]:
-    return [
-        event("start", at, **{"jobs": [job], "fences": [fence], "task": "quick", **fields}),
-        event("end", at + 0.1, **{"jobs": [job], "fences": [fence], "task": "quick", **fields}),
-    ]
-
-
-def beaten(at: float, name: str = "host:1", member: str = "aa") -> Event:
-    engine_at = int((at + OFFSET_S) * 1e6)
-    return event("beat", at, began=at - 0.01, phase="ok", text=name, member=member, engine_at=engine_at)
-
-
-def swept(at: float, *gone: str) -> Event:
-    return event("reclaim", at, began=at - 0.01, phase="ok", member="bb", answers=list(gone), number=1)
-
-
-class Made:
-    """A sound run of one job, to be spoiled."""
-
-    def __init__(self) -> None:
-        self.events = [
-            *asked("enqueue", 1.0, jobs=[ONE], text="quick"),
-            claimed(2.0, ONE, 5),
-            *ran(2.1, ONE, 5),
-            *settled(3.0, ONE, 5),
-            *asked("look", 4.0, jobs=[ONE], answers=["completed", "0", "5"]),
-        ]
-        self.jobs = {ONE: SeenJob(state="completed", settled_fence=5, result="5")}
-        self.listed = {"completed": [ONE]}
-        self.counted = {"completed": 1, "ready": 0}
-        self.finished = {"completed": 1}
-        self.drained_s: float | None = 1.0
-
-    def case(self) -> Case:
-        reading = Reading(
-            jobs=self.jobs,
-            listed=self.listed,
-            counted=self.counted,
-            finished=self.finished,
-            drained_s=self.drained_s,
-            engine_offset_s=OFFSET_S,
-        )
-        return Case(merged(self.events), reading, Times(slack_s=1.0))
-
+from tests.chaos.checkers.attempts import SOON_S
+from tests.chaos.checkers.deaths import handler_of
+from tests.chaos.checkers.rescue import rescues
+from tests.chaos.history import merged
+from tests.chaos.made import (
+    OFFSET_S,
+    ONE,
+    OTHER,
+    TICK,
+    Made,
+    asked,
+    beaten,
+    blamed,
+    claimed,
+    elected,
+    event,
+    fired,
+    ran,
+    settled,
+    swept,
+)
+from tests.chaos.reading import SeenJob
 
 SPOILT: dict[str, Callable[[Made], None]] = {}
 
@@ -126,6 +71,12 @@ def ends_as_its_code_says(made: Made) -> None:
 
 
 @spoils
+def deaths_are_handled(made: Made) -> None:
+    """It has a handler that was not stored."""
+    made.jobs[OTHER] = SeenJob(state="dead", task="doomed", on_dead="bury")
+
+
+@spoils
 def fences_grow(made: Made) -> None:
     made.events.append(claimed(3.5, ONE, 4, number=2))
 
@@ -159,7 +110,8 @@ def attempts_are_counted(made: Made) -> None:
 
 @spoils
 def crashes_are_counted(made: Made) -> None:
-    made.jobs[ONE].crashes = 1
+    """Its process ended, and nobody had killed that."""
+    made.events += [*ran(1.5, ONE, 4)[:1], *blamed(1.7, ONE, 4)]
 
 
 @spoils
@@ -192,10 +144,6 @@ def sweepers_are_steady(made: Made) -> None:
     made.events += [beaten(9.5, "host:2", "bb"), swept(20.0, "host:1")]
 
 
-def elected(at: float, term: int) -> Event:
-    return event("acquire", at, began=at - 0.01, phase="ok", text="controller", number=term)
-
-
 @spoils
 def terms_do_not_overlap(made: Made) -> None:
     made.events += [elected(10.0, 3), elected(20.0, 4)]
@@ -205,7 +153,21 @@ def terms_do_not_overlap(made: Made) -> None:
 @spoils
 def one_job_per_tick(made: Made) -> None:
     for at in (10.0, 11.0):
-        made.events += asked("fire", at, text="nightly", engine_at=1, jobs=[ONE], answers=["fired"])
+        fired(at, made, 0)
+
+
+@spoils
+def intervals_never_overlap(made: Made) -> None:
+    for number in range(2):
+        begin = TICK + number * SECOND
+        made.jobs[f"0{number + 2}" * 16] = SeenJob(
+            state="completed", schedule=INTERVAL, created_at=begin, ended_at=begin + SECOND
+        )
+
+
+@spoils
+def schedules_catch_up(made: Made) -> None:
+    made.caught_up_s = None
 
 
 @spoils
@@ -224,12 +186,65 @@ def everything_drains(made: Made) -> None:
     made.drained_s = None
 
 
+def test_a_rescue_amid_other_faults_has_no_bound_but_it_comes() -> None:
+    made = Made()
+    lost = Failure(kind="lost", ended_at=int((OFFSET_S + 19.0) * 1e6))
+    made.jobs[OTHER] = SeenJob(state="ready", settled_fence=9, failures=[lost])
+    made.events += [
+        event("start", 9.9, pid=99, jobs=[OTHER], fences=[8], task="nap"),
+        event("fault", 10.0, text="kill server"),
+        event("fault", 10.0, text="kill worker", pids=[99]),
+    ]
+    assert judge(made.case())["rescue_within_bounds"] == []
+    made.jobs[OTHER] = SeenJob(state="ready")
+    assert judge(made.case())["rescue_within_bounds"] == [f"{OTHER} never came back after its process died"]
+
+
+def test_the_last_words_of_a_dying_process_came_through() -> None:
+    """Its job waits for its next attempt behind many others: nothing was to be rescued."""
+    made = Made()
+    timeout = Failure(kind="timeout", attempt=1, ended_at=int((OFFSET_S + 10.1) * 1e6))
+    made.jobs[OTHER] = SeenJob(state="dead", settled_fence=9, failures=[timeout])
+    made.events += [
+        event("start", 9.9, pid=99, jobs=[OTHER], fences=[8], task="overruns", number=1),
+        event("fault", 10.0, text="kill supervisor", pids=[99]),
+        claimed(30.0, OTHER, 9),
+    ]
+    assert judge(made.case())["rescue_within_bounds"] == []
+    (only,) = rescues(made.case())
+    assert round(only.after_s, 1) == 0.1
+
+
+def test_the_end_of_an_earlier_run_is_no_rescue() -> None:
+    made = Made()
+    before = Failure(attempt=1, ended_at=int((OFFSET_S + 9.95) * 1e6))
+    made.jobs[OTHER] = SeenJob(state="ready", failures=[before])
+    made.events += [
+        event("start", 9.97, pid=99, jobs=[OTHER], fences=[8], task="flaky", number=2),
+        event("fault", 10.0, text="kill supervisor", pids=[99]),
+    ]
+    assert judge(made.case())["rescue_within_bounds"] == [f"{OTHER} never came back after its host died"]
+
+
+def test_one_handler_for_each_death_and_none_without() -> None:
+    made = Made()
+    made.jobs[OTHER] = SeenJob(state="dead", task="doomed", on_dead="bury", replays=1)
+    for replays in range(2):
+        made.jobs[handler_of(OTHER, replays)] = SeenJob(state="completed", task="bury")
+    assert judge(made.case())["deaths_are_handled"] == []
+    made.jobs[OTHER].on_dead = ""
+    assert judge(made.case())["deaths_are_handled"] == [f"{OTHER} (doomed) is dead and nothing handles it"]
+    made.jobs[OTHER].state = "completed"
+    (found,) = judge(made.case())["deaths_are_handled"]
+    assert found == f"{handler_of(OTHER, 1)} handles a death that never was"
+
+
 def test_a_sound_run_is_green() -> None:
     made = Made()
     steady = [beaten(10 + number / 2, "host:2", "bb") for number in range(12)]
     made.events += [beaten(9.0), *steady, swept(15.6, "host:1"), elected(10.0, 3), elected(20.0, 4)]
-    for at, term, answer in ((11.0, 3, "fired"), (21.0, 4, "late")):
-        made.events += asked("fire", at, text="x", number=term, engine_at=1, jobs=[ONE], answers=[answer])
+    fired(11.0, made, 0)
+    fired(12.0, made, 1, 2, 3)
     assert {name: found for name, found in judge(made.case()).items() if found} == {}
 
 
@@ -250,3 +265,147 @@ def test_what_nobody_knows_may_be_there_or_not() -> None:
     made = Made()
     made.events += asked("enqueue", 1.5, phase="unknown", jobs=[OTHER])
     assert not any(judge(made.case()).values())
+
+
+def test_a_tick_that_was_missed_and_not_made_up_for() -> None:
+    made = Made()
+    fired(10.0, made, 0)
+    fired(14.0, made, 3, first=1)
+    assert (
+        len(CHECKERS["one_job_per_tick"](made.case())) == 3
+    )  # two without a job, and one under a wrong tick
+
+
+def test_a_job_of_a_schedule_that_is_of_no_tick() -> None:
+    made = Made()
+    fired(10.0, made, 0)
+    made.jobs[OTHER] = SeenJob(state="completed", schedule=EVERY_SECOND)
+    assert len(CHECKERS["one_job_per_tick"](made.case())) == 1
+
+
+def test_ticks_that_were_too_many_to_be_made_up_for() -> None:
+    """The oldest are passed over; of those that follow, none."""
+    made = Made()
+    fired(10.0, made, 0)
+    fired(200.0, made, *range(51, 51 + MISSED_LIMIT), first=1)
+    assert not CHECKERS["one_job_per_tick"](made.case())
+    fired(210.0, made, 53 + MISSED_LIMIT)
+    assert len(CHECKERS["one_job_per_tick"](made.case())) == 2
+
+
+def test_many_jobs_that_are_of_no_tick() -> None:
+    """And they make up for nothing."""
+    made = Made()
+    fired(10.0, made, 0)
+    fired(200.0, made, *(second + 0.5 for second in range(MISSED_LIMIT)), first=1)
+    made.schedules[EVERY_SECOND].last_at = TICK + 3 * SECOND
+    found = CHECKERS["one_job_per_tick"](made.case())
+    assert len([one for one in found if "is of no tick" in one]) == MISSED_LIMIT
+    assert len([one for one in found if "has no job" in one]) == 3
+
+
+def late_in_its_term(stopped_at: float, *, by: str = "m0") -> list[str]:
+    """What is said of a firing at 400 s in term 3, which began at 300 s, when term 4 had begun at 310 s. A
+    member was stopped for two seconds."""
+    made = Made()
+    made.events += [
+        elected(300.0, 3),
+        elected(310.0, 4),
+        event("fault", stopped_at, text="stop controller", member=by, until=2.0),
+    ]
+    made.events += asked("fire", 400.0, text="nightly", number=3, engine_at=1, answers=["late"])
+    return CHECKERS["terms_do_not_overlap"](made.case())
+
+
+def test_who_was_stopped_before_a_write_may_still_begin_it() -> None:
+    assert not late_in_its_term(397.9)
+
+
+@pytest.mark.parametrize(
+    ("stopped_at", "by"),
+    [
+        pytest.param(1.0, "m0", id="long before its term"),
+        pytest.param(305.0, "m0", id="in its term, and it went on long ago"),
+        pytest.param(400.05, "m0", id="after the write"),
+        pytest.param(397.9, "m1", id="another"),
+    ],
+)
+def test_who_goes_on_in_an_old_term_is_not_excused_by_any_stop(stopped_at: float, by: str) -> None:
+    assert late_in_its_term(stopped_at, by=by)
+
+
+def test_a_stop_just_before_its_term_is_no_excuse() -> None:
+    made = Made()
+    made.events += [
+        event("fault", 299.0, text="stop member", member="m0", until=0.5),
+        elected(300.0, 3),
+        elected(301.0, 4),
+        *asked("fire", 301.5, text="nightly", number=3, engine_at=1, answers=["late"]),
+    ]
+    assert CHECKERS["terms_do_not_overlap"](made.case())
+
+
+def poisoned() -> Made:
+    """It crashed once, in the company of others, and then alone, which left no record."""
+    made = Made()
+    lost = Failure(kind="lost", ended_at=1)
+    made.jobs[ONE] = SeenJob(state="cancelled", task="poison", attempts=0, failures=[lost], failure_count=1)
+    made.events = [
+        event for at, fence in ((2.0, 5), (3.0, 6)) for event in ran(at, ONE, fence, task="poison")[:1]
+    ]
+    return made
+
+
+def test_a_start_of_a_poison_job_that_is_not_on_record() -> None:
+    assert CHECKERS["crashes_are_counted"](poisoned().case())
+
+
+def test_a_poison_job_that_was_stopped_in_the_moment_of_its_crash() -> None:
+    """It was cancelled: what came of that run is `stopped`, which is no failure."""
+    made = poisoned()
+    made.events += settled(3.5, ONE, 6, outcome="stopped")
+    assert not CHECKERS["crashes_are_counted"](made.case())
+
+
+def whose_worker_ended(at: float, *, apart: bool = True) -> Made:
+    made = poisoned()
+    took = {"began": 2.8, "jobs": [ONE], "fences": [6], "claimant": "c", "phase": "ok"}
+    made.events.append(event("claim", 2.9, pid=8 if apart else 7, **took))
+    made.events += asked("retire", at, claimant="c")
+    return made
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_poison_job_in_a_process_of_its_own_whose_worker_ended(apart: bool) -> None:
+    """It is given back as innocent of that. In the worker process itself, it is named."""
+    made = whose_worker_ended(3.2, apart=apart)
+    assert bool(CHECKERS["crashes_are_counted"](made.case())) is not apart
+
+
+@pytest.mark.parametrize("at", [2.95, 3.0 + SOON_S + 0.1, 493.0])
+def test_a_worker_that_ended_before_or_long_after_a_crash_is_no_excuse(at: float) -> None:
+    assert CHECKERS["crashes_are_counted"](whose_worker_ended(at).case())
+
+
+@pytest.mark.parametrize(("answer", "red"), [("applied", True), ("stale", False)])
+def test_a_crash_that_was_told_of_is_on_record_whatever_ended_then(answer: str, red: bool) -> None:
+    made = whose_worker_ended(3.2)
+    made.events += settled(3.05, ONE, 6, outcome="crashed", answer=answer)
+    assert bool(CHECKERS["crashes_are_counted"](made.case())) is red
+
+
+def test_a_job_whose_process_was_killed_may_be_blamed() -> None:
+    made = Made()
+    made.events += [*ran(1.5, ONE, 4)[:1], *blamed(1.7, ONE, 4)]
+    made.events.append(event("fault", 1.6, text="kill worker", pids=[7]))
+    assert not CHECKERS["crashes_are_counted"](made.case())
+
+
+def test_a_run_that_had_lost_its_job_before_it_died_is_no_rescue() -> None:
+    """It was stopped past its lease; another run has completed the job, and then it was killed."""
+    made = Made()
+    made.events += [
+        event("start", 1.2, pid=99, jobs=[ONE], fences=[4], task="nap"),
+        event("fault", 10.0, text="kill worker", pids=[99]),
+    ]
+    assert rescues(made.case()) == []

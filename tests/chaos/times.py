@@ -13,6 +13,8 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
     """A worker process dies under a living supervisor: its jobs are ready again."""
     drain_s: float = 60.0
     """From the last healing to the end of the last job."""
+    catch_up_s: float = 30.0
+    """From the last healing until the schedules have made up for the ticks that were missed."""
     slack_s: float = 4.0
     """For a machine that others use too: bounds are measured, and asserted with this much more."""
 

@@ -32,6 +32,15 @@ def announce(path: Path, forecast: Forecast) -> None:
     new.rename(path)
 
 
+def struck(folder: Path, token: str) -> bool:
+    """Whether a named death has happened."""
+    return _trace(folder, token).exists()
+
+
+def _trace(folder: Path, token: str) -> Path:
+    return folder / f"{token}.struck"
+
+
 class Weather:
     """A process's side."""
 
@@ -60,7 +69,7 @@ class Weather:
         if now.die_at != point:
             return False
         try:
-            self._path.with_suffix(f".{now.token}").touch(exist_ok=False)
+            _trace(self._path.parent, now.token).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True

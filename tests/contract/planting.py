@@ -17,8 +17,8 @@ Patch: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 class Plant(NamedTuple):
     """One bug."""
 
-    modules: tuple[str, ...]
-    """The contract modules that must find it."""
+    checks: tuple[str, ...]
+    """What must find it: modules of tests ("settle"), better single tests of them ("settle::test_...")."""
     patch: Patch
 
 
@@ -37,11 +37,11 @@ class Plants(Mapping[str, Plant]):
     def __getitem__(self, name: str) -> Plant:
         return self._known[name]
 
-    def plant(self, *modules: str) -> Callable[[Patch], None]:
-        """The decorator of a patch: which contract modules must find it."""
+    def plant(self, *checks: str) -> Callable[[Patch], None]:
+        """The decorator of a patch: what must find it."""
 
         def add(patch: Patch) -> None:
-            self._known[patch.__name__] = Plant(modules, patch)
+            self._known[patch.__name__] = Plant(checks, patch)
 
         return add
 
@@ -52,10 +52,3 @@ class Plants(Mapping[str, Plant]):
             patch = pytest.MonkeyPatch()
             self[name].patch(patch)
             config.add_cleanup(patch.undo)
-
-
-def replaced(text: str, old: str, new: str, *, where: str) -> str:
-    """The text with its one place changed. A bug that no longer fits the code must not pass unseen."""
-    found = text.count(old)
-    assert found == 1, f"{where} contains {old!r} {found} times: renew this planted bug"
-    return text.replace(old, new)

@@ -4,26 +4,32 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.protocol import Fired
 from penstock.engine.statements import Statements
 from penstock.engines.sqlite import (
     beats,
     claim,
     commands,
     completions,
+    deaths,
+    enqueue,
     gates,
     lanes,
     losses,
     moves,
     promote,
     ripple,
+    schedules,
     settle,
     transactions,
     writer,
 )
-from penstock.engines.sqlite.step import Step
+from penstock.engines.sqlite.step import READY, RUNNING, Step
 from penstock.model.job import JobState
+from penstock.model.move import Moves
 from penstock.model.run import Answer
-from tests.contract.planting import Plants, replaced
+from tests.contract.planting import Plants
+from tests.rewriting import in_statement
 
 PLANTS = Plants()
 plant = PLANTS.plant
@@ -31,10 +37,10 @@ pytest_configure = PLANTS.configure
 
 
 def rewrite(patch: pytest.MonkeyPatch, statements: Statements, name: str, old: str, new: str) -> None:
-    patch.setattr(statements, name, replaced(getattr(statements, name), old, new, where=name))
+    in_statement(patch.setattr, statements, name, old, new)
 
 
-@plant("settle")
+@plant("settle::test_only_the_holder_settles")
 def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         settle, "judge", lambda job, fence: Answer.APPLIED if job and job.state == 3 else Answer.STALE
@@ -42,12 +48,12 @@ def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(completions, "complete", lambda *_: False)
 
 
-@plant("settle", "lifecycle")
+@plant("settle::test_a_batch_that_only_has_wrong_fences_is_stale")
 def plain_completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, completions.SQL, "runs_plainly", "ahead = ?3", "?3 > 0")
 
 
-@plant("settle", "lost_reply")
+@plant("settle::test_a_repeated_settle_is_told_from_a_zombie")
 def settle_answers_applied_twice(patch: pytest.MonkeyPatch) -> None:
     right = settle.judge
     patch.setattr(
@@ -57,39 +63,39 @@ def settle_answers_applied_twice(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@plant("crash")
+@plant("crash::test_the_jobs_of_a_gone_member_come_back")
 def reclaim_sends_to_the_back(patch: pytest.MonkeyPatch) -> None:
     right = moves.to_ready
     patch.setattr(moves, "to_ready", lambda step, job, *, keep_seq: right(step, job, keep_seq=False))
 
 
-@plant("promote")
+@plant("promote::test_due_jobs_stand_in_the_order_of_their_due_times")
 def promote_takes_ready_jobs_again(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, promote.SQL, "forget_due", "WHERE", "WHERE 0 AND")
 
 
-@plant("gates")
+@plant("gates::test_a_queue_runs_no_more_than_allowed")
 def permits_are_not_freed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(gates, "reopen", lambda step, runs: None)
 
 
-@plant("gates", "rates")
+@plant("rates::test_a_rate_is_exact_and_used")
 def starts_are_not_logged(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, gates.SQL, "log_starts", "count + excluded.count", "count")
 
 
-@plant("claim_numbers", "lost_reply")
+@plant("claim_numbers::test_a_repeated_number_returns_the_same_jobs")
 def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
     right = claim._admit
     patch.setattr(claim, "_admit", lambda step, request: (right(step, request)[0], None))
 
 
-@plant("settle")
+@plant("settle::test_failed_for_good")
 def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, settle.SQL, "use_attempt", "attempts + 1", "attempts + 0")
 
 
-@plant("settle", "cancel")
+@plant("settle::test_a_run_that_fails_after_it_was_asked_to_stop_is_cancelled")
 def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
     def wrong(*, cancel_asked: bool, retry: bool) -> JobState:
         return JobState.SCHEDULED if retry else JobState.DEAD
@@ -97,14 +103,14 @@ def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settle, "state_after_failure", wrong)
 
 
-@plant("lanes")
+@plant("lanes::test_a_reset_never_waits_behind_a_burst")
 def priorities_are_not_strict(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, lanes.SQL, "look_plain", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "priority > ?", "(? < 0 OR priority < 0)")
 
 
-@plant("counts")
+@plant("counts::test_every_state_is_counted")
 def cancelled_jobs_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     right = Step.move
 
@@ -115,38 +121,38 @@ def cancelled_jobs_are_not_counted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Step, "move", wrong)
 
 
-@plant("prune", "settle", "lost_reply")
+@plant("prune::test_a_tombstone_answers_for_an_hour")
 def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, fence = NULL,")
 
 
-@plant("members")
+@plant("members::test_an_answered_job_that_is_not_held_comes_back")
 def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
     right = beats._compare
     patch.setattr(beats, "_compare", lambda step, told, give_back: right(step, told, lambda *_: None))
 
 
-@plant("crash")
+@plant("crash::test_a_fresh_sweeper_waits_one_lease")
 def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(losses, "may_sweep", lambda *_: True)
 
 
-@plant("retire", "crash")
+@plant("retire::test_a_dead_childs_jobs_are_ready_at_once")
 def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, claim.SQL, "admit", "claimant.retired_at", "NULL")
 
 
-@plant("replay", "lost_reply")
+@plant("replay::test_one_token_replays_once")
 def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, commands.SQL, "count_replay", "VALUES (?, 1, ?)", "VALUES (?, 1, zeroblob(length(?)))")
 
 
-@plant("children")
+@plant("children::test_a_child_waits_for_all_its_parents")
 def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ripple, "tell", lambda step, limit: 0)
 
 
-@plant("bad_input")
+@plant("bad_input::test_a_bad_job_is_not_stored")
 def refusals_are_not_undone(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, calls: list[Any], *, alone: bool = False) -> list[Any]:
         step = Step(self._db, self._catalogue, calls[0].now)
@@ -160,20 +166,63 @@ def refusals_are_not_undone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writer.Writer, "_apply", wrong)
 
 
-@plant("transactions_complete")
+@plant("transactions_complete::test_a_stale_run_writes_nothing")
 def completing_in_a_transaction_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(transactions, "judge", lambda state, *_: Answer.APPLIED if state == 3 else Answer.ALREADY)
 
 
-@plant("transactions_complete")
+@plant("transactions_complete::test_permits_are_free_with_the_commit")
 def completing_in_a_transaction_frees_no_permit(patch: pytest.MonkeyPatch) -> None:
     ending = tuple(text for text in transactions._ENDING if text != transactions.SQL.unpark)
     assert len(ending) == len(transactions._ENDING) - 1
     patch.setattr(transactions, "_ENDING", ending)
 
 
-@plant("transactions_complete")
+@plant("transactions_complete::test_runs_of_one_claim_one_by_one_in_any_order")
 def completing_in_a_transaction_leaves_the_run(patch: pytest.MonkeyPatch) -> None:
     ending = tuple(text for text in transactions._ENDING if text != transactions.SQL.shorten_run)
     assert len(ending) == len(transactions._ENDING) - 1
     patch.setattr(transactions, "_ENDING", ending)
+
+
+@plant("moves::test_due_jobs_are_named_in_their_order")
+def what_time_moves_is_not_named(patch: pytest.MonkeyPatch) -> None:
+    right = Step.moved
+
+    def moved(step: Step, job_id: bytes, state: int, *what: Any) -> None:
+        if state != READY:
+            right(step, job_id, state, *what)
+
+    patch.setattr(Step, "moved", moved)
+
+
+@plant("moves::test_one_step_names_no_more_than_the_bound")
+def moves_are_named_without_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Moves, "add", lambda moves, move: moves.named.append(move))
+
+
+@plant("moves::test_a_settle_names_the_new_ones_of_those_that_follow")
+def known_jobs_that_follow_are_named_as_new(patch: pytest.MonkeyPatch) -> None:
+    right = enqueue.name_new
+    patch.setattr(enqueue, "name_new", lambda step, jobs, created: right(step, jobs, [True for _ in created]))
+
+
+@plant("moves::test_a_claim_names_what_it_finds_expired")
+def the_reason_of_a_move_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Step, "failed", lambda *_: None)
+
+
+@plant("schedules::test_a_firing_says_which_of_its_jobs_are_new")
+def a_firing_calls_every_job_new(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(schedules, "Fired", lambda created: Fired([True for _ in created]))
+
+
+@plant("schedules::test_a_line_is_kept_with_the_last_tick")
+def a_passed_tick_empties_the_line(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, schedules.SQL, "fire", "line = coalesce(?, line)", "line = coalesce(?, x'5b5d')")
+
+
+@plant("deaths::test_each_way_to_die_leaves_a_handler")
+def only_the_death_of_a_run_is_handled(patch: pytest.MonkeyPatch) -> None:
+    right = deaths.leave_handler
+    patch.setattr(deaths, "leave_handler", lambda step, job: job.state == RUNNING and right(step, job))

@@ -90,7 +90,7 @@ class Producer:
     def close(self) -> None:
         if self._process.poll() is None:
             self._process.kill()
-            self._process.wait()
+            self._process.wait(30)
 
 
 class Business:

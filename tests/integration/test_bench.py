@@ -65,7 +65,7 @@ def on_postgres() -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("measures", "ratios", "figures"),
     [
-        (("api",), 3, 0),
+        (("api",), 4, 0),
         (("work",), 3, 0),
         (("finished", "scheduled"), 4, 0),
         (("reader", "late"), 2, 3),
@@ -116,7 +116,7 @@ def test_the_product_is_measured_on_redis(on_redis: tuple[str, ...], tmp_path: P
     report = json.loads(file.read_text())
     assert report["store"] == "redis"
     measures = [found["measure"] for found in report["comparisons"]]
-    assert measures == ["api"] * 3 + ["work"] * 4 + ["events"] * 2 + ["finished"] * 2 + ["scheduled"] * 2
+    assert measures == ["api"] * 4 + ["work"] * 4 + ["events"] * 2 + ["finished"] * 2 + ["scheduled"] * 2
     assert all(found["ratio"] > 0 for found in report["comparisons"])
     figures = {figure["name"]: figure["value"] for figure in report["figures"]}
     assert figures["pick-up p99, from the call"] >= figures["pick-up p50, from the call"] > 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines import SHARED, fresh_place
+from tests.programs import running
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -30,7 +31,7 @@ def environment(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest
 @pytest.fixture
 def worker(environment: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
     command = (sys.executable, "-m", "penstock", "worker", "shop:app")
-    with subprocess.Popen(command, cwd=EXAMPLES, env=environment) as process:
+    with running(command, cwd=EXAMPLES, env=environment) as process:
         yield process
         if process.poll() is None:
             process.kill()

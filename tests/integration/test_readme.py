@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import running
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -30,7 +32,7 @@ def environment() -> dict[str, str]:
 @pytest.fixture
 def worker(shop: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "penstock", "worker", "shop:app"]
-    with subprocess.Popen(command, cwd=shop, env=environment) as process:
+    with running(command, cwd=shop, env=environment) as process:
         yield process
         if process.poll() is None:
             process.kill()

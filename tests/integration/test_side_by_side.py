@@ -2,13 +2,18 @@
 
 from pathlib import Path
 
+import pytest
+
+from bench.peers import rabbitmq
 from bench.peers.brokers import SqliteFile
 from bench.peers.contender import PENSTOCK, Contender, penstock_home
+from bench.peers.rabbitmq import RabbitMQ
+from tests.servers.postgres import NoServer
 
 
 async def test_a_turn_measures_everything_and_leaves_no_process(tmp_path: Path) -> None:
     contender = Contender(PENSTOCK, penstock_home(), SqliteFile(tmp_path), tmp_path)
-    turn = await contender.turn(jobs=300, samples=3)
+    turn = await contender.turn(jobs=3_000, samples=3)  # processor time is counted in steps of 10 ms
     assert turn.jobs_s > 0
     assert turn.single_s > 0
     assert turn.bulk_s is not None
@@ -22,9 +27,36 @@ async def test_a_turn_measures_everything_and_leaves_no_process(tmp_path: Path) 
     assert _processes_in(tmp_path) == []
 
 
+def test_a_rabbitmq_of_its_own_is_gone_afterwards(tmp_path: Path) -> None:
+    try:
+        broker = RabbitMQ(tmp_path)
+    except NoServer as missing:  # not an error in CI either: no engine of ours needs it
+        pytest.skip(str(missing))
+    home = broker.home
+    try:
+        assert broker.version.startswith("RabbitMQ ")
+        assert broker.cpu_s() > 0
+        assert _processes_with(f"HOME={home}")
+    finally:
+        broker.close()
+    assert _processes_with(f"HOME={home}") == []
+    assert not home.exists()
+
+
+def test_without_rabbitmq_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rabbitmq, "PROGRAM", str(tmp_path / "absent"))
+    with pytest.raises(NoServer, match=r"apt-get install .* rabbitmq-server"):
+        RabbitMQ(tmp_path)
+
+
 def _processes_in(folder: Path) -> list[Path]:
     """Those that write their notes there."""
-    wanted = f"BENCH_LEDGER={folder}/ledger".encode()
+    return _processes_with(f"BENCH_LEDGER={folder}/ledger")
+
+
+def _processes_with(variable: str) -> list[Path]:
+    """Those that have this in their environment."""
+    wanted = variable.encode()
     return [found for found in Path("/proc").glob("[0-9]*") if wanted in _environment(found)]
 
 

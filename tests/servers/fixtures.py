@@ -56,9 +56,4 @@ def redis_places() -> Iterator[RedisPlaces]:
 
 def redis_or_skip(**options: Any) -> RedisServer:
     """The same for Redis."""
-    try:
-        return RedisServer(**options).start()
-    except NoServer as missing:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
-            raise
-        pytest.skip(str(missing))
+    return or_skip(lambda: RedisServer(**options).start())

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.leash import label
 from tests.servers.postgres import NoServer, PostgresServer, account, free_port
 
 PLACES = ("/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -29,7 +30,7 @@ class PgBouncer:
 
     def __init__(self, server: PostgresServer, *, mode: str = "transaction", size: int = 5) -> None:
         self._program = program()
-        self._folder = Path(tempfile.mkdtemp(prefix="penstock-pgbouncer-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{label()}-pgbouncer-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._account: dict[str, Any] = {}

@@ -17,10 +17,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.leash import label
+
 PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin")
 HINT = "install it with: apt-get install --no-install-recommends postgresql"
 ACCOUNTS = ("postgres", "nobody")
 """Whom the server runs as when the tests run as root, which PostgreSQL refuses."""
+TOOL_S = 120.0
+"""How long its tools may take: initdb, a copy of the data, a promotion."""
 
 
 class NoServer(Exception):
@@ -57,7 +61,7 @@ class PostgresServer:
         self._postgres, self._initdb = program("postgres"), program("initdb")
         self._hba = hba
         self._settings = {"fsync": "on" if durable else "off", **(settings or {})}
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-", dir=disk))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{label()}-postgres-", dir=disk))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
@@ -78,10 +82,7 @@ class PostgresServer:
         """Start, or start again after a kill; returns when it answers."""
         data = self.folder / "data"
         if not data.exists():
-            self._run(
-                self._initdb, "-D", str(data), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--locale=C",
-                "--no-sync",
-            )  # fmt: skip
+            self._run("cp", "-a", str(self._untouched()), str(data))
             if self._hba is not None:
                 (data / "pg_hba.conf").write_text(self._hba)
         end = time.monotonic() + timeout
@@ -148,6 +149,21 @@ class PostgresServer:
             found += children.get(parent, [])
         return found
 
+    def _untouched(self) -> Path:
+        """Files of a server that was never started, made once on this machine: initdb takes a second."""
+        made_by = Path(self._initdb).resolve().stat()
+        name = f"penstock-initdb-{self._account.get('user', os.geteuid())}-{made_by.st_mtime_ns:x}"
+        place = Path(tempfile.gettempdir(), name)
+        if not place.exists():
+            mine = self.folder / "untouched"
+            self._run(
+                self._initdb, "-D", str(mine), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--locale=C",
+                "--no-sync",
+            )  # fmt: skip
+            with suppress(OSError):  # another process was quicker
+                mine.rename(place)
+        return place
+
     def _launch(self) -> "subprocess.Popen[bytes]":
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         return subprocess.Popen(
@@ -164,7 +180,14 @@ class PostgresServer:
 
     def _run(self, *command: str) -> None:
         subprocess.run(
-            command, check=True, cwd=self.folder, stdout=self._log, stderr=self._log, **self._account
+            command,
+            check=True,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            timeout=TOOL_S,
+            **self._account,
         )
 
     def _signal(self, number: int) -> None:

@@ -46,8 +46,9 @@ class Loop:
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.join(60)
+        if not self._thread.is_alive():  # else it ends with the process: it is a daemon
+            self._loop.close()
 
 
 class PostgresPlaces:

@@ -53,6 +53,7 @@ class Proxy:
         self._cut_replies: Counter[str] = Counter()
         self._mute: set[str] = set()
         self._delay_s = 0.0
+        self._accept_delay_s = 0.0
         self.cuts = 0
         self.requests: Counter[str] = Counter()
         """How often clients have sent something to which they then waited for a reply, by purpose."""
@@ -100,6 +101,10 @@ class Proxy:
         """Everything takes so much longer from now on, in each direction."""
         self._delay_s = delay_s
 
+    def slow_connects(self, delay_s: float) -> None:
+        """Every connect takes so much longer from now on."""
+        self._accept_delay_s = delay_s
+
     async def close(self) -> None:
         assert self._server is not None
         self._server.close()
@@ -113,6 +118,8 @@ class Proxy:
         self._serving.add(task)
         link: Link | None = None
         try:
+            if self._accept_delay_s:
+                await asyncio.sleep(self._accept_delay_s)
             to_server, from_client = await asyncio.open_connection("127.0.0.1", self._target)
             link = Link(writer, from_client)
             self._links.add(link)

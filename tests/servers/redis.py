@@ -15,12 +15,15 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from tests.leash import label
 from tests.servers.postgres import NoServer, free_port
 
 HINT = "install it with: apt-get install --no-install-recommends redis-server"
 DATABASES = 512
 PROGRAM = "PENSTOCK_REDIS_SERVER"
 """Of the environment: another server than the one that is found, as Redis 6.2 or Valkey."""
+WITHOUT_TLS = (">>> 'tls-port", "Failed finding TLS support")
+"""What a server says that was built without it: Redis 6.2, Valkey."""
 
 
 class RedisServer:
@@ -39,13 +42,14 @@ class RedisServer:
         self._program = program
         self.settings = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **(settings or {})}
         self.environment = {"LANG": "C.UTF-8", **(environment or {})}
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-redis-", dir=disk))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{label()}-redis-", dir=disk))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._log = open(self.folder / "log", "ab")  # noqa: SIM115  (closed in close)
 
-    def url(self, database: int = 0) -> str:
-        return f"redis://127.0.0.1:{self.port}/{database}"
+    def url(self, database: int = 0, user: str = "") -> str:
+        """With a `user` as it stands before the host: `name:password@`."""
+        return f"redis://{user}127.0.0.1:{self.port}/{database}"
 
     @property
     def alive(self) -> bool:
@@ -74,6 +78,8 @@ class RedisServer:
             if self._process.poll() is not None or time.monotonic() > end:
                 log = self.log()[-2_000:]
                 self.close()
+                if any(said in log for said in WITHOUT_TLS):
+                    raise NoServer(f"{self._program} was built without TLS")
                 raise RuntimeError("Redis did not start:\n" + log)
             time.sleep(0.01)
         return self

@@ -6,8 +6,10 @@ from typing import Any, assert_type
 from penstock import (
     Bound,
     Call,
+    DeadJob,
     Event,
     Events,
+    Failure,
     Gap,
     Health,
     Job,
@@ -38,7 +40,15 @@ async def send(to: str, subject: str) -> str:
     return to + subject
 
 
+@app.on_dead()
+@app.on_dead(add, send)
+@app.task
+async def bury(dead: DeadJob) -> None: ...
+
+
 async def right() -> None:
+    assert_type(bury.enqueue(DeadJob(id="1", task="add", queue="q", failure=Failure())), Job[None])
+    assert_type(add.using(on_dead=bury).enqueue(1), Job[int])
     assert_type(add(1, 2), int)
     assert_type(await send("a", "b"), str)
     assert_type(add.enqueue(1), Job[int])
@@ -50,6 +60,8 @@ async def right() -> None:
     assert_type(send.call("a", "b"), Call[str])
     assert_type(app.enqueue_many(send.call(to, "b") for to in "xyz"), list[Job[str]])
     assert_type(await app.aenqueue_many([add.call(1)]), list[Job[int]])
+    async with app as same:
+        assert_type(same, Penstock)
     assert_type(send.using(delay=5, priority=1).enqueue("a", "b"), Job[str])
     assert_type(add.using(delay=timedelta(minutes=1)).call(1), Call[int])
     assert_type(add.using(transaction=object()).enqueue(1), Job[int])
@@ -100,6 +112,8 @@ def wrong() -> None:
     app.task(runs_in="moon")  # type: ignore[call-overload]
     app.cron("* * * * *", missed="never")  # type: ignore[arg-type]
     app.every(3)(lambda: None)  # type: ignore[type-var]
+    app.on_dead(bury)(add)  # type: ignore[type-var]
+    add.using(on_dead=add)  # type: ignore[arg-type]
     current_job().complete(1)  # type: ignore[call-arg]
     current_job().complete(1, object())  # type: ignore[call-arg]
     del text

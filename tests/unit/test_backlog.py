@@ -31,6 +31,18 @@ def test_a_gap_stands_where_the_events_are_missing() -> None:
     assert backlog.take() == [events[0], Gap("lost", 7), events[1]]
 
 
+@pytest.mark.row("C2")
+def test_a_gap_is_never_lost() -> None:
+    """Where there is no room, the gaps of one kind become one."""
+    backlog, [first, *others] = Backlog(limit=1), some_events(4)
+    backlog.put([first, others[0], Gap("lost", 2), Gap("unheard"), others[1], Gap("lost", 3)])
+    assert backlog.take() == [first, Gap("slow", 2), Gap("lost", 5), Gap("unheard")]
+    backlog.put([first, Gap("lost", 2), Gap("lost"), Gap("lost", 1)])
+    assert backlog.take() == [first, Gap("lost")], "of some it is not known how many"
+    backlog.put([others[2]])
+    assert backlog.take() == [others[2]]
+
+
 def test_a_thread_waits_for_what_comes_and_for_the_end() -> None:
     backlog, [event] = Backlog(), some_events(1)
     found: list[list[Event | Gap]] = []

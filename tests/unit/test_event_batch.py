@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from penstock.model.event import Event, EventFilter
+from penstock.model.event import Event, EventFilter, Gap
 from penstock.model.event_batch import (
     ERROR_LIMIT,
     Batch,
     Numbers,
     Piece,
     events_of,
+    gap_piece,
     mark,
     pack,
     piece_of,
@@ -59,7 +60,7 @@ def test_everything_arrives_in_order_and_no_text_is_too_long(room: int, counts: 
     )
     found = [event for batch in batches for event in events_of(batch, EVERYTHING)]
     assert len(found) == sum(counts)
-    assert all(len(event.error) <= ERROR_LIMIT for event in found)
+    assert all(isinstance(event, Event) and len(event.error) <= ERROR_LIMIT for event in found)
 
 
 def test_an_event_says_what_happened() -> None:
@@ -115,3 +116,19 @@ def test_missing_doubled_and_late_batches_are_told_apart() -> None:
     assert missed(90, 0) == 8, "a mark after what was lost"
     assert missed(0, 3, b"teller-2") == 0
     assert missed(90, 1) == 0
+
+
+@pytest.mark.row("C2")
+def test_a_gap_travels_in_its_place_whatever_is_wanted() -> None:
+    [before], [after] = ([new_id()] for _ in range(2))
+    pieces = [
+        piece_of(JobState.READY, 1, "q", "t", [before]),
+        gap_piece(None, 1),
+        gap_piece(7, 1),
+        piece_of(JobState.READY, 1, "q", "t", [after]),
+    ]
+    [(text, count)] = pack(TELLER, 0, pieces, 4_000)
+    found = list(events_of(unpacked(text), EventFilter(job=after)))
+    assert found[:2] == [Gap("lost", None), Gap("lost", 7)]
+    assert [one.job_id for one in found[2:] if isinstance(one, Event)] == [after]
+    assert count == 4, "a gap that is lost on the way is missed too"

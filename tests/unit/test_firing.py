@@ -157,24 +157,44 @@ def test_a_nightly_job_is_fired_once_over_each_change_of_the_clock(day: datetime
 
 @pytest.mark.row("D4")
 def test_a_tick_is_passed_over_while_the_last_job_has_not_ended() -> None:
-    firing = firing_of(a_schedule(), NOON, previous=new_id())
+    firing = firing_of(a_schedule(), NOON, unfinished=[NOON - MINUTE])
     assert (firing.jobs, firing.next_at, firing.passed_over) == ((), NOON + MINUTE, 1)
 
 
 @pytest.mark.row("D4")
 def test_overlapping_jobs_may_queue() -> None:
-    previous = new_id()
+    """Each behind all that have not ended: one between them may end before its time."""
+    before = [NOON - 7 * MINUTE, NOON - MINUTE]
     schedule = a_schedule(overlap="queue", missed="all")
-    one, two = firing_of(schedule, NOON + MINUTE, previous=previous).jobs
-    assert (one.after, two.after) == ((previous,), (one.id,))
+    firing = firing_of(schedule, NOON + MINUTE, unfinished=before)
+    one, two = firing.jobs
+    assert one.after == tuple(ids_at(*before))
+    assert two.after == (*ids_at(*before), one.id)
     assert {one.parent_died, two.parent_died} == {"run"}
+    assert (firing.last_at, firing.line) == (NOON + MINUTE, (*before, NOON))
     alone, _ = firing_of(schedule, NOON + MINUTE).jobs
     assert alone.after == ()
 
 
 @pytest.mark.row("D4")
+@pytest.mark.parametrize(("standing", "made"), [(0, 3), (1, 2), (2, 1), (3, 0), (9, 0)])
+def test_a_line_has_a_bound(standing: int, made: int) -> None:
+    """One runs and `waiting` wait. Of several ticks the latest get the room."""
+    schedule = a_schedule(overlap="queue", missed="all", waiting=2)
+    before = [NOON - number * MINUTE for number in range(standing, 0, -1)]
+    firing = firing_of(schedule, NOON + 4 * MINUTE, unfinished=before)
+    ticks = [NOON + number * MINUTE for number in range(5)]
+    assert ids_of(firing.jobs) == ids_at(*ticks[5 - made :])
+    assert (firing.full, firing.passed_over) == (5 - made, 5 - made)
+    assert firing.next_at == NOON + 5 * MINUTE
+    assert firing.last_at == (ticks[-1] if made else None)
+    if made:
+        assert firing.line == tuple([*before, *ticks[5 - made :]][:-1])
+
+
+@pytest.mark.row("D4")
 def test_overlapping_jobs_may_be_allowed() -> None:
-    (job,) = firing_of(a_schedule(overlap="allow"), NOON, previous=new_id()).jobs
+    (job,) = firing_of(a_schedule(overlap="allow"), NOON, unfinished=[NOON - MINUTE]).jobs
     assert job.after == ()
 
 
@@ -231,7 +251,7 @@ def test_an_interval_waits_for_the_end_of_its_run() -> None:
     (job,) = firing.jobs
     assert (job.id, firing.next_at) == (tick_id("s", NOON), None)
     assert msgspec.json.decode(job.headers or b"") == {"tags": ["x"], "every_s": 3}
-    assert firing_of(schedule, NOON, previous=new_id()).jobs == ()
+    assert firing_of(schedule, NOON, unfinished=[NOON - MINUTE]).jobs == ()
 
 
 @pytest.mark.row("D4")

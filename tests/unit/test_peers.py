@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from bench import peers_report
 from bench.__main__ import main
@@ -70,6 +71,10 @@ def test_the_usual_peers_come_by_engine() -> None:
 
 def test_names_choose_once_and_in_the_order_of_engines() -> None:
     assert [peer.name for peer in chosen(("rq", "graphile", "rq"))] == ["graphile", "rq"]
+
+
+def test_all_of_them_by_one_word() -> None:
+    assert {peer.name for peer in chosen(["all"])} == set(PEERS)
 
 
 def test_an_unknown_peer_is_told_what_there_is() -> None:
@@ -176,7 +181,7 @@ def test_the_document_can_be_read_back(outcome: Outcome) -> None:
 
 
 def test_the_chart_is_a_picture_with_a_text(outcome: Outcome) -> None:
-    picture = ElementTree.fromstring(peers_report.chart(outcome))
+    picture = ElementTree.fromstring(peers_report.chart([outcome]))
     name = "{http://www.w3.org/2000/svg}"
     bars = picture.findall(f"{name}rect")
     assert [bar.get("class") for bar in bars] == ["bar ours", "bar"], "the longest first"
@@ -199,14 +204,37 @@ def test_the_table_goes_between_its_marks() -> None:
         peers_report.placed("nothing", "new")
 
 
-def test_what_docs_show_is_one_run() -> None:
-    """Table, figures and chart of the page are of the same run, or none of them is there."""
+def test_what_was_published_stays_until_it_is_measured_again(outcome: Outcome, tmp_path: Path) -> None:
+    (tmp_path / "peers.md").write_text(f"before\n{peers_report.BEGIN}\n{peers_report.END}\nafter\n")
+    peers_report.write(outcome, tmp_path)
+    ours, celery, _ = outcome.results
+    rq = replace(celery, name="rq", title="RQ")
+    other_size = replace(outcome, jobs=5_000, results=[ours, rq])
+    peers_report.write(other_size, tmp_path)
+    page = (tmp_path / "peers.md").read_text()
+    assert page.count("**Penstock, Redis**") == 2, "a table for each run"
+    assert page.count("Celery <x>, Redis") == page.count("| RQ, Redis") == 1
+    again = replace(other_size, results=[ours, replace(celery, title="Celery again")])
+    peers_report.write(again, tmp_path)
+    page = (tmp_path / "peers.md").read_text()
+    assert "Celery <x>" not in page
+    assert "- arq, Redis arq 1: it said no" in page
+    first, second = msgspec.json.decode((tmp_path / "peers.json").read_bytes(), type=list[Outcome])
+    assert [one.name for one in first.results] == ["penstock", "arq"]
+    assert [one.name for one in second.results] == ["penstock", "rq", "celery"], (
+        "of one day and size: one table"
+    )
+    assert len(second.results[0].turns) == 4
+
+
+def test_what_docs_show_is_what_was_measured() -> None:
+    """Table, figures and chart of the page are of the same runs, or none of them is there."""
     docs = Path(__file__).parents[2] / "docs"
     page, figures, picture = docs / "peers.md", docs / "peers.json", docs / "peers.svg"
     if peers_report.PICTURE not in page.read_text():
         assert not figures.exists()
         assert not picture.exists()
         return
-    outcome = msgspec.json.decode(figures.read_bytes(), type=Outcome)
-    assert peers_report.markdown(outcome) in page.read_text()
-    assert peers_report.chart(outcome) == picture.read_text()
+    runs = msgspec.json.decode(figures.read_bytes(), type=list[Outcome])
+    assert peers_report.shown(runs) in page.read_text()
+    assert peers_report.chart(runs) == picture.read_text()

@@ -36,7 +36,7 @@ async def enqueue(monkeypatch: pytest.MonkeyPatch, *ends: Exception | None) -> l
         return cast(Engine, engine)
 
     one = Producer(opened, asyncio.get_running_loop())
-    return await one.enqueue([NewJob(id=new_id(), task="t", queue="default")])
+    return await one.hand_over([NewJob(id=new_id(), task="t", queue="default")])
 
 
 async def test_an_answer_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

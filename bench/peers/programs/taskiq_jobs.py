@@ -4,7 +4,8 @@ https://taskiq-python.github.io/available-components/brokers.html#redis: `ListQu
 acknowledges nothing, `RedisStreamBroker` acknowledges and takes unacknowledged jobs again after ten
 minutes. https://taskiq-python.github.io/guide/cli.html: two processes, 200 tasks at once in each
 (`--max-async-tasks`), as Penstock has; uvloop where it is installed. No result backend, as nobody asks for
-results. There is no call for many."""
+results. There is no call for many. `socket_timeout=None`: with redis-py's own five seconds a worker that
+waits longer for a job stops listening for good."""
 # mypy: disable-error-code="import-not-found, import-untyped, untyped-decorator"
 
 import asyncio
@@ -18,7 +19,8 @@ from taskiq_redis import ListQueueBroker, RedisStreamBroker
 
 new_event_loop = uvloop.new_event_loop
 STREAM = os.environ["BENCH_FORM"] == "stream"
-broker = RedisStreamBroker(url=errands.place()) if STREAM else ListQueueBroker(url=errands.place())
+_Broker = RedisStreamBroker if STREAM else ListQueueBroker
+broker = _Broker(url=errands.place(), socket_timeout=None)
 
 
 @broker.task(task_name="noop")

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 
-from penstock.model.event import Event, Gap
+from penstock.model.event import Event, Gap, Why
 
 BACKLOG_LIMIT = 10_000
 """The most events that wait for their reader; what comes on top is dropped and counted."""
@@ -18,7 +18,8 @@ class Backlog:
     def __init__(self, limit: int = BACKLOG_LIMIT) -> None:
         self._limit = limit
         self._waiting: list[Event | Gap] = []
-        self._missed = 0
+        self._missed: dict[Why, int | None] = {}
+        """What did not fit: how many events, or None, by why they are missing."""
         self._changed = threading.Condition()
         self._reader: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._ended = False
@@ -35,8 +36,8 @@ class Backlog:
                     if self._missed:
                         self._mark_missed()
                     waiting.append(one)
-                elif isinstance(one, Event):
-                    self._missed += 1
+                else:
+                    self._miss(one)
             if self._something():  # perhaps nothing of it was wanted
                 self._tell()
 
@@ -50,7 +51,7 @@ class Backlog:
     def close(self) -> None:
         """Nobody wants them any more: what waits is dropped, and so is what still comes. From any thread."""
         with self._changed:
-            self._waiting, self._missed = [], 0
+            self._waiting, self._missed = [], {}
             self._ended, self._error = True, None
             self._tell()
 
@@ -81,9 +82,15 @@ class Backlog:
         taken, self._waiting, self._reader = self._waiting, [], None
         return taken
 
+    def _miss(self, one: Event | Gap) -> None:
+        """No room: events are counted, and gaps become one of their kind."""
+        why, count = ("slow", 1) if isinstance(one, Event) else (one.why, one.missed)
+        before = self._missed.get(why, 0)
+        self._missed[why] = None if count is None or before is None else before + count
+
     def _mark_missed(self) -> None:
-        self._waiting.append(Gap("slow", self._missed))
-        self._missed = 0
+        self._waiting += [Gap(why, count) for why, count in self._missed.items()]
+        self._missed = {}
 
     def _tell(self) -> None:
         self._changed.notify()

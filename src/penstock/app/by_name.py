@@ -39,7 +39,7 @@ async def job_by_name(
     """The job for a task known by name: from this app's code, else from the catalogue."""
     definition = app.registry.find(check_task(task))
     if definition is not None:
-        entry = definition.entry(app.registry.default_queue)
+        entry = app.registry.entry_of(definition)
         body, key = definition.encode(args, kwargs), definition.key_of(args, kwargs)
     else:
         found = await session.entry(task)

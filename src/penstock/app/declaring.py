@@ -1,120 +1,175 @@
-"""Schedules that code declares: `@app.cron`, `@app.every`, `@app.on_startup`, above `@app.task`.
+"""What the code of an app declares: its queues, its tasks, and schedules of these.
 
-They return the same task. Nothing is written when they are read: workers publish what their code declares
-when they start.
+Nothing is written anywhere when it is read: workers publish it when they start.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from penstock.app.options import Seconds
+from penstock.app import handlers, timetable
+from penstock.app.handlers import HandlerT
+from penstock.app.options import Seconds, read_keep, read_timeout
+from penstock.app.task import Task
+from penstock.app.timetable import TaskT
 from penstock.model.errors import BadInput
-from penstock.model.job import NewJob
-from penstock.model.schedule import (
-    Cron,
-    Every,
-    Missed,
-    Overlap,
-    Schedule,
-    Startup,
-    Timing,
-    check_schedule,
-)
-from penstock.model.time import SECOND, Instant, instant_of, span_of
+from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.retry import Retry
+from penstock.model.schedule import WAITING_LIMIT, Missed, Overlap
+from penstock.task.definition import Definition, RunsIn
 from penstock.task.registry import Registry
 
-if TYPE_CHECKING:
-    from penstock.app.task import Task
-
-TaskT = TypeVar("TaskT", bound="Task[..., Any]")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def cron(fields: str, *, tz: str, jitter: Seconds, start: datetime | None, end: datetime | None) -> Cron:
-    """The timing, or `BadInput`."""
-    if not isinstance(fields, str):
-        raise BadInput(f'cron takes its fields in one string, "0 3 * * sun", not {type(fields).__name__}')
-    first, last = _instant(start), _instant(end)
-    return Cron(fields=fields, tz=tz, jitter=_seconds(jitter), start=first, end=last).check()
+class Declaring(ABC):
+    """The part of `Penstock` that fills its registry."""
 
+    registry: Registry
 
-def every(seconds: Seconds, *, jitter: Seconds, start: datetime | None, end: datetime | None) -> Every:
-    """The timing, or `BadInput`."""
-    return Every(seconds=_seconds(seconds), jitter=_seconds(jitter), start=_instant(start), end=_instant(end))
+    @abstractmethod
+    def _task_of(self, definition: Definition) -> Any:
+        """Its `Task`, which knows the whole app."""
 
+    def queue(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: str | Rate | None = None,
+        per_key: Limit | None = None,
+        per_task: "Mapping[Task[..., Any] | str, Limit] | None" = None,
+        per_worker: Limit | None = None,
+        fair_by: str | None = None,
+        weights: Mapping[str, int] | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        keep: int | Keep | None = None,
+        keep_completed: int | Keep | None = None,
+        keep_dead: int | Keep | None = None,
+        keep_cancelled: int | Keep | None = None,
+        keep_body: bool = True,
+    ) -> None:
+        """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
+        worker of this app starts.
 
-def decorator(
-    registry: Registry,
-    timing: Timing,
-    *,
-    name: str | None,
-    missed: Missed = "once",
-    overlap: Overlap = "skip",
-) -> Callable[[TaskT], TaskT]:
-    """Declares a schedule of the task that it is given."""
+        `keep` is short for `keep_completed` and `keep_cancelled` together, and a number for a count: `keep=0`
+        keeps nothing of them. What becomes of dead letters is said by `keep_dead` alone."""
+        default = self.registry.default
+        finished = read_keep("keep", keep)
+        limits = {
+            task if isinstance(task, str) else task.name: limit for task, limit in (per_task or {}).items()
+        }
+        options = QueueOptions(
+            concurrency=concurrency,
+            rate=None if rate is None else Rate.parse(rate),
+            per_key=per_key,
+            per_task=limits,
+            per_worker=per_worker,
+            fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
+            weights=dict(weights or {}),
+            timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
+            retry=retry,
+            keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
+            keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
+            keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
+            keep_body=keep_body,
+        )
+        self.registry.declare(name, options)
 
-    def declare(task: TaskT) -> TaskT:
-        definition = _checked(task)
-        own = name or definition.name
-        sample = NewJob(id=bytes(16), task=definition.name, queue=registry.default_queue)
-        bare = check_schedule(Schedule(name=own, timing=timing, job=sample, missed=missed, overlap=overlap))
+    @overload
+    def task(self, function: Callable[P, T], /) -> Task[P, T]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        key: str | None = None,
+        runs_in: RunsIn | None = None,
+    ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Register a function as a task, with or without options.
 
-        def make() -> Schedule:
-            return Schedule(name=own, timing=timing, job=task.call().job, missed=missed, overlap=overlap)
+        `async def` runs on the worker's loop, `def` in one of its threads; `runs_in="process"` gives CPU work
+        a process that can be stopped. `key` names the parameter by which jobs are told apart for limits and
+        fairness."""
+        if function is not None:
+            return self._register(function, options)
+        return lambda function: self._register(function, options)
 
-        registry.schedule(own, (definition.name, bare.timing, missed, overlap), make)
+    def _register(self, function: Callable[P, T], options: dict[str, Any]) -> Task[P, T]:
+        if options.get("timeout") is not None:
+            options = {**options, "timeout": read_timeout(options["timeout"])}
+        if not isinstance(options.get("retry"), Retry | None):
+            raise BadInput(f"retry= takes a Retry(...), not {type(options['retry']).__name__}")
+        definition = self.registry.add(Definition(function, **options))
+        task: Task[P, T] = self._task_of(definition)
         return task
 
-    return declare
+    def cron(
+        self,
+        fields: str,
+        *,
+        tz: str = "UTC",
+        missed: Missed = "once",
+        overlap: Overlap = "skip",
+        waiting: int = WAITING_LIMIT,
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task by the calendar: five fields of cron, or six that begin with seconds, in a time zone.
 
-
-def on_startup(
-    registry: Registry, scope: Literal["cluster", "worker"], *, name: str | None
-) -> Callable[[TaskT], TaskT]:
-    """Declares a task that runs at start-up."""
-    if scope == "cluster":
-        return decorator(registry, Startup(), name=name, overlap="allow")
-    if scope != "worker":
-        raise BadInput(f'scope is "cluster" or "worker", not {scope!r}')
-    if name is not None:
-        raise BadInput('scope="worker" makes no schedule: it has no name=')
-
-    def declare(task: TaskT) -> TaskT:
-        definition = _checked(task)
-        if definition.runs_in == "process":
-            raise BadInput(
-                f'{definition.name}: a start-up of scope="worker" runs in the worker process itself; '
-                'runs_in="process" would be another one'
-            )
-        registry.start_with(definition)
-        return task
-
-    return declare
-
-
-def _checked(task: "Task[..., Any]") -> Any:
-    """Its definition, or `BadInput` for what cannot be run without being told more."""
-    from penstock.app.task import Task
-
-    if not isinstance(task, Task):
-        raise BadInput(
-            "@app.cron, @app.every and @app.on_startup stand above @app.task: they are given a task, not "
-            f"{type(task).__name__}"
+        Stands above `@app.task`. `missed`: what becomes of ticks when no controller was there ("skip" those
+        more than a minute old, run "once" for all, or "all" of them, at most the latest 100). `overlap`: and
+        while the last run has not ended ("skip", "queue" behind it, "allow"). `waiting`: the most jobs in
+        that line behind the one that runs; a tick that finds so many is passed over, with a warning.
+        `jitter`: each job starts up to this many seconds later. `name`: of the schedule, if it is not to be
+        the task's."""
+        timing = timetable.cron(fields, tz=tz, jitter=jitter, start=start, end=end)
+        return timetable.decorator(
+            self.registry, timing, name=name, missed=missed, overlap=overlap, waiting=waiting
         )
-    required = task.definition.signature.required
-    if required:
-        raise BadInput(
-            f"{task.name} needs {', '.join(required)}, and a schedule calls it without arguments: give "
-            'defaults, or use app.schedules.put("name", task.call(...), cron=...)'
-        )
-    return task.definition
 
+    def every(
+        self,
+        seconds: Seconds,
+        *,
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task again and again: this long after the end of its last run, never two at once. The first
+        run comes at once, or at `start`. Stands above `@app.task`."""
+        timing = timetable.every(seconds, jitter=jitter, start=start, end=end)
+        return timetable.decorator(self.registry, timing, name=name)
 
-def _seconds(length: Seconds) -> float:
-    return span_of(length) / SECOND
+    def on_startup(
+        self, *, scope: Literal["cluster", "worker"] = "cluster", name: str | None = None
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task at start-up. Stands above `@app.task`.
 
+        `scope="cluster"`: a job, once each time the cluster starts: when a worker starts and none has been
+        there. (Where a deploy adds it to a cluster that runs, when it first appears.) `scope="worker"`: a
+        plain call in every worker process, before that takes its first job; if it raises, that process does
+        not work."""
+        return timetable.on_startup(self.registry, scope, name=name)
 
-def _instant(moment: datetime | None) -> Instant | None:
-    if moment is not None and not isinstance(moment, datetime):
-        raise BadInput(f"start and end take a datetime with a time zone, not {type(moment).__name__}")
-    return None if moment is None else instant_of(moment)
+    def on_dead(self, *tasks: "Task[..., Any]") -> Callable[[HandlerT], HandlerT]:
+        """Handle the deaths of jobs: after the last attempt, after three crashes, or expired. Stands above
+        `@app.task`, whose function is given a `DeadJob`.
+
+        With tasks in the brackets: the deaths of their jobs; `@app.on_dead()`: of all tasks of this app that
+        have no other handler. (`using(on_dead=...)` chooses one for a call.) The handler is a task like any
+        other, with its own queue, retries and timeout: its job is stored in the same step in which the other
+        one dies, and runs at least once. The deaths of handlers are not handled."""
+        return handlers.on_dead(self.registry, tasks)

@@ -2,26 +2,31 @@
 
 The listener lives on the loop of an engine, wherever the reader is; between the two is a bounded backlog. It
 begins with the first step of the iteration or with the block, and ends with the block, with `close`, with the
-app, or when nobody holds the iterator any more.
+app, or when nobody holds the iterator any more. An engine that `async with app:` opened stays open for it; if
+a worker takes away the engine that it came with, the iteration fails: it does not look like an end.
 """
 
 import asyncio
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from penstock.app.backlog import Backlog
 from penstock.app.link import Link
+from penstock.app.loops import LetGo
 from penstock.app.session import Session
 from penstock.engine.hearing import SEEN_AFTER_S, Hearing
 from penstock.engine.protocol import Engine
 from penstock.model.errors import EngineClosed, SyncInLoop
 from penstock.model.event import Event, EventFilter, Gap
 from penstock.model.event_batch import Batch, events_of
+
+Run = Callable[[Hearing], Coroutine[Any, Any, None]]
 
 CLOSE_S = 5.0
 """How long the engine may take to hear that we listen no more; past that the announcement runs out."""
@@ -30,15 +35,16 @@ CLOSE_S = 5.0
 class Listener:
     """Hears events on the loop that makes it, and puts those that are wanted on a backlog."""
 
-    def __init__(self, hearing: Hearing, backlog: Backlog) -> None:
+    def __init__(self, running: Coroutine[Any, Any, None], backlog: Backlog) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(hearing.run(), name="penstock events")
+        self._task = self._loop.create_task(running, name="penstock events")
         self._task.add_done_callback(lambda task: _ended(task, backlog))
+        self._stopped = False
         self.backlog = backlog
 
     @staticmethod
-    async def start(engine: Engine, wanted: EventFilter) -> "Listener":
-        """Announced, when this returns."""
+    async def start(engine: Engine, wanted: EventFilter, run: Run = Hearing.run) -> "Listener":
+        """Announced, when this returns. `run` goes on until the hearing ends."""
         backlog = Backlog()
 
         def hear(found: Batch | Gap) -> None:
@@ -46,10 +52,14 @@ class Listener:
 
         hearing = Hearing(engine, hear)
         await hearing.open()
-        return Listener(hearing, backlog)
+        return Listener(run(hearing), backlog)
 
     def cancel(self) -> None:
-        """Stop soon; from anywhere."""
+        """Stop soon; from anywhere. Once: a second time it would interrupt the farewell, and the engine
+        would believe in a listener until the lease is over."""
+        if self._stopped:
+            return
+        self._stopped = True
         with suppress(RuntimeError):  # the loop was closed, and the task with it
             self._loop.call_soon_threadsafe(self._task.cancel)
 
@@ -177,7 +187,12 @@ class Events:
         listener that nobody knows would listen for ever."""
         if self._closed:
             raise EngineClosed("these events were closed: call app.events() again")
-        listener = await Listener.start(session.engine, self._wanted)
+        loops = self._link.loops
+
+        def run(hearing: Hearing) -> Coroutine[Any, Any, None]:
+            return _run(hearing, session, loops.hold(session))  # held before it has begun
+
+        listener = await Listener.start(session.engine, self._wanted, run)
         if (first := self._listener) is not None:  # of a try whose waiting was interrupted
             listener.drop()
             return first
@@ -186,6 +201,15 @@ class Events:
         if self._closed:  # meanwhile, by somebody who did not see the listener
             listener.drop()
         return listener
+
+
+async def _run(hearing: Hearing, session: Session, let_go: LetGo) -> None:
+    try:
+        await hearing.run()
+    finally:
+        await let_go()
+    if session.brought:
+        raise EngineClosed("the worker whose engine told these events has ended: call app.events() again")
 
 
 def _ended(task: "asyncio.Task[None]", backlog: Backlog) -> None:

@@ -1,9 +1,9 @@
 """The way from any thread or loop to the engine.
 
-An engine belongs to the loop that opened it. A worker's loop brings its own (`adopt`), and async calls on
-that loop use it directly. Every other call, blocking or async, goes through the portal: one thread, one
-loop, one engine for the whole process, opened by the first call. After a fork the child has none of these
-(threads do not survive a fork, and connections must not be shared); it makes its own with its first call.
+An engine belongs to the loop that opened it. Async calls on a loop that has one of its own (`loops`) use it
+directly. Every other call, blocking or async, goes through the portal: one thread, one loop, one engine for
+the whole process, opened by the first call. After a fork the child has none of these (threads do not survive
+a fork, and connections must not be shared); it makes its own with its first call.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from penstock.app.loops import Loops
 from penstock.app.portal import Portal
-from penstock.app.producer import PATIENCE_S
+from penstock.app.producer import PATIENCE_S, Producer
 from penstock.app.session import Session
 from penstock.engine.protocol import Engine, Transactions
 from penstock.engine.registry import connect
@@ -57,7 +58,7 @@ class Link:
         self._lock = threading.Lock()
         self._portal: Portal | None = None
         self._session: Session | None = None
-        self._adopted: Session | None = None
+        self.loops = Loops(self.open_engine)
 
     def wait(self, name: str, work: Work[T]) -> T:
         """Do some work and block until it is done. `name` is that of the blocking method."""
@@ -66,8 +67,12 @@ class Link:
 
     async def run(self, work: Work[T]) -> T:
         """Do some work from a running loop."""
-        if (here := self._here()) is not None:
-            return await work(here)
+        if (here := self.loops.here()) is not None:
+            let_go = self.loops.hold(here)
+            try:
+                return await work(here)
+            finally:
+                await let_go()
         return await asyncio.wrap_future(self._submit(work))
 
     def enqueue(self, jobs: Sequence[NewJob]) -> "Future[list[bool]]":
@@ -91,11 +96,14 @@ class Link:
                 # else the producer tries again: ids make that harmless
         return self.enqueue(jobs).result()
 
+    def producer(self) -> Producer:
+        """The way of new jobs from the running loop. Hand them over before the next await: an `async with
+        app:` may end in it, and takes along only what it was given."""
+        return (self.loops.here() or self._shared()).producer
+
     async def aenqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
-        """The same from a running loop."""
-        if (here := self._here()) is not None:
-            return await here.producer.enqueue(jobs)
-        return await asyncio.wrap_future(self.enqueue(jobs))
+        """Enqueue from a running loop."""
+        return await self.producer().hand_over(jobs)
 
     def transactions(self, name: str) -> Transactions:
         """The facet whose scripts run on a connection of the caller's; from any thread without a loop. An
@@ -107,7 +115,7 @@ class Link:
 
     async def atransactions(self) -> Transactions:
         """The same from a running loop."""
-        session = self._here() or self._session
+        session = self.loops.here() or self._session
         engine = session.open_engine_or_none if session is not None else None
         if engine is None:
             engine = await self.run(_engine_of)
@@ -118,16 +126,6 @@ class Link:
         if self._session is not None and (url, namespace) != (self.url, self.namespace):
             raise Refused("the engine is in use already")
         self.url, self.namespace = url, namespace
-
-    def adopt(self, session: Session) -> None:
-        """Use this session for calls on its loop: a worker's loop brings its own engine."""
-        self._adopted = session
-
-    def disown(self, session: Session) -> None:
-        """The opposite of `adopt`."""
-        session.abandon()
-        if self._adopted is session:
-            self._adopted = None
 
     def close(self) -> None:
         """Let go of the engine and end the thread. The next call begins anew."""
@@ -151,10 +149,6 @@ class Link:
             self._portal = self._session = None  # whatever is called now begins anew
             with suppress(Exception):  # there is nobody left to tell
                 portal.submit(session.close).result(FAREWELL_S)
-
-    def _here(self) -> Session | None:
-        adopted = self._adopted
-        return adopted if adopted is not None and adopted.loop is asyncio.get_running_loop() else None
 
     def _submit(self, work: Work[T]) -> "Future[T]":
         session = self._shared()

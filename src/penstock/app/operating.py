@@ -6,14 +6,15 @@ import msgspec
 from msgspec import UNSET
 
 from penstock.engine.protocol import Engine
-from penstock.model.errors import Refused, UnknownSchedule
-from penstock.model.firing import job_of
+from penstock.model.errors import Refused, UnknownParent, UnknownSchedule
+from penstock.model.firing import job_of, room_in_line, unfinished_of
 from penstock.model.ids import JobId, show_id
-from penstock.model.job import LIVE
-from penstock.model.schedule import Cron, Every, Schedule
+from penstock.model.schedule import Cron, Every, Schedule, tick_id
+from penstock.model.time import Instant
 
 TRIES = 5
-"""A schedule may fire just while it is asked to run, or somebody else asks: then it is looked at again."""
+"""A schedule may fire just while it is asked to run, somebody else may ask, or a job of its line is dropped:
+then it is looked at again."""
 
 
 async def find(engine: Engine, name: str) -> Schedule:
@@ -61,31 +62,36 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
         schedule = await find(engine, name)
         if schedule.retired_at is not None:
             raise Refused(f"the schedule {name!r} is retired: the code of {schedule.source} has it no longer")
-        previous = await _unfinished(engine, schedule)
+        unfinished = await _unfinished(engine, schedule)
         interval = isinstance(schedule.timing, Every)
-        if previous is not None and (interval or schedule.overlap == "skip"):
-            raise Refused(f"the last run of {name!r} has not ended: job {show_id(previous)}")
+        if unfinished and (interval or schedule.overlap == "skip"):
+            last = tick_id(name, unfinished[-1])
+            raise Refused(f"the last run of {name!r} has not ended: job {show_id(last)}")
+        if not room_in_line(schedule, unfinished):
+            raise Refused(f"{schedule.waiting} jobs of {name!r} wait already (waiting=)")
         now = await engine.now()
-        after = (previous,) if previous is not None and schedule.overlap == "queue" else ()
+        after = unfinished if schedule.overlap == "queue" else []
         job = msgspec.structs.replace(job_of(schedule, now, after=after), at=None)
-        fired = await engine.schedules.fire(
-            name,
-            tick=schedule.next_at,
-            before=schedule.last_at,
-            next_at=None if interval else schedule.next_at,
-            jobs=[job],
-            last_at=now,
-            asked=True,
-            by=by,
-        )
-        if fired:
+        try:
+            fired = await engine.schedules.fire(
+                name,
+                tick=schedule.next_at,
+                before=schedule.last_at,
+                next_at=None if interval else schedule.next_at,
+                jobs=[job],
+                last_at=now,
+                line=after,
+                asked=True,
+                by=by,
+            )
+        except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended
+            continue
+        if fired is not None:
             return job.id
     raise Refused(f"the schedule {name!r} changes all the time; try again")
 
 
-async def _unfinished(engine: Engine, schedule: Schedule) -> JobId | None:
-    """Its last job, if that has not ended."""
-    if schedule.last_job is None:
-        return None
-    (job,) = await engine.inspect.get([schedule.last_job])
-    return job.id if job is not None and job.state in LIVE else None
+async def _unfinished(engine: Engine, schedule: Schedule) -> list[Instant]:
+    """The ticks of its last jobs that have not ended."""
+    found = await engine.inspect.get(list(schedule.standing.values()))
+    return unfinished_of(schedule, {job.id: job for job in found if job is not None})

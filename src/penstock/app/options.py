@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from penstock.app.handlers import read_handler
 from penstock.model.errors import BadInput, PayloadTooLarge
 from penstock.model.ids import JobId, parse_id
 from penstock.model.job import NewJob, ParentDied
@@ -23,6 +24,8 @@ from penstock.task.registry import Registry
 
 if TYPE_CHECKING:
     from penstock.app.job import Job
+    from penstock.app.task import Task
+    from penstock.model.death import DeadJob
 
 Seconds = float | timedelta
 
@@ -41,6 +44,7 @@ class Using(TypedDict, total=False):
     expires: Seconds
     after: "Iterable[Job[Any] | str | UUID]"
     parent_died: ParentDied
+    on_dead: "Task[[DeadJob], Any] | str | None"
     tags: Iterable[str]
     transaction: object
 
@@ -59,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     expires: Span | None = None
     after: tuple[JobId, ...] = ()
     parent_died: ParentDied = "cancel"
+    on_dead: str | None = None
+    """Empty: none, whatever the task says."""
     headers: bytes | None = None
     transaction: object = None
 
@@ -143,6 +149,7 @@ _READ: dict[str, Any] = {
     "expires": lambda value: {"expires": span_of(value)},
     "after": _parents,
     "parent_died": lambda value: {"parent_died": value},
+    "on_dead": lambda value: {"on_dead": read_handler(value)},
     "tags": _tags,
     "transaction": lambda value: {"transaction": value},
 }
@@ -181,7 +188,7 @@ def resolve(registry: Registry, defaults: Defaults, options: Options) -> NewJob:
         attempts=retry.attempts,
         after=options.after,
         parent_died=options.parent_died,
-        on_dead=defaults.on_dead,
+        on_dead=(defaults.on_dead if options.on_dead is None else options.on_dead) or None,
     )
 
 

@@ -2,42 +2,30 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
-from datetime import datetime
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, Unpack, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-from penstock.app import declaring
+from penstock.app import bulk
 from penstock.app.by_name import job_by_name
-from penstock.app.declaring import TaskT
+from penstock.app.declaring import Declaring
 from penstock.app.events import Events
 from penstock.app.job import Job
 from penstock.app.link import Link, refuse_in_loop
 from penstock.app.members import Member, members
-from penstock.app.options import (
-    NOTHING,
-    Options,
-    Seconds,
-    Using,
-    read_keep,
-    read_options,
-    read_timeout,
-)
+from penstock.app.options import NOTHING, Options, Seconds, Using, read_options
 from penstock.app.schedules import Schedules
 from penstock.app.session import Session
 from penstock.app.task import Call, Task
 from penstock.engine import connections
-from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.event import EventFilter
 from penstock.model.ids import parse_id
 from penstock.model.job import JobState, NewJob
-from penstock.model.queue import Keep, Limit, QueueOptions, Rate
+from penstock.model.queue import QueueOptions
 from penstock.model.retry import Retry
-from penstock.model.schedule import Missed, Overlap
 from penstock.model.time import span_of
-from penstock.task.definition import Definition, RunsIn
+from penstock.task.definition import Definition
 from penstock.task.registry import Registry
 from penstock.task.settings import Settings
 
@@ -45,15 +33,10 @@ if TYPE_CHECKING:
     from penstock.engine.protocol import Engine, Transactions
     from penstock.worker.embedded import EmbeddedWorker
 
-P = ParamSpec("P")
-T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNKS_UNDER_WAY = 2
-"""Of a long `enqueue_many`: one is encoded while the other goes to disk."""
 
-
-class Penstock:
+class Penstock(Declaring):
     """One application.
 
     `url` says where state lives: an argument, else `PENSTOCK_URL`, else `sqlite:///penstock.db`. Nothing is
@@ -84,6 +67,18 @@ class Penstock:
     def __repr__(self) -> str:
         return f"<Penstock {self.settings.shown('url')}>"
 
+    async def __aenter__(self) -> Self:
+        """Give the running loop an engine of its own, at once: until the block ends, async calls on this loop
+        go straight to it, and not by way of Penstock's own thread. Blocks may be nested or overlap: they
+        share it, and the last one out closes it. Calls under way count as inside until they end."""
+        await self._link.loops.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._link.loops.leave()
+
     @property
     def url(self) -> str:
         """Where state lives, as an engine's URL. It may hold a password: do not log it."""
@@ -92,131 +87,6 @@ class Penstock:
     @property
     def namespace(self) -> str:
         return self._link.namespace
-
-    def queue(
-        self,
-        name: str,
-        *,
-        concurrency: int | None = None,
-        rate: str | Rate | None = None,
-        per_key: Limit | None = None,
-        per_task: "Mapping[Task[..., Any] | str, Limit] | None" = None,
-        per_worker: Limit | None = None,
-        fair_by: str | None = None,
-        weights: Mapping[str, int] | None = None,
-        timeout: "Seconds | None" = None,
-        retry: Retry | None = None,
-        keep: int | Keep | None = None,
-        keep_completed: int | Keep | None = None,
-        keep_dead: int | Keep | None = None,
-        keep_cancelled: int | Keep | None = None,
-        keep_body: bool = True,
-    ) -> None:
-        """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
-        worker of this app starts.
-
-        `keep` is short for `keep_completed` and `keep_cancelled` together, and a number for a count: `keep=0`
-        keeps nothing of them. What becomes of dead letters is said by `keep_dead` alone."""
-        default = self.registry.default
-        finished = read_keep("keep", keep)
-        limits = {
-            task if isinstance(task, str) else task.name: limit for task, limit in (per_task or {}).items()
-        }
-        options = QueueOptions(
-            concurrency=concurrency,
-            rate=None if rate is None else Rate.parse(rate),
-            per_key=per_key,
-            per_task=limits,
-            per_worker=per_worker,
-            fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
-            weights=dict(weights or {}),
-            timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
-            retry=retry,
-            keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
-            keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
-            keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
-            keep_body=keep_body,
-        )
-        self.registry.declare(name, options)
-
-    @overload
-    def task(self, function: Callable[P, T], /) -> Task[P, T]: ...
-    @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        timeout: "Seconds | None" = None,
-        retry: Retry | None = None,
-        key: str | None = None,
-        runs_in: RunsIn | None = None,
-    ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Register a function as a task, with or without options.
-
-        `async def` runs on the worker's loop, `def` in one of its threads; `runs_in="process"` gives CPU work
-        a process that can be stopped. `key` names the parameter by which jobs are told apart for limits and
-        fairness."""
-        if function is not None:
-            return self._register(function, options)
-        return lambda function: self._register(function, options)
-
-    def _register(self, function: Callable[P, T], options: dict[str, Any]) -> Task[P, T]:
-        if options.get("timeout") is not None:
-            options = {**options, "timeout": read_timeout(options["timeout"])}
-        if not isinstance(options.get("retry"), Retry | None):
-            raise BadInput(f"retry= takes a Retry(...), not {type(options['retry']).__name__}")
-        definition = self.registry.add(Definition(function, **options))
-        return Task(self, definition, NOTHING)
-
-    def cron(
-        self,
-        fields: str,
-        *,
-        tz: str = "UTC",
-        missed: Missed = "once",
-        overlap: Overlap = "skip",
-        jitter: Seconds = 0.0,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        name: str | None = None,
-    ) -> Callable[[TaskT], TaskT]:
-        """Run a task by the calendar: five fields of cron, or six that begin with seconds, in a time zone.
-
-        Stands above `@app.task`. `missed`: what becomes of ticks when no controller was there ("skip" those
-        more than a minute old, run "once" for all, or "all" of them, at most the latest 100). `overlap`: and
-        while the last run has not ended ("skip", "queue" behind it, "allow"). `jitter`: each job starts up to
-        this many seconds later. `name`: of the schedule, if it is not to be the task's."""
-        timing = declaring.cron(fields, tz=tz, jitter=jitter, start=start, end=end)
-        return declaring.decorator(self.registry, timing, name=name, missed=missed, overlap=overlap)
-
-    def every(
-        self,
-        seconds: Seconds,
-        *,
-        jitter: Seconds = 0.0,
-        start: datetime | None = None,
-        end: datetime | None = None,
-        name: str | None = None,
-    ) -> Callable[[TaskT], TaskT]:
-        """Run a task again and again: this long after the end of its last run, never two at once. The first
-        run comes at once, or at `start`. Stands above `@app.task`."""
-        timing = declaring.every(seconds, jitter=jitter, start=start, end=end)
-        return declaring.decorator(self.registry, timing, name=name)
-
-    def on_startup(
-        self, *, scope: Literal["cluster", "worker"] = "cluster", name: str | None = None
-    ) -> Callable[[TaskT], TaskT]:
-        """Run a task at start-up. Stands above `@app.task`.
-
-        `scope="cluster"`: a job, once each time the cluster starts: when a worker starts and none has been
-        there. (Where a deploy adds it to a cluster that runs, when it first appears.) `scope="worker"`: a
-        plain call in every worker process, before that takes its first job; if it raises, that process does
-        not work."""
-        return declaring.on_startup(self.registry, scope, name=name)
 
     @property
     def schedules(self) -> Schedules:
@@ -258,44 +128,15 @@ class Penstock:
         return make
 
     def enqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
-        """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, the
-        chunks before stay enqueued. With `transaction`, a connection of the caller's own, all of them exist
-        if and only if its transaction commits."""
+        """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, or
+        a chunk is refused, the chunks before stay enqueued and nothing later is. With `transaction`, a
+        connection of the caller's own, all of them exist if and only if its transaction commits."""
         refuse_in_loop("enqueue_many")
-        jobs: list[Job[R]] = []
-        if transaction is not None:
-            transactions = self._link.transactions("enqueue_many")
-            for chunk in _chunks(calls):
-                script = transactions.enqueue([call.job for call in chunk])
-                connections.play(transaction, script, twin="app.aenqueue_many")
-                jobs += [self._handle(call) for call in chunk]
-            return jobs
-        under_way: list[Future[list[bool]]] = []
-        try:
-            for chunk in _chunks(calls):
-                if len(under_way) == CHUNKS_UNDER_WAY:
-                    under_way.pop(0).result()
-                under_way.append(self._link.enqueue([call.job for call in chunk]))
-                jobs += [self._handle(call) for call in chunk]
-        except BaseException as error:  # what was handed over is not taken back
-            wait(under_way)
-            error.add_note(f"enqueue_many: the {len(jobs):,} calls before this one were handed over")
-            raise
-        for future in under_way:
-            future.result()
-        return jobs
+        return bulk.enqueue_many(self._link, calls, transaction)
 
     async def aenqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
-        """`enqueue_many` for async code."""
-        jobs: list[Job[R]] = []
-        for chunk in _chunks(calls):
-            new = [call.job for call in chunk]
-            if transaction is None:
-                await self._link.aenqueue(new)
-            else:
-                await connections.aplay(transaction, (await self._link.atransactions()).enqueue(new))
-            jobs += [self._handle(call) for call in chunk]
-        return jobs
+        """`enqueue_many` for async code. Other tasks of the loop have their turn after every 100 calls."""
+        return await bulk.aenqueue_many(self._link, calls, transaction)
 
     def job(self, job_id: str | UUID) -> Job[Any]:
         """A handle on a job by its id; nothing is asked before its first `refresh` or `result`."""
@@ -372,8 +213,8 @@ class Penstock:
     def adopt(self, engine: "Engine") -> Callable[[], None]:
         """Use a worker's engine for calls on the loop that opened it. Returns the undoing."""
         session = Session(asyncio.get_running_loop(), engine)
-        self._link.adopt(session)
-        return lambda: self._link.disown(session)
+        self._link.loops.adopt(session)
+        return lambda: self._link.loops.disown(session)
 
     def _put(
         self, name: str, new: NewJob, definition: Definition | None, transaction: object = None
@@ -395,8 +236,8 @@ class Penstock:
             await connections.aplay(transaction, (await self._link.atransactions()).enqueue((new,)))
         return Job(self._link, new.id, new.task, definition)
 
-    def _handle(self, call: Call[R]) -> Job[R]:
-        return Job(self._link, call.job.id, call.job.task, call.definition)
+    def _task_of(self, definition: Definition) -> Any:
+        return Task(self, definition, NOTHING)
 
     def _default_retry(self) -> Retry:
         settings = self.settings
@@ -415,11 +256,3 @@ def _check_arguments(args: object, kwargs: object) -> None:
         raise BadInput('arguments by name are a list and a dict: app.enqueue("task", [1, 2], {"x": 3})')
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise BadInput(f"keyword arguments are a dict, not {type(kwargs).__name__}")
-
-
-def _chunks(calls: Iterable[Call[R]]) -> Iterable[list[Call[R]]]:
-    left = iter(calls)
-    while chunk := list(islice(left, BATCH_LIMIT)):
-        if not all(isinstance(call, Call) for call in chunk):
-            raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
-        yield chunk

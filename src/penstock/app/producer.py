@@ -12,7 +12,7 @@ for too long does the caller get `EngineUnavailable`, and then it is not known w
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import InvalidStateError
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -51,12 +51,16 @@ class Producer:
         self._closed = False
         self._sending: asyncio.Task[None] | None = None
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
-        """From a task of the engine's own loop."""
+    def hand_over(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[bool]]":
+        """From a running loop, the engine's own or another. They are under way when this returns."""
+        if asyncio.get_running_loop() is not self._loop:
+            elsewhere: Future[list[bool]] = Future()
+            self.put(jobs, elsewhere)
+            return asyncio.wrap_future(elsewhere)
         answer: asyncio.Future[list[bool]] = self._loop.create_future()
         self._calls.append(Enqueue(jobs, answer))
         self._wake()
-        return await answer
+        return answer
 
     def put(self, jobs: Sequence[NewJob], answer: Answer) -> None:
         """From any thread; the answer is given on the engine's loop."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from penstock.app import declaring, operating
+from penstock.app import operating, timetable
 from penstock.app.job import Job
 from penstock.app.link import Link, Work
 from penstock.app.options import Seconds
@@ -14,7 +14,7 @@ from penstock.app.session import Session
 from penstock.app.task import Call
 from penstock.engine.protocol import Engine
 from penstock.model.errors import BadInput, Refused
-from penstock.model.schedule import Missed, Overlap, Schedule, Timing, check_schedule
+from penstock.model.schedule import WAITING_LIMIT, Missed, Overlap, Schedule, Timing, check_schedule
 from penstock.model.spoken import state_of, words_of
 from penstock.model.time import moment_of
 
@@ -38,6 +38,8 @@ class ScheduleInfo:
     """The last tick for which a job was made."""
     missed: Missed
     overlap: Overlap
+    waiting: int
+    """The most jobs that wait in line with `overlap="queue"`."""
     source: str
     """The app whose code declares it; empty: it was made at run time."""
 
@@ -58,6 +60,7 @@ class Schedules:
         tz: str = "UTC",
         missed: Missed = "once",
         overlap: Overlap = "skip",
+        waiting: int = WAITING_LIMIT,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
@@ -65,7 +68,7 @@ class Schedules:
         """Make a schedule, or replace one of that name: `put("report:7", report.call(7), cron="0 6 * * *")`.
         The options are those of `@app.cron` and `@app.every`. One that code declares is not replaced."""
         timing = _timing(cron, every, tz=tz, jitter=jitter, start=start, end=end)
-        self._wait("put", _put(_schedule(name, call, timing, missed, overlap)))
+        self._wait("put", _put(_schedule(name, call, timing, missed, overlap, waiting)))
 
     async def aput(
         self,
@@ -77,13 +80,14 @@ class Schedules:
         tz: str = "UTC",
         missed: Missed = "once",
         overlap: Overlap = "skip",
+        waiting: int = WAITING_LIMIT,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> None:
         """`put` for async code."""
         timing = _timing(cron, every, tz=tz, jitter=jitter, start=start, end=end)
-        await self._run(_put(_schedule(name, call, timing, missed, overlap)))
+        await self._run(_put(_schedule(name, call, timing, missed, overlap, waiting)))
 
     def list(self) -> "builtins.list[ScheduleInfo]":
         """All of them, by name."""
@@ -153,6 +157,7 @@ async def _list(engine: Engine) -> list[ScheduleInfo]:
             last_at=None if each.last_at is None else moment_of(each.last_at),
             missed=each.missed,
             overlap=each.overlap,
+            waiting=each.waiting,
             source=each.source,
         )
         for each in await engine.schedules.list()
@@ -182,15 +187,19 @@ def _timing(
     end: datetime | None,
 ) -> Timing:
     if cron is not None and every is None:
-        return declaring.cron(cron, tz=tz, jitter=jitter, start=start, end=end)
+        return timetable.cron(cron, tz=tz, jitter=jitter, start=start, end=end)
     if every is not None and cron is None:
-        return declaring.every(every, jitter=jitter, start=start, end=end)
+        return timetable.every(every, jitter=jitter, start=start, end=end)
     raise BadInput("give cron= or every=")
 
 
-def _schedule(name: str, call: Call[Any], timing: Timing, missed: Missed, overlap: Overlap) -> Schedule:
+def _schedule(
+    name: str, call: Call[Any], timing: Timing, missed: Missed, overlap: Overlap, waiting: int
+) -> Schedule:
     if not isinstance(call, Call):
         raise BadInput(f"a schedule runs a call, task.call(...), not {type(call).__name__}")
     if call.job.at is not None:
         raise BadInput("a schedule says when its jobs run: leave at= out")
-    return check_schedule(Schedule(name=name, timing=timing, job=call.job, missed=missed, overlap=overlap))
+    return check_schedule(
+        Schedule(name=name, timing=timing, job=call.job, missed=missed, overlap=overlap, waiting=waiting)
+    )

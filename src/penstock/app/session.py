@@ -35,17 +35,25 @@ class Session:
 
     async def opened(self) -> Engine:
         """The engine, opened if need be."""
-        if self._engine is None:
-            if self._opening is None:
-                assert self._open_it is not None
-                self._opening = self.loop.create_task(self._open_it())
-            opening = self._opening
-            try:
-                self._engine = await asyncio.shield(opening)
-            finally:
-                if opening.done() and self._opening is opening:
-                    self._opening = None
+        if self._engine is not None:
+            return self._engine
+        if self._opening is None:
+            self._opening = self.loop.create_task(self._open(), name="penstock opening")
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> Engine:
+        """A task of its own: what it opened is known here even if whoever waited has given up."""
+        assert self._open_it is not None
+        try:
+            self._engine = await self._open_it()
+        finally:
+            self._opening = None
         return self._engine
+
+    @property
+    def brought(self) -> bool:
+        """Whether the engine belongs to somebody else (a worker), who closes it when he likes."""
+        return self._open_it is None
 
     @property
     def engine(self) -> Engine:
@@ -85,10 +93,12 @@ class Session:
 
     async def close(self) -> None:
         """Finish the enqueues already made, then let go of the engine."""
-        await self.producer.close()
-        if self._waiter is not None:
-            await self._waiter.close()
-        if self._opening is not None:
-            self._opening.cancel()
-        if self._engine is not None:
-            await self._engine.close()
+        try:
+            await self.producer.close()
+            if self._waiter is not None:
+                await self._waiter.close()
+        finally:
+            if self._opening is not None:  # not cancelled: half an engine cannot be closed
+                await asyncio.wait({self._opening})
+            if self._engine is not None:
+                await self._engine.close()

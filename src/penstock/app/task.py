@@ -66,7 +66,8 @@ class Bound(Generic[P, T_co]):
         first, to 10. `queue`. `timeout` (None: none) and `retry`: of its attempts. `id`: a UUID of the
         caller's, which makes enqueue idempotent. `key`: for limits and fairness by key. `expires`: dead if
         not started in time. `after`: jobs that must end first, and `parent_died`: "cancel", "run" or "wait"
-        if one does not complete. `tags`: words to find it by. `transaction`: a connection of the caller's
+        if one does not complete. `on_dead`: the task that handles its death (None: none), in place of the one
+        that `@app.on_dead` gave it. `tags`: words to find it by. `transaction`: a connection of the caller's
         own; the job exists if and only if its transaction commits."""
         read = read_options(self._app.registry, options, self._options)
         return Bound(self._app, self._definition, read)
@@ -123,7 +124,7 @@ class Bound(Generic[P, T_co]):
             definition.priority,
             definition.timeout,
             definition.retry,
-            definition.on_dead,
+            self._app.registry.handler_of(definition),
         )
 
 

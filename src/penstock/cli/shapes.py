@@ -160,6 +160,7 @@ class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):
     end_at: Annotated[Time, Meta(description="not after")]
     missed: Annotated[str, Meta(description="skip, once or all")]
     overlap: Annotated[str, Meta(description="skip, queue or allow")]
+    waiting: Annotated[int, Meta(description="with queue, the most jobs that wait in line")]
     state: Annotated[
         str, Meta(description="active, running (an interval whose run has not ended), paused, retired, ended")
     ]

@@ -148,6 +148,7 @@ def schedule_shape(schedule: Schedule, now: Instant) -> ScheduleShape:
         end_at=rfc3339(bounded.end if bounded else None),
         missed=schedule.missed,
         overlap=schedule.overlap,
+        waiting=schedule.waiting,
         state=state_of(schedule, now),
         next_at=rfc3339(schedule.next_at),
         last_at=rfc3339(schedule.last_at),

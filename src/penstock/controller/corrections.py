@@ -9,10 +9,11 @@ To look for a cron's tick takes up to a millisecond, so the same time is looked 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.controller.look import Look
 from penstock.model.firing import right_time
+from penstock.model.ids import JobId
 from penstock.model.job import Job
 from penstock.model.schedule import Cron, Schedule
 from penstock.model.time import Instant
@@ -41,7 +42,7 @@ class Corrections:
         """This time was worked out for it as it is now."""
         self._right[schedule.name] = schedule.version, next_at
 
-    async def put_right(self, seen: Look, schedule: Schedule, _: Job | None) -> Instant | None:
+    async def put_right(self, seen: Look, schedule: Schedule, _: Mapping[JobId, Job]) -> Instant | None:
         """Set the right time, unless it is that; when it comes."""
         next_at = right_time(schedule, seen.now)
         if next_at != schedule.next_at:
@@ -53,7 +54,7 @@ class Corrections:
                 jobs=(),
                 now=seen.at,
             )
-            if changed:
+            if changed is not None:
                 log.info("the next time of %s was set for an earlier timing: it is put right", schedule.name)
         self.know(schedule, next_at)
         return next_at

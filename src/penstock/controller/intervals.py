@@ -4,10 +4,11 @@ Nothing is due then, and the end of the run sets the next time. A job that ended
 (cancelled, expired, dropped, its last crash) is found here, and the time is set.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.controller.look import Look
 from penstock.model.firing import after_end
+from penstock.model.ids import JobId
 from penstock.model.job import Job
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import MILLISECOND, Instant, Span
@@ -47,10 +48,10 @@ def end_of_run(schedule: Schedule, now: Instant) -> Instant | None:
     return now + max(timing.span // 2, SHORTEST_LOOK) if isinstance(timing, Every) else None
 
 
-async def catch_up(seen: Look, schedule: Schedule, last: Job | None) -> Instant | None:
+async def catch_up(seen: Look, schedule: Schedule, jobs: Mapping[JobId, Job]) -> Instant | None:
     """Set its next time, if its job has ended all the same; when to look at it next."""
     assert isinstance(schedule.timing, Every)
-    next_at = after_end(schedule.timing, last, seen.now)
+    next_at = after_end(schedule.timing, jobs.get(schedule.last_job or b""), seen.now)
     if next_at is None:
         return end_of_run(schedule, seen.now)
     await seen.engine.schedules.fire(

@@ -13,7 +13,7 @@ second.
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from penstock.controller.corrections import Corrections
@@ -22,11 +22,11 @@ from penstock.controller.look import HandClock, Look, look
 from penstock.controller.retirement import GRACE, Retirement
 from penstock.controller.startups import Startups
 from penstock.controller.tick import Term
-from penstock.engine.protocol import Engine
+from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import BadInput, UnknownParent
-from penstock.model.firing import Firing, firing_of
+from penstock.model.firing import Firing, firing_of, unfinished_of
 from penstock.model.ids import JobId
-from penstock.model.job import LIVE, Job
+from penstock.model.job import Job
 from penstock.model.schedule import Schedule, Startup
 from penstock.model.time import MINUTE, SECOND, Instant, Span
 
@@ -40,8 +40,8 @@ AGAIN: Span = MINUTE
 CENSUS: Span = 2 * SECOND
 """How often the members are asked about start-ups and retired schedules."""
 
-Step: TypeAlias = Callable[[Look, Schedule, Job | None], Awaitable[Instant | None]]
-"""What is done with one schedule and its last job: it answers when to look at it next."""
+Step: TypeAlias = Callable[[Look, Schedule, Mapping[JobId, Job]], Awaitable[Instant | None]]
+"""What is done with one schedule and its last jobs: it answers when to look at it next."""
 
 log = logging.getLogger("penstock.controller")
 
@@ -77,7 +77,7 @@ class ScheduleTick:
             *((self._fire, each) for each in due[:FIRE_LIMIT]),
             *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
         ]
-        jobs = await _last_jobs(engine, [each for _, each in steps])
+        jobs = await _standing_jobs(engine, [each for _, each in steps])
         steps += [(self._corrections.put_right, each) for each in doubtful[:CHECK_LIMIT]]
         nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
         nexts += [end_of_run(each, seen.now) for each in under_way]
@@ -85,7 +85,7 @@ class ScheduleTick:
             if not term.trusted():
                 return None
             try:
-                nexts.append(await step(seen, schedule, jobs.get(schedule.last_job or b"")))
+                nexts.append(await step(seen, schedule, jobs))
             except BadInput as error:  # one that cannot be fired must not keep the others from it
                 self._leave_out(schedule, error, seen.now)
         await self._count(seen)
@@ -105,14 +105,14 @@ class ScheduleTick:
             log.error("the schedule %s cannot be fired: %s", schedule.name, error)
         self._failed[schedule.name] = schedule.version, schedule.next_at, now
 
-    async def _fire(self, seen: Look, schedule: Schedule, last: Job | None) -> Instant | None:
+    async def _fire(self, seen: Look, schedule: Schedule, jobs: Mapping[JobId, Job]) -> Instant | None:
         """Fire one; when to look at it next."""
-        previous = last.id if last is not None and last.state in LIVE else None
-        firing = firing_of(schedule, seen.now, previous=previous)
+        firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
         try:
             fired = await _apply(seen, schedule, firing)
-        except UnknownParent:  # what it should wait for was dropped in this moment: so it has ended
-            firing = firing_of(schedule, seen.now)
+        except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended
+            jobs = await _standing_jobs(seen.engine, [schedule])
+            firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
             fired = await _apply(seen, schedule, firing)
         if not fired:
             return seen.now  # somebody else was first, and knows what is next
@@ -131,26 +131,28 @@ class ScheduleTick:
             await self._retirement.run(seen, members)
 
 
-async def _last_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobId, Job]:
+async def _standing_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobId, Job]:
     """The jobs of their last ticks, as far as they are still known."""
-    ids = [each.last_job for each in schedules if each.last_job is not None]
+    ids = [job_id for each in schedules for job_id in each.standing.values()]
     found: dict[JobId, Job] = {}
-    for start in range(0, len(ids), FIRE_LIMIT):
-        jobs = await engine.inspect.get(ids[start : start + FIRE_LIMIT])
+    for start in range(0, len(ids), BATCH_LIMIT):
+        jobs = await engine.inspect.get(ids[start : start + BATCH_LIMIT])
         found |= {job.id: job for job in jobs if job is not None}
     return found
 
 
 async def _apply(seen: Look, schedule: Schedule, firing: Firing) -> bool:
-    return await seen.engine.schedules.fire(
+    fired = await seen.engine.schedules.fire(
         schedule.name,
         tick=schedule.next_at,
         before=schedule.last_at,
         next_at=firing.next_at,
         jobs=firing.jobs,
         last_at=firing.last_at,
+        line=firing.line,
         now=seen.at,
     )
+    return fired is not None
 
 
 def _wait_s(nexts: Sequence[Instant | None], now: Instant) -> float:
@@ -162,5 +164,12 @@ def _tell(schedule: Schedule, firing: Firing, now: Instant) -> None:
     if firing.jobs:
         late_ms = (now - (schedule.next_at or now)) // 1_000
         log.debug("fired %s: %d jobs, %d ms after its tick", schedule.name, len(firing.jobs), late_ms)
+    if firing.full:
+        log.warning(
+            "passed over %s of %s, of which %d jobs wait already (waiting=)",
+            "a tick" if firing.full == 1 else f"{firing.full} ticks",
+            schedule.name,
+            schedule.waiting,
+        )
     elif firing.passed_over:
         log.info("a tick of %s was passed over: missed, or the last one has not ended", schedule.name)

@@ -57,7 +57,7 @@ class Startups:
                 last_at=began,
                 now=seen.at,
             )
-            if fired:
+            if fired is not None:
                 log.info("the cluster has started: %s runs", schedule.name)
 
     async def _generation(self, seen: Look, workers: Sequence[Member]) -> Instant | None:

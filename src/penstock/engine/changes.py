@@ -1,25 +1,23 @@
-"""What a call has changed, read from its arguments and its answer.
+"""What a call has changed, read from its arguments, its answer and what the engine has named.
 
-Mostly these say it all: what was claimed runs, what completed has completed. Where they do not (a failure of
-a job that somebody cancelled meanwhile, a child of parents that may have ended) the change is *unsure*: the
-record is looked at before it is told, which the teller does, later and only while somebody listens.
+Mostly these say it all: what was claimed runs, what completed has completed. Where they do not (a new child
+of parents that may have ended, a run that was claimed before anybody listened) the record is looked at before
+it is told, which the teller does, later and only while somebody listens.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from penstock.model.ids import JobId
-from penstock.model.job import CancelAnswer, JobState, NewJob, ReplayAnswer
+from penstock.model.job import Job, JobState, NewJob
+from penstock.model.move import Moves, reason_of
 from penstock.model.run import (
     Answer,
     ClaimedJob,
     Completed,
     Crashed,
     Failed,
-    Loss,
-    Release,
     Settlement,
-    Stopped,
 )
 from penstock.model.time import Instant
 
@@ -51,29 +49,55 @@ class Unsure(NamedTuple):
     error: str = ""
 
 
-Changes: TypeAlias = list[Change | Unsure]
+class NewChild(NamedTuple):
+    """This job is new and names parents: its record must be asked whether it waits for them."""
+
+    id: JobId
+    what: What
+
+
+class Missed(NamedTuple):
+    """Here changes are missing."""
+
+    number: int | None
+    """How many; None: not known."""
+
+
+Changes: TypeAlias = list[Change | Unsure | NewChild | Missed]
 
 _CANCELLED = (JobState.CANCELLED,)
 _ENDED_BADLY = (JobState.CANCELLED, JobState.DEAD)
-_NEW = (JobState.READY, JobState.SCHEDULED, JobState.CANCELLED)
 
 
 def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> Changes:
     """New jobs. `now` is an estimate of the engine's clock: a job for just that moment may be told as one
     that waits for it, or the other way round."""
     groups: dict[tuple[JobState, str, str], list[JobId]] = {}
-    unsure: list[Unsure] = []
+    children: list[NewChild] = []
     for job, new in zip(jobs, created, strict=True):
         if not new:
             continue
         if job.after:
-            unsure.append(Unsure(job.id, JobState.BLOCKED, _NEW, (job.queue, job.task)))
+            children.append(NewChild(job.id, (job.queue, job.task)))
             continue
         later = job.delay > 0 or (job.at is not None and job.at > now)
         state = JobState.SCHEDULED if later else JobState.READY
         groups.setdefault((state, job.queue, job.task), []).append(job.id)
     told: Changes = [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
-    return told + unsure
+    return told + children
+
+
+def first_state_of(child: Job) -> JobState:
+    """What a new child with parents came into, by its record as it is later: what it moved to since then is
+    told by whoever moved it. What its own enqueue did carries the time at which it was made. Of one that
+    waits for a time the record does not show whether it waited for its parents before."""
+    if child.ready_at == child.created_at:
+        return JobState.READY
+    if child.state is JobState.CANCELLED and child.ended_at == child.created_at:
+        return JobState.CANCELLED
+    if child.state is JobState.SCHEDULED and child.ready_at is None:
+        return JobState.SCHEDULED
+    return JobState.BLOCKED
 
 
 class Runs:
@@ -101,35 +125,41 @@ class Runs:
             del known[next(iter(known))]
         return [Change(JobState.RUNNING, what, ids, member) for what, ids in groups.items()]
 
-    def settled(self, settlements: Iterable[Settlement], answers: Iterable[Answer], now: Instant) -> Changes:
-        """They ended, or are tried again; and what was enqueued with that."""
+    def settled(self, settlements: Iterable[Settlement], answers: Iterable[Answer]) -> Changes:
+        """They completed. How others ended the engine has named, unless this is a repeat."""
         take, groups, others = self._known.pop, dict[What, list[JobId]](), Changes()
         for settlement, answer in zip(settlements, answers, strict=True):
             if answer is Answer.STALE:
                 continue
             what = take(settlement.id, None)
-            if what is not None and type(settlement.outcome) is Completed:
+            if type(settlement.outcome) is not Completed:
+                if answer is Answer.ALREADY:
+                    others.append(_settled(settlement, what))
+            elif what is not None:
                 groups.setdefault(what, []).append(settlement.id)
             else:
-                others.append(_settled(settlement, what))
-            if settlement.then is not None and settlement.then.jobs and answer is Answer.APPLIED:
-                then = settlement.then.jobs
-                others += enqueued(then, [True] * len(then), now)
+                others.append(Unsure(settlement.id, JobState.COMPLETED))
         told: Changes = [Change(JobState.COMPLETED, what, ids) for what, ids in groups.items()]
         return told + others
+
+    def moved(self, moves: Moves) -> Changes:
+        """What the engine has named, neighbours that are alike together."""
+        told: Changes = []
+        kind: tuple[object, ...] = ()
+        ids: list[JobId] = []
+        for job_id, state, queue, task, reason in moves.named:
+            self._known.pop(job_id, None)
+            if kind != (state, queue, task, reason):
+                kind, ids = (state, queue, task, reason), []
+                told.append(Change(state, (queue, task), ids, b"", reason))
+            ids.append(job_id)
+        if moves.missed:
+            told.append(Missed(moves.missed))
+        return told
 
     def completed(self, ids: Iterable[JobId]) -> Changes:
         """They completed themselves."""
         return [_certain(JobState.COMPLETED, job_id, self._known.pop(job_id, None)) for job_id in ids]
-
-    def released(self, releases: Iterable[Release], answers: Iterable[Answer]) -> Changes:
-        """They were given back."""
-        told: Changes = []
-        for release, answer in zip(releases, answers, strict=True):
-            if answer is Answer.APPLIED:
-                state = JobState.READY if release.delay is None else JobState.SCHEDULED
-                told.append(Unsure(release.id, state, _CANCELLED, self._known.pop(release.id, None)))
-        return told
 
 
 def _certain(state: JobState, job_id: JobId, what: What | None) -> Change | Unsure:
@@ -137,39 +167,14 @@ def _certain(state: JobState, job_id: JobId, what: What | None) -> Change | Unsu
     return Unsure(job_id, state) if what is None else Change(state, what, [job_id])
 
 
-def _settled(settlement: Settlement, what: What | None) -> Change | Unsure:
+def _settled(settlement: Settlement, what: What | None) -> Unsure:
+    """How an attempt ended whose outcome was recorded before, by a call without an answer."""
     job_id = settlement.id
     match settlement.outcome:
         case Failed(failure=failure, retry_in=retry_in):
-            error = f"{failure.error or failure.kind}: {failure.message}"
             state = JobState.DEAD if retry_in is None else JobState.SCHEDULED
-            return Unsure(job_id, state, _CANCELLED, what, error)
+            return Unsure(job_id, state, _CANCELLED, what, reason_of(failure))
         case Crashed(message=message):
             return Unsure(job_id, JobState.READY, _ENDED_BADLY, what, f"crash: {message}")
-        case Stopped():
-            return _certain(JobState.CANCELLED, job_id, what)
         case _:
-            return _certain(JobState.COMPLETED, job_id, what)
-
-
-def lost(losses: Iterable[Loss]) -> Changes:
-    """They had started in a process that died."""
-    return [Unsure(loss.id, JobState.READY, _ENDED_BADLY, error=f"crash: {loss.message}") for loss in losses]
-
-
-def cancelled(ids: Iterable[JobId], answers: Iterable[CancelAnswer]) -> Changes:
-    """They will never start."""
-    return [
-        Unsure(job_id, JobState.CANCELLED)
-        for job_id, answer in zip(ids, answers, strict=True)
-        if answer is CancelAnswer.CANCELLED
-    ]
-
-
-def replayed(ids: Iterable[JobId], answers: Iterable[ReplayAnswer]) -> Changes:
-    """They are ready again."""
-    return [
-        Unsure(job_id, JobState.READY)
-        for job_id, answer in zip(ids, answers, strict=True)
-        if answer is ReplayAnswer.REPLAYED
-    ]
+            return Unsure(job_id, JobState.CANCELLED, (), what)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from penstock.engine.changes import Change, Changes, Unsure
+from penstock.engine.changes import Change, Changes, Missed, NewChild, Unsure, first_state_of
 from penstock.engine.protocol import BATCH_LIMIT, Engine
 from penstock.model.errors import EngineError
-from penstock.model.event_batch import Piece, piece_of
+from penstock.model.event_batch import Piece, gap_piece, piece_of
 from penstock.model.ids import JobId
-from penstock.model.job import Job
+from penstock.model.job import Job, JobState
 from penstock.model.time import Instant
 
 
@@ -22,12 +22,20 @@ class Detail:
     async def pieces(self, changes: Changes, at: Instant) -> list[Piece]:
         """The changes of one moment; without those of jobs that are deleted and of which nobody knows what
         they were."""
-        records = await self._records([change.id for change in changes if isinstance(change, Unsure)])
+        records = await self._records(
+            [change.id for change in changes if isinstance(change, Unsure | NewChild)]
+        )
         pieces: list[Piece] = []
         for change in changes:
             if isinstance(change, Change):
                 member = await self._member(change.member) if change.member else ""
                 pieces.append(piece_of(change.state, at, *change.what, change.ids, member, change.error))
+            elif isinstance(change, Missed):
+                pieces.append(gap_piece(change.number, at))
+            elif isinstance(change, NewChild):
+                record = records.get(change.id)
+                state = JobState.BLOCKED if record is None else first_state_of(record)
+                pieces.append(piece_of(state, at, *change.what, [change.id], "", ""))
             elif (piece := _judged(change, records.get(change.id), at)) is not None:
                 pieces.append(piece)
         return pieces

@@ -35,12 +35,9 @@ class InFlight:
         except BaseException:
             work.close()
             raise
-        task = self.spawn(work)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(_forget_error)
-            raise
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.spawn(_see_to_it(work, answer))
+        return await answer
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Begin something that `finish` waits for."""
@@ -56,6 +53,19 @@ class InFlight:
             await asyncio.wait(set(self._under_way))
 
 
-def _forget_error(task: "asyncio.Task[Any]") -> None:
-    if not task.cancelled():
-        task.exception()  # nobody asks any more
+async def _see_to_it(work: Coroutine[Any, Any, T], answer: "asyncio.Future[T]") -> None:
+    """Give the answer of some work to whoever still waits for it. (`asyncio.shield` does the same a turn of
+    the loop later.)"""
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        answer.cancel()
+        raise
+    except BaseException as error:
+        if not answer.done():
+            answer.set_exception(error)
+        elif not isinstance(error, Exception):
+            raise
+    else:
+        if not answer.done():
+            answer.set_result(result)

@@ -3,7 +3,9 @@
 import threading
 from typing import NamedTuple
 
-from penstock.engine.changes import Change, Changes
+from penstock.engine.changes import Change, Changes, Missed
+
+_UNKNOWN: Changes = [Missed(None)]
 
 
 class Told(NamedTuple):
@@ -33,6 +35,8 @@ class Outgoing:
         """How many were dropped because there is no room."""
         size = sum(len(change.ids) if isinstance(change, Change) else 1 for change in changes)
         with self._lock:
+            if changes == _UNKNOWN and self._waiting and self._waiting[-1].changes == _UNKNOWN:
+                return 0  # while the engine is out of reach, one gap says it
             if self._size + size > self._limit:
                 self._dropped += size
                 return size

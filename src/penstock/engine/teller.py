@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from penstock.engine.changes import Changes, Runs
+from penstock.engine.changes import Changes, Missed, Runs
 from penstock.engine.detail import Detail
 from penstock.engine.outgoing import Outgoing, Told
 from penstock.engine.protocol import Engine
@@ -35,7 +35,9 @@ from penstock.model.event_batch import Piece, mark, pack
 from penstock.model.time import SECOND, Instant
 
 LOOK_S = 1.0
-GATHER_S = 0.02
+GATHER_S = 0.05
+"""On PostgreSQL each sending is a transaction that wakes every listening session: about 0.1 ms of the
+server's time, and 0.03 ms for each session, beside 0.08 ms for 7,600 characters."""
 MARK_S = 2.0
 WAITING_LIMIT = 100_000
 FAREWELL_S = 1.0
@@ -100,6 +102,11 @@ class Teller:
                 log.exception("an event could not be told; the change itself is made")
             self._complained = True
 
+    def miss(self) -> None:
+        """A call was not answered: what it changed, if anything, is not known."""
+        if self.wanted:
+            self.tell(lambda: [Missed(None)])
+
     async def close(self) -> None:
         """Tell what waits, if that is quick."""
         self._go_on()
@@ -114,7 +121,12 @@ class Teller:
     def _go_on(self) -> None:
         self._woken = False
         self._wake.set()
-        if self._task is None and self._waiting:
+        if self._task is not None or not self._waiting:
+            return
+        if not self.wanted:  # a call began before the look that found nobody, and ended after it
+            self._forget()
+            self.busy = False
+        else:
             self._looking = True
             self._task = self._loop.create_task(self._run(), name="penstock events")
 

@@ -1,26 +1,31 @@
-"""An engine that tells what it was made to change: one wrapper, no change to the engine.
+"""An engine that tells what it was made to change: one wrapper around the engine.
 
 Every process that changes jobs opens its engine through this. After a call has returned, and only then, what
 it changed is handed to the [teller](teller.py), if anybody may be listening. Arguments, answers and errors
 pass as they are; nothing that goes wrong while telling reaches the caller.
 
-What the engine does by itself on the way is not in its answers, so it is not told: due jobs that become
-ready, children that are unblocked or end with their parent, jobs that expire, and what beats, sweeps and
-sign-offs give back. The next event of such a job is that of its next step.
-
-Nor do the answers say which jobs of a firing, or of those that follow an outcome, there were already (their
-ids come from the tick or from the caller): these are told as new once more.
+What a call changed stands in its arguments and its answer; what the engine moved on the way (due jobs,
+children, what expired or was given back) it names in `moves`, which is given to it only while somebody may be
+listening. Where no answer came, nobody knows what was changed: a gap. So it is where somebody began to listen
+while a call was under way that was not asked for names, and its answer shows that something may have changed.
+(That of a claim without jobs does not: what it moved on its way is then neither told nor a gap.)
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from penstock.engine import changes
-from penstock.engine.protocol import Engine, Settled
+from penstock.engine.protocol import Engine, Fired, Promoted, Pruned, Reclaimed, Settled
 from penstock.engine.teller import Teller
+from penstock.model.errors import EngineFull, EngineUnavailable
 from penstock.model.ids import JobId
-from penstock.model.job import CancelAnswer, Fence, NewJob, ReplayAnswer
-from penstock.model.run import Answer, Claim, ClaimRequest, Fate, Loss, Release, Settlement
+from penstock.model.job import CancelAnswer, DropAnswer, Fence, NewJob, ReplayAnswer
+from penstock.model.move import Moves
+from penstock.model.run import Answer, Claim, ClaimRequest, Fate, Settlement
+
+UNANSWERED = (EngineUnavailable, asyncio.CancelledError)
+"""What a call raises that may have been made all the same; but for `EngineFull`, which changed nothing."""
 
 
 def telling(engine: Engine) -> Engine:
@@ -35,6 +40,7 @@ class TellingEngine:
         self._engine = engine
         self.teller = teller = Teller(engine)
         self.jobs = _Jobs(engine.jobs, teller)
+        self.members = _Members(engine.members, teller)
         self.schedules = _Schedules(engine.schedules, teller)
         self.blocking = None if engine.blocking is None else _Blocking(engine.blocking, teller)
         self.transactions = (
@@ -50,8 +56,7 @@ class TellingEngine:
 
 
 class _Facet:
-    """A facet of which some methods are told of. Options pass as they came: an engine in between may know
-    fewer of them than the contract."""
+    """A facet of which some methods are told of. Options pass as they came."""
 
     def __init__(self, facet: Any, teller: Teller) -> None:
         self._facet = facet
@@ -62,75 +67,146 @@ class _Facet:
         setattr(self, name, method)  # found directly from now on
         return method
 
+    async def _named(
+        self, method: Callable[..., Any], changed: Callable[[Any], bool], *arguments: Any, **options: Any
+    ) -> Any:
+        """A call that changes nothing but what it names; `changed`: whether its answer shows that it may
+        have changed something."""
+        teller, moves = self._teller, None
+        if teller.wanted:
+            options["moves"] = moves = Moves()
+        try:
+            answer = await method(*arguments, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
+        if moves is None:
+            if changed(answer):
+                teller.miss()
+        elif moves:
+            named = moves
+            teller.tell(lambda: teller.runs.moved(named))
+        return answer
+
 
 class _Jobs(_Facet):
     async def enqueue(self, jobs: Sequence[NewJob], **options: Any) -> list[bool]:
-        created: list[bool] = await self._facet.enqueue(jobs, **options)
         teller = self._teller
+        try:
+            created: list[bool] = await self._facet.enqueue(jobs, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
         if teller.wanted:
             teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
         return created
 
     async def claim(self, request: ClaimRequest, **options: Any) -> Claim:
-        claim: Claim = await self._facet.claim(request, **options)
-        teller = self._teller
-        if claim.jobs and teller.wanted:
-            teller.tell(lambda: teller.runs.claimed(claim.jobs, request.member))
+        teller, moves = self._teller, None
+        if teller.wanted:
+            options["moves"] = moves = Moves()
+        try:
+            claim: Claim = await self._facet.claim(request, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
+        if moves is None:
+            if claim.jobs:
+                teller.miss()
+        elif moves or claim.jobs:
+            named, runs = moves, teller.runs
+            teller.tell(lambda: runs.moved(named) + runs.claimed(claim.jobs, request.member))
         return claim
 
     async def settle(
         self, settlements: Sequence[Settlement], *, claim: ClaimRequest | None = None, **options: Any
     ) -> Settled:
-        settled: Settled = await self._facet.settle(settlements, claim=claim, **options)
-        teller = self._teller
+        teller, moves = self._teller, None
         if teller.wanted:
-            if settlements:
-                teller.tell(lambda: teller.runs.settled(settlements, settled.answers, teller.clock()))
-            next_jobs = [] if settled.claim is None else settled.claim.jobs
-            if claim is not None and next_jobs:
-                teller.tell(lambda: teller.runs.claimed(next_jobs, claim.member))
+            options["moves"] = moves = Moves()
+        try:
+            settled: Settled = await self._facet.settle(settlements, claim=claim, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
+        if moves is None:
+            if Answer.APPLIED in settled.answers or (settled.claim is not None and settled.claim.jobs):
+                teller.miss()
+        else:
+            named, runs = moves, teller.runs
+            teller.tell(lambda: runs.settled(settlements, settled.answers) + runs.moved(named))
+            if claim is not None and settled.claim is not None and settled.claim.jobs:
+                jobs, member = settled.claim.jobs, claim.member
+                teller.tell(lambda: runs.claimed(jobs, member))
         return settled
 
-    async def release(self, releases: Sequence[Release], **options: Any) -> list[Answer]:
-        answers: list[Answer] = await self._facet.release(releases, **options)
-        if self._teller.wanted:
-            self._teller.tell(lambda: self._teller.runs.released(releases, answers))
-        return answers
+    async def release(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.release, _any_is(Answer.APPLIED), *arguments, **options)
 
-    async def cancel(self, ids: Sequence[JobId], **options: Any) -> list[CancelAnswer]:
-        answers: list[CancelAnswer] = await self._facet.cancel(ids, **options)
-        if self._teller.wanted:
-            self._teller.tell(lambda: changes.cancelled(ids, answers))
-        return answers
+    async def cancel(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.cancel, _any_is(CancelAnswer.CANCELLED), *arguments, **options)
 
-    async def replay(self, ids: Sequence[JobId], **options: Any) -> list[ReplayAnswer]:
-        answers: list[ReplayAnswer] = await self._facet.replay(ids, **options)
-        if self._teller.wanted:
-            self._teller.tell(lambda: changes.replayed(ids, answers))
-        return answers
+    async def replay(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.replay, _any_is(ReplayAnswer.REPLAYED), *arguments, **options)
 
-    async def retire(self, claimant: bytes, losses: Sequence[Loss] = (), **options: Any) -> int:
-        held: int = await self._facet.retire(claimant, losses, **options)
-        if held and losses and self._teller.wanted:
-            self._teller.tell(lambda: changes.lost(losses))
-        return held
+    async def drop(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.drop, _any_is(DropAnswer.DROPPED), *arguments, **options)
+
+    async def promote(self, **options: Any) -> Any:
+        return await self._named(self._facet.promote, _some_jobs, **options)
+
+    async def retire(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.retire, bool, *arguments, **options)
+
+    async def reclaim(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.reclaim, _some_jobs, *arguments, **options)
+
+    async def prune(self, **options: Any) -> Any:
+        return await self._named(self._facet.prune, _some_jobs, **options)
+
+
+class _Members(_Facet):
+    async def beat(self, *arguments: Any, **options: Any) -> Any:
+        # Its answer does not show what it gave back. It is rare enough to be asked for names each time.
+        teller, moves = self._teller, Moves()
+        try:
+            reply = await self._facet.beat(*arguments, moves=moves, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
+        if moves and teller.wanted:
+            teller.tell(lambda: teller.runs.moved(moves))
+        return reply
+
+    async def leave(self, *arguments: Any, **options: Any) -> Any:
+        return await self._named(self._facet.leave, bool, *arguments, **options)
 
 
 class _Blocking(_Facet):
     def enqueue(self, jobs: Sequence[NewJob], **options: Any) -> list[bool]:
-        created: list[bool] = self._facet.enqueue(jobs, **options)
         teller = self._teller
+        try:
+            created: list[bool] = self._facet.enqueue(jobs, **options)
+        except BaseException as error:
+            if isinstance(error, EngineUnavailable) or not isinstance(error, Exception):
+                _unanswered(teller, error)
+            raise
         if teller.wanted:
             teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
         return created
 
 
 class _Schedules(_Facet):
-    async def fire(self, name: str, *, jobs: Sequence[NewJob], **options: Any) -> bool:
-        fired: bool = await self._facet.fire(name, jobs=jobs, **options)
+    async def fire(self, name: str, *, jobs: Sequence[NewJob], **options: Any) -> Fired | None:
         teller = self._teller
-        if fired and jobs and teller.wanted:
-            teller.tell(lambda: changes.enqueued(jobs, [True] * len(jobs), teller.clock()))
+        try:
+            fired: Fired | None = await self._facet.fire(name, jobs=jobs, **options)
+        except UNANSWERED as error:
+            _unanswered(teller, error)
+            raise
+        if fired is not None and jobs and teller.wanted:
+            created = fired.created
+            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
         return fired
 
 
@@ -141,3 +217,16 @@ class _Transactions(_Facet):
             done = [job_id for (job_id, _), fate in zip(runs, fates, strict=True) if fate is Fate.SETTLED]
             self._teller.tell(lambda: self._teller.runs.completed(done))
         return fates
+
+
+def _unanswered(teller: Teller, error: BaseException) -> None:
+    if not isinstance(error, EngineFull):
+        teller.miss()
+
+
+def _any_is(applied: str) -> Callable[[Sequence[str]], bool]:
+    return lambda answers: applied in answers
+
+
+def _some_jobs(answer: Promoted | Reclaimed | Pruned) -> bool:
+    return answer.jobs > 0

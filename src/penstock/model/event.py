@@ -2,7 +2,7 @@
 says so. Signals are hints between processes."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -37,13 +37,17 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return moment_of(self.instant)
 
 
+Why: TypeAlias = Literal["lost", "slow", "unheard"]
+
+
 class Gap(msgspec.Struct, frozen=True):
     """Here events are missing: whoever keeps an account of them looks at the jobs themselves now."""
 
-    why: Literal["lost", "slow", "unheard"]
-    """lost: on the way, or never sent because there were too many. slow: this reader did not keep up.
-    unheard: for a while nobody could see that somebody listens, because the engine was out of reach; or
-    nothing could be heard here."""
+    why: Why
+    """lost: on the way; or never sent, because there were too many, or because whoever made a change got no
+    answer from the engine and cannot know what it was. slow: this reader did not keep up. unheard: for a
+    while nobody could see that somebody listens, because the engine was out of reach; or nothing could be
+    heard here."""
     missed: int | None = None
     """How many: of one teller and whatever the filter (lost), of those that were wanted (slow); None: not
     known."""

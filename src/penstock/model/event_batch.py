@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from penstock.model.event import Event, EventFilter
+from penstock.model.event import Event, EventFilter, Gap
 from penstock.model.ids import ID_SIZE, JobId
 from penstock.model.job import STATES, JobState
 from penstock.model.time import Instant
@@ -25,11 +25,14 @@ _PIECE_BYTES, _BATCH_BYTES = 32, 40
 """What a piece and a batch take beside their texts and ids, rounded up."""
 
 
+_GAP, _NOBODY = -1, bytes(ID_SIZE)
+
+
 class Piece(msgspec.Struct, array_like=True, gc=False):
     """What one step did to some jobs."""
 
     state: int
-    """Its place in `STATES`."""
+    """Its place in `STATES`; `_GAP`: events are missing here."""
     at: Instant
     queue: str
     task: str
@@ -67,6 +70,12 @@ def piece_of(
     return Piece(STATES.index(state), at, queue, task, b"".join(ids), member, error)
 
 
+def gap_piece(missed: int | None, at: Instant) -> Piece:
+    """Here so many events are missing, or an unknown number. It counts as one: lost on the way, it is still
+    missed."""
+    return Piece(_GAP, at, "", "", _NOBODY, "", "" if missed is None else str(missed))
+
+
 def pack(teller: bytes, first: int, pieces: Sequence[Piece], room: int) -> Iterator[tuple[str, int]]:
     """Texts of at most `room` characters, each with the number of events in it."""
     bytes_left = room_left = room * 3 // 4 - _BATCH_BYTES
@@ -96,9 +105,12 @@ def unpack(text: str) -> Batch | None:
         return None
 
 
-def events_of(batch: Batch, wanted: EventFilter) -> Iterator[Event]:
-    """The events that somebody wants."""
+def events_of(batch: Batch, wanted: EventFilter) -> Iterator[Event | Gap]:
+    """The events that somebody wants, and where some are missing."""
     for piece in batch.pieces:
+        if piece.state == _GAP:
+            yield Gap("lost", int(piece.error) if piece.error else None)
+            continue
         state, job = STATES[piece.state], wanted.job
         if not wanted.may_want(state, piece.queue, piece.task):
             continue

@@ -11,6 +11,7 @@ of the run sets the next time in the same step as the outcome (`then_of`). Where
 """
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Any
 
@@ -40,42 +41,70 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     next_at: Instant | None = None
     last_at: Instant | None = None
     """The tick of the last of the jobs; None: there are none."""
+    line: tuple[Instant, ...] = ()
+    """The ticks whose jobs that one waits for."""
     passed_over: int = 0
     """Ticks for which no job is made."""
+    full: int = 0
+    """Those of them for which there was no room in the line."""
 
 
-def firing_of(schedule: Schedule, now: Instant, *, previous: JobId | None = None) -> Firing:
-    """For a schedule whose `next_at` has come. `previous`: its last job, if that has not ended."""
+def firing_of(schedule: Schedule, now: Instant, *, unfinished: Sequence[Instant] = ()) -> Firing:
+    """For a schedule whose `next_at` has come. `unfinished`: those of its `standing` whose jobs have not
+    ended."""
     timing, tick = schedule.timing, schedule.next_at
     assert tick is not None, "only what is due is fired"
     if isinstance(timing, Cron):
-        return _of_cron(schedule, timing, tick, now, previous)
+        return _of_cron(schedule, timing, tick, now, unfinished)
     if isinstance(timing, Every) and not (timing.end is not None and tick > timing.end):
-        if previous is not None:  # its end sets the next time
+        if unfinished:  # its end sets the next time
             return Firing(passed_over=1)
         return Firing(jobs=(job_of(schedule, tick),), last_at=tick)
     return Firing()
 
 
-def _of_cron(schedule: Schedule, timing: Cron, tick: Instant, now: Instant, previous: JobId | None) -> Firing:
+def _of_cron(
+    schedule: Schedule, timing: Cron, tick: Instant, now: Instant, unfinished: Sequence[Instant]
+) -> Firing:
     if timing.next_after(tick - 1) != tick:  # set for another timing, by a run that began under that
         return Firing(next_at=timing.following(tick))
     until = now if timing.end is None else min(now, timing.end)
     ticks = latest_ticks(timing, tick, until, MISSED_LIMIT if schedule.missed == "all" else 1)
     if schedule.missed == "skip":
         ticks = [each for each in ticks if now - each <= ON_TIME]
-    if schedule.overlap == "skip" and previous is not None:
+    if schedule.overlap == "skip" and unfinished:
         ticks = []
+    room = room_in_line(schedule, unfinished)
+    full = max(0, len(ticks) - room)
+    line = list(unfinished) if schedule.overlap == "queue" else []
     jobs: list[NewJob] = []
-    for each in ticks:
-        before = jobs[-1].id if jobs else previous
-        after = (before,) if schedule.overlap == "queue" and before is not None else ()
-        jobs.append(job_of(schedule, each, after=after))
+    for each in ticks[full:]:
+        jobs.append(job_of(schedule, each, after=line))
+        if schedule.overlap == "queue":
+            line.append(each)
     next_at = timing.following(now)
     assert next_at is None or next_at > now, "a tick that has been fired would be fired again"
     return Firing(
-        jobs=tuple(jobs), next_at=next_at, last_at=ticks[-1] if ticks else None, passed_over=0 if jobs else 1
+        jobs=tuple(jobs),
+        next_at=next_at,
+        last_at=ticks[-1] if jobs else None,
+        line=tuple(line[:-1]),
+        passed_over=full or (0 if jobs else 1),
+        full=full,
     )
+
+
+def unfinished_of(schedule: Schedule, jobs: Mapping[JobId, Job]) -> list[Instant]:
+    """The ticks of its last jobs that have not ended; one that is not known any more has."""
+    standing = schedule.standing
+    return [tick for tick, job_id in standing.items() if job_id in jobs and jobs[job_id].state not in FINAL]
+
+
+def room_in_line(schedule: Schedule, unfinished: Sequence[Instant]) -> int:
+    """For how many more jobs there is room: with `overlap="queue"` one runs and `waiting` may wait."""
+    if schedule.overlap != "queue":
+        return MISSED_LIMIT
+    return max(0, schedule.waiting + 1 - len(unfinished))
 
 
 def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> list[Instant]:
@@ -111,8 +140,10 @@ def right_time(schedule: Schedule, now: Instant) -> Instant | None:
     return None
 
 
-def job_of(schedule: Schedule, tick: Instant, *, after: tuple[JobId, ...] = ()) -> NewJob:
-    """The job of a tick: the same for everybody who asks."""
+def job_of(schedule: Schedule, tick: Instant, *, after: Sequence[Instant] = ()) -> NewJob:
+    """The job of a tick: the same for everybody who asks. `after`: the ticks of those before it in its line.
+    It waits for each of them, however they end: waiting for the last alone, it would start beside the first
+    as soon as one between them is cancelled."""
     template, timing = schedule.job, schedule.timing
     changes: dict[str, Any] = {"id": tick_id(schedule.name, tick), "schedule": schedule.name}
     jitter = 0.0 if not isinstance(timing, Cron | Every) else timing.jitter
@@ -121,7 +152,8 @@ def job_of(schedule: Schedule, tick: Instant, *, after: tuple[JobId, ...] = ()) 
     if isinstance(timing, Every):
         changes["headers"] = _with_interval(template.headers, timing.seconds)
     if after:
-        changes |= {"after": after, "parent_died": "run"}
+        parents = tuple(tick_id(schedule.name, each) for each in after)
+        changes |= {"after": parents, "parent_died": "run"}
     return msgspec.structs.replace(template, **changes)
 
 

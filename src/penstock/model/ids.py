@@ -57,6 +57,15 @@ def id_at(moment: Instant, rest: bytes) -> JobId:
     return value.to_bytes(16, "big")
 
 
+def handler_id(dead: JobId, replays: int) -> JobId:
+    """The id of the job that handles a death: a UUIDv8, made of the dead job's by what every engine can
+    reckon, and never that one itself. The same death has the same handler; the death after a replay has
+    another."""
+    mixed = (int.from_bytes(dead[6:8], "big") ^ replays) & 0xFFF
+    last = dead[14] ^ replays >> 12 & 0xFF, dead[15] ^ 0xFF
+    return dead[:6] + (0x8000 | mixed).to_bytes(2, "big") + dead[8:14] + bytes(last)
+
+
 def parse_id(text: str | UUID | bytes) -> JobId:
     """The id that a client gave, in any of its forms."""
     if isinstance(text, UUID):

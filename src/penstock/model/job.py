@@ -1,6 +1,9 @@
 """The job: its states, and the records of it that cross the engine seam. `run` has those of its runs.
 
 Read `JobState` first: each state says who moves a job in, who moves it out, and who deletes it.
+
+Records that are made for every job (`gc=False`) are hidden from the garbage collector: they hold nothing that
+could refer back to them, and a thousand new ones at a time would set it off again and again.
 """
 
 from collections.abc import Iterable
@@ -68,7 +71,7 @@ lost: its member vanished. expired: not started in time. parent: a parent died. 
 arguments could not be decoded or do not fit the function."""
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job to be enqueued, all options resolved. Check it with `check_new_job` at the edge."""
 
     id: JobId
@@ -94,7 +97,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[JobId, ...] = ()
     parent_died: ParentDied = "cancel"
     on_dead: str | None = None
-    """The task that handles the final failure."""
+    """The task that handles its death: see `model.death`."""
     schedule: str | None = None
     """The schedule that fired it."""
 

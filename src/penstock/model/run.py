@@ -1,6 +1,7 @@
 """Runs: claiming jobs, what is written about them while they run, and how they end.
 
-Every record about a run carries `(id, fence)`; `job` has the job itself.
+Every record about a run carries `(id, fence)`; `job` has the job itself, and why some are hidden from the
+garbage collector.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ LOG_LINES_KEPT = 1_000
 """The newest log lines kept of one job."""
 
 
-class ClaimedJob(msgspec.Struct):
+class ClaimedJob(msgspec.Struct, gc=False):
     """What a worker needs to run a job."""
 
     id: JobId
@@ -75,7 +76,8 @@ class Claim(msgspec.Struct):
     """In the order in which they should start."""
     wait: Span | None = None
     """Fewer than asked: the earliest moment, from now, at which time alone may make more claimable
-    (a due job, a rate that opens; 0: at once). None: only a signal can."""
+    (a due job, a rate that opens, the end of a transaction that has a lane's next job locked; 0: at once).
+    None: only a signal can."""
 
 
 class Then(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +90,7 @@ class Then(msgspec.Struct, frozen=True, kw_only=True):
     """... to this long from now."""
 
 
-class Completed(msgspec.Struct, frozen=True, kw_only=True, tag="completed"):
+class Completed(msgspec.Struct, frozen=True, kw_only=True, tag="completed", gc=False):
     """The function returned."""
 
     result: bytes | None = None
@@ -114,7 +116,7 @@ class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
 Outcome: TypeAlias = Completed | Failed | Stopped | Crashed
 
 
-class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One outcome, under the fence of the run that it ends."""
 
     id: JobId

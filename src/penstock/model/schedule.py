@@ -22,8 +22,10 @@ from penstock.model.time import Instant, Span, instant_of, moment_of, span_of
 Missed = Literal["skip", "once", "all"]
 """What becomes of ticks that nobody fired in time: nothing, one job for all of them, or one each."""
 Overlap = Literal["skip", "queue", "allow"]
-"""What becomes of a tick while the last tick's job has not ended: nothing, a job that waits for that one's
-end, or a job beside it."""
+"""What becomes of a tick while the last tick's job has not ended: nothing, a job that stands in line behind
+it and all others that have not ended, or a job beside it."""
+WAITING_LIMIT = 100
+"""The most jobs that may wait in the line of `overlap="queue"`: each waits for all before it."""
 
 PROGRAM = "(program)"
 """The source of schedules of an app that no module has by name: it may stand for several programs."""
@@ -131,6 +133,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The template: its id is ignored."""
     missed: Missed = "once"
     overlap: Overlap = "skip"
+    waiting: int = WAITING_LIMIT
+    """With `overlap="queue"`, the most jobs that wait behind the first of the line: a tick that finds so many
+    is passed over."""
     source: str = ""
     """The app whose code declares it, `module:attribute`; empty: it was made at run time."""
     declared_at: Instant = 0
@@ -139,6 +144,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is due until somebody sets it (a run in progress, or ended)."""
     last_at: Instant | None = None
     """The last tick for which a job was made."""
+    line: tuple[Instant, ...] = ()
+    """With `overlap="queue"`, the ticks before that one whose jobs had not ended when it was fired."""
     paused: bool = False
     retired_at: Instant | None = None
     """Since when no worker of its app declares it any more: it does not fire."""
@@ -155,6 +162,15 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """The job of its last tick."""
         return None if self.last_at is None else tick_id(self.name, self.last_at)
 
+    @property
+    def standing(self) -> dict[Instant, JobId]:
+        """The jobs that may stand in its way, by their ticks, oldest first: of `overlap="queue"` all that had
+        not ended, otherwise the last one."""
+        ticks = () if self.last_at is None else (self.last_at,)
+        if self.overlap == "queue":
+            ticks = (*self.line, *ticks)
+        return {tick: tick_id(self.name, tick) for tick in ticks}
+
 
 def check_schedule(schedule: Schedule) -> Schedule:
     """The same schedule, or `BadInput`."""
@@ -166,6 +182,8 @@ def check_schedule(schedule: Schedule) -> Schedule:
         raise BadInput(f'missed is "skip", "once" or "all", not {schedule.missed!r}')
     if schedule.overlap not in get_args(Overlap):
         raise BadInput(f'overlap is "skip", "queue" or "allow", not {schedule.overlap!r}')
+    if type(schedule.waiting) is not int or not 1 <= schedule.waiting <= WAITING_LIMIT:
+        raise BadInput(f"waiting is a number of jobs from 1 to {WAITING_LIMIT}, not {schedule.waiting!r}")
     if schedule.missed == "all" and schedule.overlap == "skip" and isinstance(schedule.timing, Cron):
         raise BadInput(
             'missed="all" makes several jobs at once, and overlap="skip" admits one: use overlap="queue" '

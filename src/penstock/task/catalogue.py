@@ -15,7 +15,7 @@ from penstock.task.registry import Registry
 
 async def publish(engine: Engine, registry: Registry) -> None:
     """Publish every task, and configure every queue that the app says something about."""
-    entries = [found.entry(registry.default_queue) for found in registry.definitions()]
+    entries = [registry.entry_of(found) for found in registry.definitions()]
     for start in range(0, len(entries), BATCH_LIMIT):
         await engine.tasks.publish(entries[start : start + BATCH_LIMIT])
     for name in registry.queue_names():

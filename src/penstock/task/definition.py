@@ -3,11 +3,12 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+from penstock.model.death import DeadJob
 from penstock.model.errors import BadInput, BadPayload, Unencodable
 from penstock.model.lane import DEFAULT_PRIORITY, check_priority
 from penstock.model.names import KEY_LIMIT, check_key, check_queue, check_task
@@ -35,7 +36,6 @@ class Definition:
         timeout: Span | None = None,
         retry: Retry | None = None,
         key: str | None = None,
-        on_dead: str | None = None,
         runs_in: RunsIn | None = None,
     ) -> None:
         function = _function_of(function)
@@ -45,7 +45,6 @@ class Definition:
         self.priority = None if priority is None else check_priority(priority)
         self.timeout = timeout
         self.retry = retry
-        self.on_dead = on_dead
         called = _called(function)
         _refuse_generators(self.name, called)
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
@@ -86,8 +85,18 @@ class Definition:
         except Unencodable as error:
             raise Unencodable(f"the result of {self.name}: {error}") from None
 
-    def entry(self, queue: str) -> TaskEntry:
-        """What the catalogue says of it."""
+    @cached_property
+    def takes_a_death(self) -> bool:
+        """Whether it can handle the deaths of jobs: it takes a `DeadJob` and needs nothing else."""
+        first = self.signature.positional[:1]
+        return (
+            bool(first)
+            and self.signature.required in ([], first)
+            and self.signature.is_annotated(first[0], DeadJob)
+        )
+
+    def entry(self, queue: str, on_dead: str | None = None) -> TaskEntry:
+        """What the catalogue says of it; `queue` is the app's default."""
         return TaskEntry(
             name=self.name,
             queue=self.queue or queue,
@@ -96,7 +105,7 @@ class Definition:
             retry=self.retry,
             key=self.key,
             schema=self.signature.schema(),
-            on_dead=self.on_dead,
+            on_dead=on_dead,
         )
 
 

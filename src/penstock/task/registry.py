@@ -1,9 +1,11 @@
 """The tasks and queues of one app."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from difflib import get_close_matches
 from inspect import unwrap
 from types import FunctionType
+
+from msgspec.structs import replace
 
 from penstock.model.errors import BadInput
 from penstock.model.names import check_queue, check_task
@@ -11,6 +13,7 @@ from penstock.model.queue import QueueOptions
 from penstock.model.retry import Retry
 from penstock.model.schedule import Schedule
 from penstock.model.time import Span, span_of
+from penstock.model.view import TaskEntry
 from penstock.task.definition import Definition
 
 DEFAULT_QUEUE = "default"
@@ -42,6 +45,10 @@ class Registry:
         self.schedules: dict[str, Callable[[], Schedule]] = {}
         """What makes each declared schedule: made late, because a task's queue may be declared after it."""
         self._said: dict[str, Hashable] = {}
+        self._handlers: dict[str | None, str] = {}
+        """The task that handles the deaths of each; under None, those of all that have no other."""
+        self._expected: list[str] = []
+        """Whose handlers are still to be named."""
         self.startups: list[Definition] = []
         """Tasks that every worker process runs when it starts."""
 
@@ -71,6 +78,51 @@ class Registry:
         if self._said.setdefault(check_task(name), said) != said:
             raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
         self.schedules[name] = make
+
+    def expect_handler(self, handled: Sequence[Definition]) -> Callable[[Definition], None]:
+        """Somebody is about to say which task handles the deaths of these (of all that have no other, if none
+        is named). Until then nothing can be enqueued: a decorator without its brackets would else be no
+        handler, and nobody would know."""
+        names: list[str | None] = [task.name for task in handled] or [None]
+        expected = ", ".join(name or "" for name in names)
+        self._expected.append(expected)
+        self.version += 1
+
+        def handle(handler: Definition) -> None:
+            for name in names:
+                if (known := self._handlers.get(name, handler.name)) != handler.name:
+                    raise BadInput(
+                        f"{name or 'this app'} has a handler already: {known}; a death is handled by one task"
+                    )
+            self._handlers |= dict.fromkeys(names, handler.name)
+            self.version += 1
+            if expected in self._expected:
+                self._expected.remove(expected)
+
+        return handle
+
+    def handler_of(self, definition: Definition) -> str | None:
+        """The task that handles the deaths of its jobs. Handlers have none: a death ends there."""
+        if self._expected:
+            raise BadInput(
+                f"app.on_dead({self._expected[0]}) was given no handler: write @app.on_dead() above "
+                "@app.task, with the tasks in the brackets whose deaths it handles, and let it take a DeadJob"
+            )
+        if self.handles(definition.name):
+            return None
+        return self._handlers.get(definition.name, self._handlers.get(None))
+
+    def handles(self, name: str) -> bool:
+        """Whether a task is one that handles deaths."""
+        return name in self._handlers.values()
+
+    def entry_of(self, definition: Definition) -> TaskEntry:
+        """What the catalogue says of a task."""
+        entry = definition.entry(self.default_queue, self.handler_of(definition))
+        if not definition.takes_a_death:
+            return entry
+        # its jobs are stored by the engine, which knows of no defaults and shows how many attempts there are
+        return replace(entry, retry=entry.retry or self.options_of(entry.queue).retry or self.retry)
 
     def start_with(self, definition: Definition) -> None:
         """A task that every worker process runs when it starts."""

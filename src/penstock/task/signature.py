@@ -91,6 +91,15 @@ class Signature:
         types = map(self._types.get, self.positional)
         return tuple(wanted if wanted in _CERTAIN else None for wanted in types)
 
+    def is_annotated(self, name: str, wanted: type) -> bool:
+        """Whether a parameter has exactly this type. Those of others, which may not be defined yet, are not
+        looked at."""
+        try:
+            found = self._resolve({name: self._signature.parameters[name].annotation})
+        except Exception:  # they are code: whatever that raises
+            return False
+        return found.get(name) is wanted
+
     def check(self) -> None:
         """Resolve every annotation now, or `BadInput`."""
         _ = self._types

@@ -55,40 +55,28 @@ def _mean(mean: float, latest: float) -> float:
     return latest if mean == 0.0 else mean + WEIGHT * (latest - mean)
 
 
-class Buffer:
-    """Runs that wait, the most urgent first: by priority, then in the order of their claim."""
-
-    def __init__(self) -> None:
-        self._runs: list[Run] = []  # the most urgent last, where `pop` is cheap
-
-    def __len__(self) -> int:
-        return len(self._runs)
+class Buffer(list[Run]):
+    """Runs that wait, by priority, then in the order of their claim: the most urgent last, where `pop` is
+    cheap. (A list itself: every end of a run asks whether something waits.)"""
 
     def add(self, runs: list[Run]) -> None:
         """Some more wait."""
-        self._runs += runs
-        self._runs.sort(key=_urgency, reverse=True)
-
-    def pop(self) -> Run:
-        """The most urgent."""
-        return self._runs.pop()
+        self += runs
+        self.sort(key=_urgency, reverse=True)
 
     def find(self, fence: int) -> Run | None:
         """The one with this fence."""
-        return next((run for run in self._runs if run.fence == fence), None)
-
-    def remove(self, run: Run) -> None:
-        """It waits no longer."""
-        self._runs.remove(run)
+        return next((run for run in self if run.fence == fence), None)
 
     def empty(self) -> list[Run]:
         """Take all, the most urgent first."""
-        runs, self._runs = self._runs[::-1], []
+        runs = self[::-1]
+        self.clear()
         return runs
 
     def of_queue(self, queue: str) -> int:
         """How many of one queue wait."""
-        return sum(run.job.queue == queue for run in self._runs)
+        return sum(run.job.queue == queue for run in self)
 
 
 def _urgency(run: Run) -> tuple[int, int]:

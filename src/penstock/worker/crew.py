@@ -89,12 +89,9 @@ class Crew:
             log.info("standing for controller of %s", self._engine.name)
             await self._ending.wait()
             return
-        log.info(
-            "working on %s: %d processes with %d slots each",
-            self._engine.name,
-            self._config.processes,
-            self._config.slots,
-        )
+        count = self._config.processes
+        processes = "1 process" if count == 1 else f"{count} processes"
+        log.info("working on %s: %s of %d slots", self._engine.name, processes, self._config.slots)
         async with asyncio.TaskGroup() as group:
             for seat in self._seats:
                 group.create_task(seat.run(), name="seat")

@@ -10,6 +10,7 @@ from tests.chaos.checkers.attempts import (
 )
 from tests.chaos.checkers.case import Case
 from tests.chaos.checkers.counts import counts_equal_a_recount, the_window_counts_what_ended
+from tests.chaos.checkers.deaths import deaths_are_handled
 from tests.chaos.checkers.fencing import (
     fences_grow,
     limits_hold,
@@ -25,7 +26,8 @@ from tests.chaos.checkers.loss import (
     refusals_change_nothing,
 )
 from tests.chaos.checkers.rescue import everything_drains, rescue_within_bounds
-from tests.chaos.checkers.terms import one_job_per_tick, terms_do_not_overlap
+from tests.chaos.checkers.schedules import intervals_never_overlap, one_job_per_tick, schedules_catch_up
+from tests.chaos.checkers.terms import terms_do_not_overlap
 
 Checker = Callable[[Case], list[str]]
 
@@ -38,6 +40,7 @@ CHECKERS: dict[str, Checker] = {
         exactly_one_final_state,
         final_states_stay,
         ends_as_its_code_says,
+        deaths_are_handled,
         fences_grow,
         stale_writes_change_nothing,
         settled_by_whom_it_says,
@@ -53,6 +56,8 @@ CHECKERS: dict[str, Checker] = {
         sweepers_are_steady,
         terms_do_not_overlap,
         one_job_per_tick,
+        intervals_never_overlap,
+        schedules_catch_up,
         rescue_within_bounds,
         everything_drains,
     )

@@ -97,6 +97,11 @@ class Case:
     def starts(self) -> list[Event]:
         return self.history.of("start")
 
+    @cached_property
+    def attempts(self) -> dict[int, int]:
+        """By fence, which attempt of its job a run was."""
+        return {event.fences[0]: event.number for event in self.starts}
+
     def invoked(self, kind: str) -> dict[str, list[Operation]]:
         """Operations of a kind, by job."""
         found: dict[str, list[Operation]] = defaultdict(list)

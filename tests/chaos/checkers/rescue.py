@@ -36,14 +36,18 @@ def rescues(case: Case) -> list[Rescue]:
             for other, begin, end in faults
         )
         for job, fence in running.get(id(fault), ()):
-            found.append(Rescue(job, kind, _noticed(case, job, fence, fault.at) - fault.at, alone))
+            if not _was_lost_before(case, job, fence, fault.at):
+                found.append(Rescue(job, kind, _noticed(case, job, fence, fault.at) - fault.at, alone))
     return found
 
 
 def rescue_within_bounds(case: Case) -> list[str]:
-    """Of those that died while nothing else was wrong."""
+    """Of those that died while nothing else was wrong. Amid other faults there is no bound, but it comes."""
     found = []
     for one in rescues(case):
+        if one.after_s == float("inf"):
+            found.append(f"{one.job} never came back after its {one.kind} died")
+            continue
         bound_s = case.times.host_bound_s if one.kind == "host" else case.times.process_bound_s
         if one.alone and one.after_s > bound_s + case.times.slack_s:
             found.append(
@@ -77,18 +81,33 @@ def _running_at_death(case: Case) -> dict[int, list[tuple[str, int]]]:
     return found
 
 
+def _was_lost_before(case: Case, job: str, fence: int, died_at: float) -> bool:
+    """Whether the run had lost its job already, to another claim or by its end: nothing was to be rescued."""
+    if any(take.fence > fence and take.ended < died_at for take in case.takes.get(job, ())):
+        return True
+    record = case.reading.jobs.get(job)
+    if record is None or record.ended_at is None or record.settled_fence == fence:
+        return False
+    return case.local_time(record.ended_at) < died_at
+
+
 def _noticed(case: Case, job: str, fence: int, died_at: float) -> float:
-    """When the engine gave the job back: by the failure on its record, or the next claim of it."""
+    """When the engine was done with the run: by the failure on its record (of any kind: the last words of a
+    dying process may have come through), the next claim of its job, or the job's end."""
     moments = [take.ended for take in case.takes.get(job, ()) if take.fence > fence]
+    attempt = case.attempts.get(fence)
     record = case.reading.jobs.get(job)
     if record is not None:
         moments += [
             case.local_time(failure.ended_at)
             for failure in record.failures
-            if failure.kind in ("lost", "crash") and failure.ended_at is not None
+            if failure.ended_at is not None
+            and (failure.kind in ("lost", "crash") or failure.attempt == attempt)
         ]
-        if record.settled_fence == fence:  # its outcome had been recorded before it died
+        if record.settled_fence == fence:  # its outcome was recorded
             moments.append(died_at)
+        if record.ended_at is not None:  # cancelled, for one
+            moments.append(case.local_time(record.ended_at))
     return min((max(at, died_at) for at in moments if at > died_at - 0.1), default=float("inf"))
 
 

@@ -1,15 +1,21 @@
 """Faults inside the processes of members: calls, answers and signals lost, clocks shifted."""
 
 import asyncio
+import signal
+import time
 
+from tests.chaos.cluster import LOOK_S, send
 from tests.chaos.faults.scene import Scene, fault, say
 from tests.chaos.plan import Step
 from tests.chaos.recording.facet import DEATH
-from tests.chaos.weather import Forecast, announce
+from tests.chaos.weather import Forecast, announce, struck
 
 HOUR, MONTH = 3_600, 30 * 86_400
 CALLS = ("claim", "settle", "release", "retire", "beat", "reclaim", "acquire", "renew", "fire")
 POINTS = [f"{when} {call}" for call in CALLS for when in ("before", "after")]
+POINTS_A_STEP = 2
+STRIDE = 7
+"""From one point to the next; it has no divisor in common with their number."""
 
 
 async def _weather(scene: Scene, step: Step, forecast: Forecast) -> None:
@@ -26,14 +32,37 @@ async def _weather(scene: Scene, step: Step, forecast: Forecast) -> None:
 
 @fault(DEATH)
 async def death_at_a_point(scene: Scene, step: Step) -> None:
-    """Whichever process of a member comes there first, within the time."""
-    point = POINTS[step.dice % len(POINTS)]
-    path = scene.folder / f"{scene.member(step).name}.weather"
-    announce(path, Forecast(die_at=point, token=str(step.dice)))
+    """At two points, one after the other; in a long run, all of them come up."""
+    for _ in range(POINTS_A_STEP):
+        point = POINTS[len(scene.points) * STRIDE % len(POINTS)]
+        scene.points.append(point)
+        await _death_at(scene, step, point, f"{step.dice}-{len(scene.points)}")
+
+
+async def _death_at(scene: Scene, step: Step, point: str, token: str) -> None:
+    """Of whichever process of any member comes there first, within the time. Some points are only passed when
+    something else happens: then that is done to one member too."""
+    paths = [scene.folder / f"{member.name}.weather" for member in scene.cluster.members]
+    for path in paths:
+        announce(path, Forecast(die_at=point, token=token))
     try:
-        await asyncio.sleep(max(step.length_s, 2 * scene.times.sweep_s))
+        _provoke(scene, step, point)
+        give_up_at = time.monotonic() + max(step.length_s, 2 * scene.times.lease_s)
+        while not struck(scene.folder, token) and time.monotonic() < give_up_at:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
     finally:
-        announce(path, Forecast())
+        for path in paths:
+            announce(path, Forecast())
+
+
+def _provoke(scene: Scene, step: Step, point: str) -> None:
+    member = scene.member(step)
+    children = member.children() if member.code is None else []
+    if point.endswith("retire") and children:
+        scene.recorder.write("fault", text="kill worker", pids=children[:1], member=member.name)
+        send(children[0], signal.SIGKILL)
+    elif point.endswith("release"):
+        member.tell(signal.SIGTERM)
 
 
 @fault("calls lost both ways")

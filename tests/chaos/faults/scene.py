@@ -20,6 +20,8 @@ class Scene(NamedTuple):
     store: Store
     recorder: Recorder
     times: Times
+    points: list[str]
+    """Named points at which somebody was to die, so far."""
 
     def member(self, step: Step) -> Process:
         members = self.cluster.members

@@ -16,7 +16,8 @@ from tests.chaos.plan import Step
 
 VARIABLE = "CHAOS_PLANT"
 RATE = 25.0
-MODULES = ("worker", "sqlite", "postgres", "redis")
+PREPARE_S = 120
+MODULES = ("worker", "controller", "sqlite", "postgres", "redis")
 
 
 class Plant(NamedTuple):
@@ -51,7 +52,11 @@ def step(
     return Step(at_s, kind, length_s, target, 0 if all_of_them else 1)
 
 
-ZOMBIES = (step(1, "stop member", 3.8, 0), step(5.5, "stop member", 3.8, 1))
+ZOMBIES = (
+    step(2.5, "stop member", 3.8, 0),
+    step(7.0, "stop member", 3.8, 1),
+    step(11.5, "stop member", 3.8, 2),
+)
 """One after the other is stopped past its lease, while its jobs run elsewhere, and then wakes up."""
 
 
@@ -80,4 +85,4 @@ async def prepare(url: str, name: str) -> None:
     )
     environment = {**os.environ, VARIABLE: name}
     command = [sys.executable, "-c", program, url]
-    await asyncio.to_thread(subprocess.run, command, env=environment, check=True)
+    await asyncio.to_thread(subprocess.run, command, env=environment, check=True, timeout=PREPARE_S)

@@ -1,17 +1,12 @@
 """Bugs of the PostgreSQL engine, in the text of its migrations."""
 
-from penstock.engines.postgres import schema
+from functools import partial
+
 from tests.chaos.plants import ZOMBIES, plant
+from tests.chaos.swap import swap
+from tests.rewriting import in_migration
 
-
-def rewrite(part: str, old: str, new: str) -> None:
-    for place, migration in enumerate(schema.MIGRATIONS):
-        if part in migration.name:
-            found = migration.sql.count(old)
-            assert found == 1, f"{migration.name} contains {old!r} {found} times: renew this planted bug"
-            schema.MIGRATIONS[place] = migration._replace(sql=migration.sql.replace(old, new))
-            return
-    raise AssertionError(f"there is no migration {part}")
+rewrite = partial(in_migration, swap)
 
 
 @plant("postgres", "stale_writes_change_nothing", *ZOMBIES, rate=3.0, CHAOS_NAP="2.5")
@@ -26,3 +21,8 @@ def completion_ignores_the_fence() -> None:
 @plant("postgres", "attempts_are_counted")
 def a_failed_attempt_is_free() -> None:
     rewrite("settle", "j.attempts := j.attempts + 1;", "")
+
+
+@plant("postgres", "deaths_are_handled", CHAOS_POISON="5")
+def the_death_of_a_crasher_is_not_handled() -> None:
+    rewrite("moves", "IF p_state = 5 AND j.on_dead IS", "IF p_state = 5 AND j.crashes = 0 AND j.on_dead IS")

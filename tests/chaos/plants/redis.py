@@ -1,16 +1,12 @@
 """Bugs of the Redis engine, in the text of its scripts."""
 
-from penstock.engines.redis import scripts
+from functools import partial
+
 from tests.chaos.plants import ZOMBIES, plant
 from tests.chaos.swap import swap
+from tests.rewriting import in_script
 
-
-def rewrite(name: str, old: str, new: str) -> None:
-    right = scripts.source
-    found = right(name).count(old)
-    assert found == 1, f"{name}.lua contains {old!r} {found} times: renew this planted bug"
-    swap(scripts, "source", lambda each: right(each).replace(old, new) if each == name else right(each))
-    scripts.script.cache_clear()
+rewrite = partial(in_script, swap)
 
 
 @plant("redis", "counts_equal_a_recount")

@@ -1,23 +1,20 @@
 """Bugs of the SQLite engine."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
-from penstock.engine.statements import Statements
 from penstock.engines.sqlite import commands, completions, enqueue, losses, queues, settle
 from penstock.engines.sqlite.step import RUNNING, Step
 from penstock.model.job import CancelAnswer, NewJob
 from penstock.model.run import Answer
 from tests.chaos.plants import ZOMBIES, plant, step
 from tests.chaos.swap import swap
+from tests.rewriting import in_statement
 
-
-def rewrite(statements: Statements, name: str, old: str, new: str) -> None:
-    text = getattr(statements, name)
-    assert old in text, f"{name} no longer contains {old!r}: renew this planted bug"
-    swap(statements, name, text.replace(old, new))
+rewrite = partial(in_statement, swap)
 
 
 @plant("sqlite", "stale_writes_change_nothing", *ZOMBIES, rate=3.0, CHAOS_NAP="2.5")

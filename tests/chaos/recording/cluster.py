@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from penstock.engine.protocol import Engine
+from penstock.model.view import CONTROLLER_LEASE
 from tests.chaos.history import Phase, Recorder
 from tests.chaos.recording.facet import Facet, phase_of
 from tests.chaos.weather import Weather
@@ -15,10 +16,10 @@ class RecordedMembers(Facet):
     def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
         super().__init__(engine.members, recorder, weather)
 
-    async def beat(self, info: Any, claimants: Any = ()) -> Any:
+    async def beat(self, info: Any, claimants: Any = (), **options: Any) -> Any:
         began, about = time.monotonic(), {"member": info.id.hex(), "text": info.name}
         try:
-            reply = await self._ask("beat", lambda: self._facet.beat(info, claimants))
+            reply = await self._ask("beat", lambda: self._facet.beat(info, claimants, **options))
         except BaseException as error:
             self._recorder.write("beat", phase=phase_of(error), began=began, **about)
             raise
@@ -34,13 +35,14 @@ class RecordedLocks(Facet):
     def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
         super().__init__(engine.locks, recorder, weather)
         self.term = 0
-        """Of the last lease that this process was given."""
+        """The last in which this process was elected."""
 
     async def acquire(self, name: str, **options: Any) -> Any:
         began = time.monotonic()
         lease = await self._ask("acquire", lambda: self._facet.acquire(name, **options))
         if lease is not None:
-            self.term = lease.fence
+            if name == CONTROLLER_LEASE:
+                self.term = lease.fence
             self._recorder.write(
                 "acquire", phase="ok", began=began, text=name, number=lease.fence, member=options["holder"],
                 engine_at=lease.expires_at,
@@ -64,7 +66,7 @@ class RecordedSchedules(Facet):
 
     async def fire(self, name: str, **options: Any) -> Any:
         op = self._recorder.invoked(
-            "fire", text=name, number=self._locks.term, engine_at=options["tick"],
+            "fire", text=name, number=self._locks.term, engine_at=options["tick"] or 0,
             jobs=[job.id.hex() for job in options["jobs"]],
         )  # fmt: skip
         try:
@@ -72,5 +74,5 @@ class RecordedSchedules(Facet):
         except BaseException as error:
             self._recorder.write("fire", op=op, phase=phase_of(error))
             raise
-        self._recorder.write("fire", op=op, phase="ok", answers=["fired" if fired else "late"])
+        self._recorder.write("fire", op=op, phase="ok", answers=["late" if fired is None else "fired"])
         return fired

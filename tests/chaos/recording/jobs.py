@@ -15,13 +15,13 @@ class RecordedJobs(Facet):
     def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
         super().__init__(engine.jobs, recorder, weather)
 
-    async def claim(self, request: Any) -> Any:
+    async def claim(self, request: Any, **options: Any) -> Any:
         began = time.monotonic()
-        claim = await self._ask("claim", lambda: self._facet.claim(request))
+        claim = await self._ask("claim", lambda: self._facet.claim(request, **options))
         self._claimed(began, request, claim)
         return claim
 
-    async def settle(self, settlements: Any, *, claim: Any = None) -> Any:
+    async def settle(self, settlements: Any, *, claim: Any = None, **options: Any) -> Any:
         began = time.monotonic()
         op = self._recorder.invoked(
             "settle",
@@ -30,7 +30,9 @@ class RecordedJobs(Facet):
             outcomes=[_named(one.outcome) for one in settlements],
         )
         try:
-            settled = await self._ask("settle", lambda: self._facet.settle(settlements, claim=claim))
+            settled = await self._ask(
+                "settle", lambda: self._facet.settle(settlements, claim=claim, **options)
+            )
         except BaseException as error:
             self._recorder.write("settle", op=op, phase=phase_of(error), text=str(error)[:200])
             raise
@@ -39,25 +41,25 @@ class RecordedJobs(Facet):
             self._claimed(began, claim, settled.claim)
         return settled
 
-    async def release(self, releases: Any) -> Any:
+    async def release(self, releases: Any, **options: Any) -> Any:
         op = self._recorder.invoked(
             "release", jobs=[one.id.hex() for one in releases], fences=[one.fence for one in releases]
         )
         try:
-            answers = await self._ask("release", lambda: self._facet.release(releases))
+            answers = await self._ask("release", lambda: self._facet.release(releases, **options))
         except BaseException as error:
             self._recorder.write("release", op=op, phase=phase_of(error))
             raise
         self._recorder.write("release", op=op, phase="ok", answers=[str(one) for one in answers])
         return answers
 
-    async def retire(self, claimant: Any, losses: Any = ()) -> Any:
+    async def retire(self, claimant: Any, losses: Any = (), **options: Any) -> Any:
         op = self._recorder.invoked(
             "retire", jobs=[one.id.hex() for one in losses], fences=[one.fence for one in losses],
             outcomes=[one.verdict for one in losses], claimant=claimant.hex(),
         )  # fmt: skip
         try:
-            held = await self._ask("retire", lambda: self._facet.retire(claimant, losses))
+            held = await self._ask("retire", lambda: self._facet.retire(claimant, losses, **options))
         except BaseException as error:
             self._recorder.write("retire", op=op, phase=phase_of(error))
             raise

@@ -5,7 +5,10 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from tests.leash import label
+
 SIZE = "768m"
+TOOL_S = 60
 CHUNK = 1 << 20
 
 
@@ -23,7 +26,8 @@ class Disk:
         if os.geteuid() != 0:
             return cls(folder, small=False)
         options = f"size={SIZE},mode=0755"
-        subprocess.run(("mount", "-t", "tmpfs", "-o", options, "penstock-chaos", str(folder)), check=True)
+        command = ("mount", "-t", "tmpfs", "-o", options, label(), str(folder))
+        subprocess.run(command, check=True, timeout=TOOL_S)
         return cls(folder, small=True)
 
     def fill(self) -> None:
@@ -37,5 +41,5 @@ class Disk:
 
     def close(self) -> None:
         if self.small:
-            subprocess.run(("umount", "--lazy", str(self.folder)), check=True)
+            subprocess.run(("umount", "--lazy", str(self.folder)), check=True, timeout=TOOL_S)
             self.small = False

@@ -166,6 +166,32 @@ async def test_a_run_is_refused_while_the_last_one_has_not_ended(app: Penstock) 
     await app.aclose()
 
 
+@pytest.mark.row("D4")
+async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Penstock) -> None:
+    """Each waits for all before it; the bound is that of `put`, and of `cron` in code."""
+
+    @app.cron("0 3 * * *", name="declared", overlap="queue", waiting=7)
+    @app.task
+    async def nothing() -> None: ...
+
+    with pytest.raises(BadInput, match="from 1 to 100"):
+        await app.schedules.aput("n", nothing.call(), cron="0 3 * * *", overlap="queue", waiting=0)
+    await app.schedules.aput("n", nothing.call(), cron="0 3 * * *", overlap="queue", waiting=2)
+    jobs = [await app.schedules.arun("n") for _ in range(3)]
+    assert [(await job.arefresh()).state for job in jobs] == ["ready", "blocked", "blocked"]
+    with pytest.raises(Refused, match="2 jobs of 'n' wait already"):
+        await app.schedules.arun("n")
+    await jobs[1].acancel()
+    assert (await jobs[2].arefresh()).state == "blocked", "the first has not run"
+    fourth = await app.schedules.arun("n")
+    async with app.worker():
+        await fourth.aresult(timeout=30)
+        assert (await jobs[2].arefresh()).state == "completed"
+        found = {each.name: each.waiting for each in await app.schedules.alist()}
+    assert found == {"declared": 7, "n": 2}
+    await app.aclose()
+
+
 async def test_what_code_declares_is_changed_in_the_code(app: Penstock) -> None:
     @app.cron("0 3 * * *", name="nightly")
     @app.task

@@ -92,7 +92,7 @@ def test_what_was_handed_over_before_an_iterable_fails_is_stored(app: Penstock) 
 
     with pytest.raises(OSError, match="the file ended") as caught:
         app.enqueue_many(calls())
-    assert caught.value.__notes__ == ["enqueue_many: the 2,000 calls before this one were handed over"]
+    assert caught.value.__notes__ == ["enqueue_many: the first 2,000 calls were stored"]
     assert len(asyncio.run(taken(app))) == 1_000
     assert len(asyncio.run(taken(app))) == 1_000
     assert asyncio.run(taken(app)) == []

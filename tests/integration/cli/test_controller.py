@@ -15,6 +15,7 @@ from penstock.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
 from penstock.model.time import HOUR
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.programs import running
 
 APP = """
 from penstock import Penstock
@@ -27,7 +28,7 @@ app = Penstock({url!r})
 def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
     """One that was elected."""
     command = (sys.executable, "-m", "penstock", "controller", *options)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             said = []

@@ -2,7 +2,6 @@
 
 import os
 import pty
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from penstock.model.ids import new_id, parse_id, show_id
 from penstock.model.view import TaskEntry
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.programs import running
 
 pytestmark = pytest.mark.row("A5")
 
@@ -94,7 +94,7 @@ def test_on_a_terminal_a_preview_is_confirmed(
     place.dead(2)
     ours, theirs = pty.openpty()
     command = (sys.executable, "-m", "penstock", "dead", "drop", "--all")
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+    with running(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         os.write(ours, f"{word}\n".encode())
         shown = b""

@@ -26,6 +26,7 @@ from penstock.model.job import Failure, Job, JobState
 from penstock.model.time import SECOND
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.programs import running
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -86,7 +87,7 @@ def test_the_story(engine_mode: str, named: dict[str, str]) -> None:
 def test_a_steady_stream_until_it_is_stopped(named: dict[str, str]) -> None:
     options = ("--load", "--rate", "50", "--fail", "50%", "--work", "1..5ms")
     command = (sys.executable, "-m", "penstock", "demo", *options)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=named) as process:
+    with running(command, stdout=subprocess.PIPE, text=True, env=named) as process:
         assert process.stdout is not None
         for line in process.stdout:
             found = re.search(r"(\d+) completed, (\d+) failed attempts?", line)
@@ -100,7 +101,7 @@ def test_a_steady_stream_until_it_is_stopped(named: dict[str, str]) -> None:
 
 def test_an_interrupted_story_leaves_nothing_behind(named: dict[str, str]) -> None:
     command = (sys.executable, "-m", "penstock", "demo")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=named) as process:
+    with running(command, stdout=subprocess.PIPE, text=True, env=named) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if " runs on " in line:
@@ -123,7 +124,7 @@ def test_a_server_that_is_not_there_is_told_before_anything_starts(
 
 def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
     command = (sys.executable, "-m", "penstock", "demo")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with running(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         worker = next(
             int(found[1]) for line in process.stdout if (found := re.search(r"process id (\d+)", line))
@@ -133,7 +134,7 @@ def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
                 break
         ended = os.pidfd_open(worker)  # readable when it has
         process.kill()
-        process.wait()
+        process.wait(30)
     assert select.select([ended], [], [], 30)[0]
     os.close(ended)
 

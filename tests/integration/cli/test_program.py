@@ -15,6 +15,7 @@ from penstock.cli.reference import pages
 from penstock.model.errors import EngineUnavailable
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.programs import running
 
 ROOT = Path(__file__).parents[3]
 LOOKING = [
@@ -254,7 +255,7 @@ def test_a_damaged_file_is_78(place: Place, run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 def test_an_interrupt_is_130(place: Place) -> None:
     command = (sys.executable, "-m", "penstock", "enqueue", "x", "-q", "default", "--wait")
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             process.stderr.readline()  # its id: now it waits

@@ -13,6 +13,7 @@ import pytest
 from penstock.model.member import Health
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tests.programs import running
 
 SHOP = """
 import asyncio
@@ -45,7 +46,7 @@ def shop(engine_mode: str, tmp_path: Path) -> Place:
 def worker(*options: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that is ready."""
     command = (sys.executable, "-m", "penstock", "worker", *options)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:

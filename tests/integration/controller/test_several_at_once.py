@@ -32,25 +32,28 @@ class Counting:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.moved = self.deleted = 0
+        self.more = True
+        """The last step did not reach the end."""
         self.jobs = self
 
     async def promote(self) -> Promoted:
         promoted = await self._engine.jobs.promote(now=DUE)
         self.moved += promoted.jobs
+        self.more = promoted.wait == 0
         return promoted
 
     async def prune(self) -> Pruned:
         pruned = await self._engine.jobs.prune(now=DUE)
         self.deleted += pruned.jobs
+        self.more = pruned.more
         return pruned
 
 
 async def to_the_end(tick: Tick, engine: Counting) -> None:
     """Run it under a term of its own until it has nothing more to do: nobody was elected here."""
     term = ElectedTerm(1, sent_ns=boot_ns(), lease_s=60)
-    wait_s: float | None = 0
-    while wait_s is not None and wait_s < 1:
-        wait_s = await tick.run(engine, term)  # type: ignore[arg-type]
+    while engine.more:
+        await tick.run(engine, term)  # type: ignore[arg-type]
 
 
 async def all_at_once(ticks: Sequence[Tick], engines: Sequence[Engine]) -> list[Counting]:

@@ -19,6 +19,7 @@ from penstock.engine.registry import connect
 from penstock.model.errors import EngineUnavailable
 from penstock.model.event import EVENTS_TOPIC
 from penstock.model.event_batch import unpack
+from penstock.model.move import Moves
 from penstock.model.run import Completed, Settlement
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, take
@@ -95,6 +96,29 @@ async def test_lost_events_are_a_gap_of_their_number(
     assert process.engine.teller.lost == (5 if fate == "fails" else 0)
     said = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(said) == (1 if fate == "fails" else 0), "said once is enough"
+
+
+@pytest.mark.row("C2")
+async def test_more_than_a_step_names_is_a_gap_of_their_number(
+    app: Penstock, open_process: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await open_process()
+    name = process.engine.jobs._facet.promote
+
+    async def promote(*, moves: Moves, **options: Any) -> Any:
+        named = Moves()
+        promoted = await name(moves=named, **options)
+        moves.take(named)
+        moves.missed += 7  # as if there had been no room for them
+        return promoted
+
+    monkeypatch.setattr(process.engine.jobs._facet, "promote", promote)
+    async with app.events() as events:
+        await process.engine.jobs.enqueue(new_jobs(1, delay=1))
+        await process.engine.jobs.promote()
+        first, second, gap = await read_until(events, lambda found: len(found) == 3)
+    assert [getattr(one, "state", None) for one in (first, second)] == ["scheduled", "ready"]
+    assert gap == Gap("lost", 7)
 
 
 @pytest.mark.row("C2")

@@ -6,18 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock import BadInput, Event, JobState, Penstock, SyncInLoop
+from penstock.engine.protocol import Fired
 from penstock.engine.registry import connect
 from penstock.engine.telling import telling
 from penstock.model.ids import new_id
 from penstock.model.job import Failure
-from penstock.model.run import Completed, Failed, Loss, Release, Settlement, Then
+from penstock.model.member import ClaimantBeat, MemberInfo
+from penstock.model.run import ClaimRequest, Completed, Failed, Loss, Release, Settlement, Then, Want
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import HOUR, SECOND
 from tests.integration.events.conftest import Open, Process
@@ -26,7 +29,7 @@ from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue
 from tests.integration.supervisor.processes import until
 
-READY, RUNNING, SCHEDULED = JobState.READY, JobState.RUNNING, JobState.SCHEDULED
+BLOCKED, READY, RUNNING, SCHEDULED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.SCHEDULED
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
 
 
@@ -69,9 +72,10 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
     again = Failed(failure=Failure(error="E", message="no"), retry_in=HOUR)
     new = new_jobs(8)
     done, dead, retried, released, snoozed, lost, asked, then_of = (job.id for job in new)
-    [later, child] = new_jobs(1, delay=HOUR) + new_jobs(1)
+    [later, child, known] = [*new_jobs(1, delay=HOUR), *new_jobs(2)]
     async with app.events() as events:
         await jobs.enqueue([*new, later])
+        await jobs.enqueue([msgspec.structs.replace(known, queue="other")])
         runs = {job.id: job.fence for job in await take(process)}
         assert await jobs.cancel([asked, later.id]) == ["asked", "cancelled"]
         await jobs.settle(
@@ -80,7 +84,9 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
                 Settlement(id=dead, fence=runs[dead], outcome=failure),
                 Settlement(id=retried, fence=runs[retried], outcome=again),
                 Settlement(id=asked, fence=runs[asked], outcome=again),
-                Settlement(id=then_of, fence=runs[then_of], outcome=Completed(), then=Then(jobs=(child,))),
+                Settlement(
+                    id=then_of, fence=runs[then_of], outcome=Completed(), then=Then(jobs=(child, known))
+                ),
             ]
         )
         await jobs.release(
@@ -91,8 +97,8 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
         )
         await jobs.retire(b"c" * 16, [Loss(id=lost, fence=runs[lost], verdict="crash", message="9")])
         await jobs.replay([dead], token=new_id())
-        found = await read(events, 9 + 8 + 1 + 6 + 2 + 1 + 1)
-    told = {job.id: states_of(found, job.id) for job in (*new, later, child)}
+        found = await read(events, 10 + 8 + 1 + 6 + 2 + 1 + 1)
+    told = {job.id: states_of(found, job.id) for job in (*new, later, child, known)}
     assert told == {
         done: [READY, RUNNING, COMPLETED],
         dead: [READY, RUNNING, DEAD, READY],
@@ -104,9 +110,105 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
         lost: [READY, RUNNING, READY],
         later.id: [SCHEDULED, CANCELLED],
         child.id: [READY],
+        known.id: [READY],
     }
     assert [one.error for one in found if one.job_id == dead] == ["", "", "E: no", ""]
     assert {one.member for one in found if one.state is RUNNING} == {"host:1"}
+
+
+@pytest.mark.row("C2")
+async def test_what_the_engine_does_by_itself_is_told(app: Penstock, open_process: Open) -> None:
+    """Time, the end of parents, and what beats and sign-offs give back."""
+    process = await open_process()
+    jobs, members = process.engine.jobs, process.engine.members
+    [parent, doomed, given_back] = new_jobs(3)
+    due = msgspec.structs.replace(new_jobs(1)[0], delay=1, queue="due")
+    expiring = msgspec.structs.replace(new_jobs(1)[0], expires=1, queue="due")
+    child, orphan = (msgspec.structs.replace(job, after=(parent.id,)) for job in new_jobs(2))
+    orphan = msgspec.structs.replace(orphan, after=(doomed.id,))
+    member = MemberInfo(id=b"m" * 16, name="host:1", lease=HOUR)
+    async with app.events() as events:
+        await jobs.enqueue([parent, doomed, given_back, due, expiring, child, orphan])
+        runs = {job.id: job.fence for job in await take(process)}
+        await jobs.promote()
+        await jobs.settle(
+            [
+                Settlement(id=parent.id, fence=runs[parent.id], outcome=Completed()),
+                Settlement(
+                    id=doomed.id, fence=runs[doomed.id], outcome=Failed(failure=Failure(message="no"))
+                ),
+            ]
+        )
+        await members.beat(member, [ClaimantBeat(claimant=b"c" * 16, answered_through=1, held=())])
+        await take(process, number=2)
+        await members.leave(member.id)
+        found = await read(events, 7 + 3 + 2 + 4 + 1 + 2 + 2)
+    told = {
+        job.id: states_of(found, job.id) for job in (parent, doomed, given_back, due, expiring, child, orphan)
+    }
+    assert told == {
+        parent.id: [READY, RUNNING, COMPLETED],
+        doomed.id: [READY, RUNNING, DEAD],
+        given_back.id: [READY, RUNNING, READY, RUNNING, READY],
+        due.id: [SCHEDULED, READY],
+        expiring.id: [READY, DEAD],
+        child.id: [BLOCKED, READY, RUNNING, READY],
+        orphan.id: [BLOCKED, CANCELLED],
+    }
+    why = {(one.job_id, one.state): one.error for one in found}
+    assert why[expiring.id, DEAD] == "expired: not started before it expired"
+    assert why[orphan.id, CANCELLED].startswith("parent: a parent did not complete: ")
+    assert {one.queue for one in found if one.job_id in (due.id, expiring.id)} == {"due"}
+    assert {one.task for one in found} == {"t"}
+
+
+@pytest.mark.row("C2")
+async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
+    app: Penstock, url: str, group: StartGroup, tmp_path: Path
+) -> None:
+    """By the worker that claims it, or by the controller, whoever moved it: once."""
+    await group().ready()
+    engine = telling(await connect(url))
+    async with app.events() as events:
+        job = msgspec.structs.replace(a_job("quick", str(tmp_path)), delay=SECOND // 2)
+        await enqueue(engine, job)
+        found = await read_until(events, lambda found: COMPLETED in states_of(found, job.id))
+        more = a_job("quick", str(tmp_path))
+        await enqueue(engine, more)
+        found += await read_until(events, lambda found: COMPLETED in states_of(found, more.id))
+    await engine.close()
+    assert sorted(states_of(found, job.id)) == sorted([SCHEDULED, READY, RUNNING, COMPLETED])
+
+
+@pytest.mark.row("C2")
+async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Penstock, open_process: Open) -> None:
+    """Who sweeps may be another process than any that had to do with them."""
+    process, sweeper = await open_process(), await open_process()
+    [job] = new_jobs(1)
+    gone = MemberInfo(id=b"g" * 16, name="gone:1", beat=SECOND // 100, lease=SECOND // 10)
+    mine = MemberInfo(id=b"s" * 16, name="here:1", beat=SECOND, lease=2 * SECOND + 1)
+    async with app.events() as events:
+        await process.engine.jobs.enqueue([job])
+        await process.engine.members.beat(gone)
+        request = ClaimRequest(member=gone.id, claimant=b"c" * 16, number=1, wants=(Want("default"),), most=1)
+        await process.engine.jobs.claim(request)
+        swept: list[Any] = []
+
+        async def sweep() -> bool:
+            await sweeper.engine.members.beat(mine)
+            swept.append(await sweeper.engine.jobs.reclaim(mine.id))
+            return bool(swept[-1].jobs)
+
+        await until_async(sweep)
+        found = await read(events, 3)
+    assert states_of(found, job.id) == [READY, RUNNING, READY]
+    assert found[-1].error == "lost: its member vanished"
+
+
+async def until_async(fact: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not await fact():  # noqa: ASYNC110  (each look is a sweep)
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.row("C2")
@@ -122,6 +224,10 @@ async def test_a_schedule_that_fires_is_told_once(app: Penstock, open_process: O
         assert not await process.engine.schedules.fire(
             "s", tick=100, before=None, next_at=200, jobs=[job], last_at=100
         )
+        again = await process.engine.schedules.fire(
+            "s", tick=200, before=100, next_at=300, jobs=[job], last_at=200
+        )
+        assert again == Fired([False]), "a tick's job that there is already is not told as new"
         await process.engine.jobs.enqueue([last])
         found = await read(events, 2)
     assert [event.job_id for event in found] == [job.id, last.id]
@@ -229,7 +335,7 @@ def listening(url: str) -> Iterator["subprocess.Popen[str]"]:
     assert "listening" in process.stderr.readline()
     yield process
     process.kill()
-    process.communicate()
+    process.communicate(timeout=30)
 
 
 @pytest.mark.row("C2")

@@ -1,23 +1,29 @@
 """Engines on the private PostgreSQL, and a clock."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
-from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
-from penstock.testing.contract.fixtures import Claimant, Clock, clock
-from tests.integration.supervisor.conftest import StartGroup, start_groups
+from tests.integration.any_server.fixtures import (
+    Sever,
+    behind,
+    claimant,
+    clock,
+    groups,
+    opening,
+    proxied_url,
+)
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.proxy import Proxy
 
-__all__ = ["clock"]
+__all__ = ["behind", "claimant", "clock", "groups", "proxied_url"]
+
+OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'penstock %'"
 
 Connect = Callable[..., Awaitable[PostgresEngine]]
 Servers = Callable[..., PostgresServer]
@@ -41,29 +47,13 @@ def url(postgres_places: PostgresPlaces, engine_mode: str) -> Iterator[str]:
 @pytest.fixture
 async def connect(url: str) -> AsyncIterator[Connect]:
     """Opens engines; closed at the end."""
-    opened: list[PostgresEngine] = []
-
-    async def one_more(place: str = url, **options: Any) -> PostgresEngine:
-        engine = await open_engine(place, **options)
-        assert isinstance(engine, PostgresEngine)
-        opened.append(engine)
-        return engine
-
-    yield one_more
-    for engine in reversed(opened):
-        await engine.close()
+    async with opening(url, PostgresEngine) as one_more:
+        yield one_more
 
 
 @pytest.fixture
 async def engine(connect: Connect) -> PostgresEngine:
     return await connect()
-
-
-@pytest.fixture
-async def claimant(engine: PostgresEngine, clock: Clock) -> Claimant:
-    claimant = Claimant(engine, clock)
-    await claimant.beat()
-    return claimant
 
 
 @pytest.fixture
@@ -110,17 +100,11 @@ def own_server(servers: Servers) -> PostgresServer:
 
 
 @pytest.fixture
-def groups(tmp_path: Path) -> Iterator[Callable[[str], StartGroup]]:
-    """Starts worker groups at a place."""
-    with ExitStack() as ending:
-
-        def at(url: str) -> StartGroup:
-            return ending.enter_context(contextmanager(start_groups)(url, tmp_path))
-
-        yield at
+def durable_server(own_server: PostgresServer) -> PostgresServer:
+    return own_server
 
 
-def behind(url: str, proxy: Proxy) -> str:
-    """The same place, reached through the proxy."""
-    scheme, _, rest = url.partition("127.0.0.1:")
-    return f"{scheme}127.0.0.1:{proxy.port}/{rest.partition('/')[2]}"
+@pytest.fixture
+async def sever(plain: Plain) -> Sever:
+    other = await plain()
+    return lambda share: other.fetch(f"SELECT pg_terminate_backend(pid) {OURS} AND random() < $1", share)

@@ -36,7 +36,7 @@ async def test_a_late_commit_is_found_within_two_seconds(
         await engine.jobs.enqueue(early, now=clock.now)
         assert ids_of(await claimant.take()) == ids_of(early)
         for _ in range(2):  # looks come by and do not see it either
-            await engine.looks.late()
+            await engine.looks.look()
         assert await claimant.take() == []
     assert await take_within(claimant, 2.0) == [late.id]
 
@@ -46,7 +46,7 @@ async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
 ) -> None:
     """The claim does not see the job, the look sees it before the cursor, then the cursor goes past it."""
     user, late, store = await plain(), a_job(), engine.store
-    await engine.looks.late()
+    await engine.looks.look()
     async with user.transaction():
         for statement in engine.transactions.enqueue([late]):
             await user.execute(statement.sql, *statement.parameters)
@@ -55,10 +55,10 @@ async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
         first, *rows = await store.rows(
             store.claims, "claim_plain_v1", *claims.parameters(request), clock.now
         )
-    await engine.looks.late()
-    claimant.hear(engine.jobs._answer(request, first, rows))
+    await engine.looks.look()
+    claimant.hear(engine.jobs._answer(request, first, rows, claims.cursors.generation))
     assert max(claims.cursors.plain(["q"])) > 0, "past the job, which has the lowest seq"
-    await engine.looks.late()
+    await engine.looks.look()
     assert ids_of(await claimant.take()) == [late.id]
 
 
@@ -87,11 +87,11 @@ async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain,
         assert [len(await each.take(most=2)) for each in (one, other)] == [2, 2]
     engine = one.engine
     assert isinstance(engine, PostgresEngine)
-    await engine.looks.late()
+    await engine.looks.look()
     assert ids_of(await other.take()) == ids_of(late)
 
 
-async def test_rows_of_a_rolled_back_claim_are_found_by_the_look_once_a_lease(
+async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_look(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     jobs = some_jobs(6)
@@ -105,7 +105,7 @@ async def test_rows_of_a_rolled_back_claim_are_found_by_the_look_once_a_lease(
     assert ids_of(await claimant.take()) == ids_of(jobs[3:])
     await held.rollback()
     assert await claimant.take() == []
-    await engine.looks.behind()
+    await engine.looks.look()
     assert ids_of(await claimant.take()) == ids_of(jobs[:3])
 
 
@@ -218,7 +218,7 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease
             assert await claimant.take() == []
         for statement in engine.transactions.enqueue(jobs):
             await user.execute(statement.sql, *statement.parameters)
-    await engine.looks.behind()
+    await engine.looks.once_a_lease()
     assert ids_of(await claimant.take()) == ids_of(jobs)
 
 

@@ -13,7 +13,7 @@ from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.errors import EngineUnavailable
 from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, completed, ids_of, some_jobs
-from tests.integration.postgres.test_connections import until_it_works
+from tests.integration.outages import until_it_works
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
 from tests.integration.supervisor.groups import enqueue, finished, noted, states

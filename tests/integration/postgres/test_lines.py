@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from penstock.engine.registry import connect as open_engine
+from penstock.engines.postgres import post
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.errors import EngineClosed
+from penstock.model.event import EVENTS_TOPIC, Signal
 from penstock.model.job import JobState
 from penstock.model.schedule import Every, Schedule
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
-from tests.integration.postgres.conftest import Connect, Plain, behind
-from tests.integration.postgres.test_connections import OURS, PATIENCE_S
+from tests.integration.postgres.conftest import OURS, Connect, Plain, behind
+from tests.integration.postgres.test_connections import PATIENCE_S
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
 from tests.integration.supervisor.groups import enqueue, noted
@@ -174,6 +176,47 @@ async def test_one_bad_call_among_merged_ones(engine: PostgresEngine, clock: Clo
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
     assert await states_of(engine, [*good, bad]) == [JobState.READY] * 5 + [None]
+
+
+@pytest.mark.row("C2")
+async def test_events_reach_only_those_who_listen_to_them(connect: Connect) -> None:
+    """And who listens to nothing else has one listening connection, which carries nothing else."""
+    teller, worker, listener = await connect(), await connect(), await connect()
+    payloads: dict[str, list[str]] = {}
+    for name, engine in (("worker", worker), ("listener", listener)):
+        payloads[name] = []
+        for ear in (engine.store.post._ear, engine.store.post._loud_ear):
+            ear._heard = _noting(ear._heard, payloads[name])
+    news = await worker.signals.subscribe("news")
+    events = await listener.signals.subscribe(EVENTS_TOPIC)
+    texts = [f"{number} " + "x" * 7_000 for number in range(5)]
+    for text in texts:
+        await teller.signals.publish(EVENTS_TOPIC, text)
+    await teller.signals.publish("news", "last")
+    heard = [await events.next(PATIENCE_S) for _ in texts]
+    assert heard == [Signal(EVENTS_TOPIC, text) for text in texts], "whole, and in order"
+    assert await news.next(PATIENCE_S) == Signal("news", "last")
+    assert payloads == {"worker": ['["news\\nlast"]'], "listener": texts}
+    assert worker.store.post._loud_ear._task is None
+    assert listener.store.post._ear._task is None
+
+
+def _noting(hear: Callable[[str], None], payloads: list[str]) -> Callable[[str], None]:
+    def heard(payload: str) -> None:
+        payloads.append(payload)
+        hear(payload)
+
+    return heard
+
+
+async def test_events_that_find_no_room_are_dropped(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post, "LOUD_LIMIT", 2)
+    engine = await connect()
+    for number in range(4):
+        engine.store.post.send_events(str(number))
+    assert engine.store.post._loud == ["0", "1"]
 
 
 async def test_signals_are_merged(engine: PostgresEngine, clock: Clock) -> None:

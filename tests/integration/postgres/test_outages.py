@@ -9,9 +9,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.integration.outages import Groups, Open, business
-from tests.integration.postgres.conftest import Connect, Plain, Servers, behind
-from tests.integration.postgres.test_connections import OURS, until_it_works
+from tests.integration.outages import Groups, Open, business, until_it_works
+from tests.integration.postgres.conftest import OURS, Connect, Plain, Servers, behind
 from tests.integration.supervisor.groups import a_job, enqueue, finished, states
 from tests.integration.supervisor.processes import until
 from tests.servers.postgres import PostgresServer

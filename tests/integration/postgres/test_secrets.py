@@ -26,6 +26,7 @@ from penstock.worker.runners.process_messages import Open
 from tests.integration.postgres.conftest import Servers
 from tests.integration.supervisor.groups import APP, ROOT
 from tests.integration.supervisor.processes import children_of, until
+from tests.programs import running
 from tests.servers.postgres import PostgresServer
 
 SECRET = "hu5h-hu5h"
@@ -88,7 +89,7 @@ async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]
 def worker(guarded: tuple[PostgresServer, str], tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """`penstock worker`, told its URL on the command line."""
     command = (sys.executable, "-m", "penstock", "worker", APP, "-p", "2", "--url", guarded[1])
-    with open(tmp_path / "log", "wb") as log, subprocess.Popen(command, cwd=ROOT, stderr=log) as process:
+    with open(tmp_path / "log", "wb") as log, running(command, cwd=ROOT, stderr=log) as process:
         yield process
         process.kill()
 

@@ -146,18 +146,77 @@ async def test_a_settle_goes_by_id_and_token_alone(
     assert "job_running" not in settling
 
 
+@pytest.mark.parametrize("analyzed", [False, True])
 async def test_the_look_for_late_commits_goes_by_transaction(
-    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
 ) -> None:
     """Left alone the planner prefers the index by seq, and walks everything behind the cursor."""
+    user, connection = await plain(), await plain()
     await fill(engine, clock)
-    await claimant.take(most=100)
-    connection = await plain()
+    await claimant.take(most=1)
+    if analyzed:
+        await user.execute("ANALYZE penstock.job")
     plans = await Plans(connection).begin()
     engine.store.beats.adopt(connection)
-    await engine.looks.late()
-    await engine.looks.late()
-    assert "Index Scan using job_late" in plans.of("pg_snapshot_xmax")
+    async with user.transaction():
+        await user.execute("SELECT pg_current_xact_id()")
+        await claimant.take(most=100)
+        await engine.looks.look()
+    await engine.looks.look()
+    text = plans.of("xid >= e.first")
+    assert "Index Scan using job_late" in text
+    assert "job_ready" not in text
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_the_walk_behind_the_cursors_goes_by_seq(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
+) -> None:
+    """By another index it would walk everything that was ever ready."""
+    await fill(engine, clock)
+    await claimant.take(most=1)
+    await claimant.take(most=100)
+    connection = await plain()
+    if analyzed:
+        await connection.execute("ANALYZE penstock.job")
+    plans = await Plans(connection).begin()
+    engine.store.beats.adopt(connection)
+    await engine.looks.look()
+    text = plans.of("NOT back\n")
+    assert "Index Scan using job_ready" in text
+    assert re.search(r"Index Cond: .*queue.*priority.*suspect.*lane.*seq >=.*seq <", text)
+    assert "Index Scan using job_pkey" in plans.of("SET back = true")
+    await engine.looks.once_a_lease()
+    assert "Index Scan using job_ready" in plans.of("lane > ''")
+    assert "Seq Scan on job" not in "\n".join(plans.texts)
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_beats_and_sweeps_go_claim_by_claim(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
+) -> None:
+    """By claimant alone they would walk everything that it ever took."""
+    await fill(engine, clock)
+    runs = [await claimant.take(most=1) for _ in range(3)]
+    connection = await plain()
+    if analyzed:
+        await connection.execute("ANALYZE penstock.job, penstock.claimed, penstock.claimant")
+    plans = await Plans(connection).begin()
+    engine.store.beats.adopt(connection)
+    await claimant.complete(*runs[1])
+    await claimant.beat()
+    clock.forward(11)
+    other = Claimant(engine, clock, name="other")
+    for _ in range(12):
+        await other.beat()
+        clock.forward(1)
+    await other.beat()
+    assert (await engine.jobs.reclaim(other.member.id, now=clock.now)).jobs == 2
+    found = re.findall(r"using job_running on job j.*\n\s*Index Cond: (.*)", "\n".join(plans.texts))
+    assert len(found) >= 5, (
+        "beat: what is held, what is to be cancelled, what is over; reclaim; what was left"
+    )
+    assert all("claim_no = " in condition for condition in found)
 
 
 @pytest.mark.parametrize("state", JobState)

@@ -11,8 +11,8 @@ from penstock.engine.registry import connect as open_engine
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.errors import BadUrl, EngineUnavailable
 from penstock.testing.contract.fixtures import a_job
+from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import Connect, Servers
-from tests.integration.postgres.test_connections import until_it_works
 from tests.servers.certificates import Authority
 from tests.servers.fixtures import or_skip, server_or_skip
 from tests.servers.postgres import PostgresServer

@@ -178,6 +178,23 @@ async def test_beats_forget_claims_of_which_nothing_runs(
     assert len(await claimant.take(most=2)) == 2
 
 
+async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """A beat goes by the claims of which something runs, not over all that came after the oldest of them."""
+    connection = await plain()
+    await engine.jobs.enqueue(some_jobs(12), now=clock.now)
+    (long,) = await claimant.take(most=1)
+    for _ in range(5):
+        await claimant.complete(*await claimant.take(most=2))
+        assert (await claimant.beat()).lost == []
+    marks = "SELECT array_agg(number ORDER BY number) FROM penstock.claimed"
+    assert await connection.fetchval(marks) == [1, 6]
+    await engine.jobs.cancel([long.id], now=clock.now)
+    assert [ask.fence for ask in (await claimant.beat()).asked] == [long.fence]
+    assert await engine.jobs.retire(claimant.id, now=clock.now) == 1
+
+
 async def test_two_processes_share_a_limit_and_lose_no_permit(
     engine: PostgresEngine, claimant: Claimant, clock: Clock
 ) -> None:

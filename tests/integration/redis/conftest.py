@@ -1,24 +1,27 @@
 """Engines on the private Redis, and a clock."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
 from penstock.engines.redis.engine import RedisEngine
-from penstock.testing.contract.fixtures import Claimant, Clock, clock
-from tests.integration.outages import Groups
-from tests.integration.supervisor.conftest import StartGroup, start_groups
+from tests.integration.any_server.fixtures import (
+    Sever,
+    behind,
+    claimant,
+    clock,
+    groups,
+    opening,
+    proxied_url,
+)
 from tests.servers.fixtures import redis_or_skip
 from tests.servers.proxy import REDIS, Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
 
-__all__ = ["clock"]
+__all__ = ["behind", "claimant", "clock", "groups", "proxied_url"]
 
 Connect = Callable[..., Awaitable[RedisEngine]]
 Command = Callable[..., bytes]
@@ -48,29 +51,13 @@ def command(redis_places: RedisPlaces, url: str) -> Command:
 @pytest.fixture
 async def connect(url: str) -> AsyncIterator[Connect]:
     """Opens engines; closed at the end."""
-    opened: list[RedisEngine] = []
-
-    async def one_more(place: str = url, **options: Any) -> RedisEngine:
-        engine = await open_engine(place, **options)
-        assert isinstance(engine, RedisEngine)
-        opened.append(engine)
-        return engine
-
-    yield one_more
-    for engine in reversed(opened):
-        await engine.close()
+    async with opening(url, RedisEngine) as one_more:
+        yield one_more
 
 
 @pytest.fixture
 async def engine(connect: Connect) -> RedisEngine:
     return await connect()
-
-
-@pytest.fixture
-async def claimant(engine: RedisEngine, clock: Clock) -> Claimant:
-    claimant = Claimant(engine, clock)
-    await claimant.beat()
-    return claimant
 
 
 @pytest.fixture
@@ -105,17 +92,12 @@ def own_server(engine_mode: str, request: pytest.FixtureRequest) -> Iterator[Red
 
 
 @pytest.fixture
-def groups(tmp_path: Path) -> Iterator[Groups]:
-    """Starts worker groups at a place."""
-    with ExitStack() as ending:
-
-        def at(url: str) -> StartGroup:
-            return ending.enter_context(contextmanager(start_groups)(url, tmp_path))
-
-        yield at
+def durable_server(servers: Servers) -> RedisServer:
+    """A server that this test may kill, and that loses nothing by it."""
+    return servers(appendfsync="always")
 
 
-def behind(url: str, proxy: Proxy) -> str:
-    """The same place, reached through the proxy."""
-    scheme, _, rest = url.partition("127.0.0.1:")
-    return f"{scheme}127.0.0.1:{proxy.port}/{rest.partition('/')[2]}"
+@pytest.fixture
+def sever(command: Command) -> Sever:
+    """Ends every connection but those that listen: Redis knows no shares."""
+    return lambda _: asyncio.to_thread(command, "CLIENT", "KILL", "TYPE", "normal")

@@ -5,20 +5,16 @@ import logging
 import socket
 import time
 from functools import partial
-from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis import post
+from penstock.engines.redis import post, schema
 from penstock.engines.redis.engine import RedisEngine
 from penstock.engines.redis.line import BACKOFF_S, backoff_s
 from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal
-from penstock.model.ids import new_id
 from penstock.model.job import DropAnswer, JobState
-from penstock.model.member import MemberInfo
 from penstock.model.queue import Keep, QueueOptions
 from penstock.model.run import Answer
 from penstock.model.schedule import Every, Schedule
@@ -27,114 +23,17 @@ from penstock.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
-    completed,
     ids_of,
     listed,
     snapshot,
     some_jobs,
-    states_of,
 )
+from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Command, Connect, behind
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 
 PATIENCE_S = 20.0
-
-
-async def until_it_works(call: Any) -> Any:
-    """Repeat a call as its callers do."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            return await call()
-        except EngineUnavailable:
-            if time.monotonic() > end:
-                raise
-            await asyncio.sleep(0.05)
-
-
-async def test_a_lost_connection_comes_back(
-    engine: RedisEngine, claimant: Claimant, command: Command
-) -> None:
-    for _ in range(3):
-        jobs = some_jobs(2)
-        await until_it_works(partial(engine.jobs.enqueue, jobs, now=claimant.clock.now))
-        command("CLIENT", "KILL", "TYPE", "normal")
-    assert [queue.ready for queue in await until_it_works(engine.inspect.counts)] == [6]
-
-
-async def test_calls_in_a_storm_of_kills(engine: RedisEngine, claimant: Claimant, command: Command) -> None:
-    """Producers and a worker repeat what failed; each job is done exactly once."""
-    clock, jobs = claimant.clock, some_jobs(200)
-    done = asyncio.Event()
-
-    async def storm() -> None:
-        while not done.is_set():
-            await asyncio.to_thread(command, "CLIENT", "KILL", "TYPE", "normal")
-            await asyncio.sleep(0.02)
-
-    async def work() -> list[bytes]:
-        ended: list[bytes] = []
-        while len(ended) < len(jobs):
-            request = claimant.request(most=10)
-            claim = await until_it_works(partial(engine.jobs.claim, request, now=clock.now))
-            claimant.hear(claim, request.number)
-            for run in claim.jobs:
-                settled = await until_it_works(partial(engine.jobs.settle, [completed(run)], now=clock.now))
-                assert settled.answers[0] in (Answer.APPLIED, Answer.ALREADY)
-                ended.append(run.id)
-        return ended
-
-    async def produce() -> None:
-        for at in range(0, len(jobs), 10):
-            await until_it_works(partial(engine.jobs.enqueue, jobs[at : at + 10], now=clock.now))
-
-    storming = asyncio.ensure_future(storm())
-    async with asyncio.timeout(60):
-        _, ended = await asyncio.gather(produce(), work())
-    done.set()
-    await storming
-    assert sorted(ended) == sorted(ids_of(jobs))
-    assert set(await until_it_works(lambda: states_of(engine, jobs))) == {JobState.COMPLETED}
-
-
-@pytest.mark.row("A4")
-@pytest.mark.parametrize("own_server", [{"appendfsync": "always"}], indirect=True)
-async def test_a_server_killed_and_started_again(own_server: RedisServer, clock: Clock) -> None:
-    """With `appendfsync always` nothing that was acknowledged is lost."""
-    engine = await open_engine(own_server.url())
-    claimant = Claimant(engine, clock)
-    await claimant.beat()
-    subscription = await engine.signals.subscribe("news")
-    acknowledged: list[bytes] = []
-    stop = asyncio.Event()
-
-    async def produce() -> None:
-        while not stop.is_set():
-            jobs = some_jobs(3)
-            await until_it_works(partial(engine.jobs.enqueue, jobs, now=clock.now))
-            acknowledged.extend(ids_of(jobs))
-
-    producing = [asyncio.ensure_future(produce()) for _ in range(3)]
-    for _ in range(2):
-        await asyncio.sleep(0.2)
-        await asyncio.to_thread(own_server.kill)
-        with pytest.raises(EngineUnavailable):
-            await engine.inspect.counts(now=clock.now)
-        await asyncio.to_thread(own_server.start)
-    await asyncio.sleep(0.2)
-    stop.set()
-    await asyncio.gather(*producing)
-    found = await until_it_works(lambda: engine.inspect.get(acknowledged[-1_000:]))
-    assert all(job is not None for job in found)
-    taken: list[bytes] = []
-    while runs := await until_it_works(lambda: claimant.take(most=1_000)):
-        taken += ids_of(runs)
-    assert len(taken) == len(set(taken))
-    assert set(taken) >= set(acknowledged)
-    async with asyncio.timeout(PATIENCE_S):  # who listens is told to look
-        assert await subscription.next() == Signal(ANY_TOPIC)
-    await engine.close()
 
 
 @pytest.mark.parametrize("own_server", [{"appendfsync": "everysec"}], indirect=True)
@@ -160,50 +59,6 @@ async def test_what_is_left_after_a_kill_is_whole(own_server: RedisServer, clock
     await engine.close()
 
 
-@pytest.mark.row("A4")
-async def test_a_reply_cut_after_the_step(connect: Connect, url: str, proxy: Proxy, clock: Clock) -> None:
-    engine, witness = await connect(behind(url, proxy)), await connect()
-    claimant = Claimant(engine, clock)
-    await claimant.beat()
-
-    async def cut(purpose: str, call: Any, warm: Any) -> Any:
-        """Make a call whose answer is lost, and make it again. Before it, one that opens its connection:
-        opening has replies of its own."""
-        await until_it_works(warm)
-        before = proxy.cuts
-        proxy.cut_next_reply(purpose)
-        with pytest.raises(EngineUnavailable):
-            await call()
-        assert proxy.cuts == before + 1
-        return await until_it_works(call)
-
-    jobs, idle = some_jobs(5), replace(claimant.request("none"), number=1_000)
-    again = await cut(
-        "enqueues",
-        lambda: engine.jobs.enqueue(jobs, now=clock.now),
-        lambda: engine.jobs.enqueue([a_job(queue="warm")], now=clock.now),
-    )
-    assert again == [False] * 5
-    request = claimant.request(most=3)
-    claim = await cut(
-        "claims",
-        lambda: engine.jobs.claim(request, now=clock.now),
-        lambda: engine.jobs.claim(idle, now=clock.now),
-    )
-    claimant.hear(claim, request.number)
-    assert ids_of(claim.jobs) == ids_of(jobs[:3])
-    settled = await cut(
-        "settles",
-        lambda: engine.jobs.settle([completed(claim.jobs[0])], now=clock.now),
-        lambda: engine.jobs.settle([], now=clock.now),
-    )
-    assert settled.answers == [Answer.ALREADY]
-    released = await cut("settles", lambda: claimant.release(claim.jobs[1]), lambda: engine.jobs.release([]))
-    assert released == [Answer.ALREADY]
-    (counts,) = [each for each in await witness.inspect.counts(now=clock.now) if each.queue == "q"]
-    assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)
-
-
 async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:
     engine = await connect(behind(url, proxy) + "?call_timeout=0.3")
     await until_it_works(lambda: engine.jobs.enqueue([a_job()]))
@@ -217,10 +72,13 @@ async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy
     assert await until_it_works(lambda: engine.jobs.enqueue([job])) in ([True], [False])
 
 
+@pytest.mark.parametrize("flags", ["as the server reads them", "none"])
 @pytest.mark.parametrize("own_server", [{"maxmemory-policy": "noeviction"}], indirect=True)
 async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
-    own_server: RedisServer, clock: Clock
+    own_server: RedisServer, clock: Clock, flags: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if flags == "none":  # the scripts as they are for Redis 6.2, whichever server this is
+        monkeypatch.setattr(schema, "FLAGS_SINCE", (99, 0))
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)
     await claimant.beat()
@@ -339,19 +197,6 @@ async def test_calls_that_came_meanwhile_do_not_share_a_fate(engine: RedisEngine
     async with asyncio.timeout(PATIENCE_S):
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(answer, Exception) for answer in answers] == [False, True, False]
-
-
-async def test_a_beat_is_given_up_in_time_for_another(connect: Connect, url: str, proxy: Proxy) -> None:
-    """Whatever a call may take: with half of the lease left the beat goes by another connection."""
-    engine = await connect(behind(url, proxy))
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND, lease=6 * SECOND)
-    await engine.members.beat(info)
-    proxy.forget_all()
-    begin = time.monotonic()
-    with pytest.raises(EngineUnavailable, match="did not answer in 3 s"):
-        await engine.members.beat(info)
-    assert not (await engine.members.beat(info)).new
-    assert time.monotonic() - begin < 6, "its lease"
 
 
 async def test_the_kernel_watches_over_idle_connections(engine: RedisEngine) -> None:

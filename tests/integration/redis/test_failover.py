@@ -12,8 +12,9 @@ from penstock.engines.redis.place import place_of
 from penstock.model.errors import BadUrl, EngineFull, EngineUnavailable
 from penstock.model.event import ANY_TOPIC, Signal
 from penstock.testing.contract.fixtures import Clock, a_job
+from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Connect, behind
-from tests.integration.redis.test_connections import PATIENCE_S, until_it_works
+from tests.integration.redis.test_connections import PATIENCE_S
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
@@ -45,7 +46,7 @@ async def test_a_primary_that_became_a_replica_is_left(
 async def test_a_user_without_rights_is_told_at_open(own_server: RedisServer) -> None:
     own_server.command("ACL", "SETUSER", "guest", "on", ">word", "+@connection", "~*", "&*")
     with pytest.raises(BadUrl, match="ACL"):
-        await open_engine(own_server.url().replace("127", "guest:word@127"))
+        await open_engine(own_server.url(user="guest:word@"))
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ async def test_a_database_that_is_not_there(own_server: RedisServer) -> None:
 async def test_a_password_is_asked_for_and_never_shown(own_server: RedisServer) -> None:
     for user in ("", ":wr0ng@", "nobody:wr0ng@"):
         with pytest.raises(BadUrl) as raised:
-            await open_engine(own_server.url().replace("127", f"{user}127"))
+            await open_engine(own_server.url(user=user))
         assert "wr0ng" not in "".join(map(str, _chain(raised.value)))
-    engine = await open_engine(own_server.url().replace("127", ":s3cret@127"))
+    engine = await open_engine(own_server.url(user=":s3cret@"))
     place = engine.store.place  # type: ignore[attr-defined]
     shown = [engine.name, repr(engine), repr(vars(engine)), repr(place), str(place)]
     own_server.kill()

@@ -18,8 +18,8 @@ from penstock.model.queue import QueueOptions
 from penstock.model.run import Answer, LogLine, Note
 from penstock.model.time import SECOND
 from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
+from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Connect, Servers, behind
-from tests.integration.redis.test_connections import until_it_works
 from tests.integration.redis.test_scripts import OPERATIONS
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer

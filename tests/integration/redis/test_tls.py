@@ -49,7 +49,7 @@ def secured(engine_mode: str, request: pytest.FixtureRequest) -> Iterator[Secure
         "tls-ca-cert-file": str(authority.pair.cert),
         "tls-auth-clients": getattr(request, "param", "no"),
     }
-    server.start()
+    or_skip(server.start)
     yield Secured(server, authority)
     server.close()
 

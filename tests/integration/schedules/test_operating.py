@@ -1,6 +1,7 @@
 """What people do with schedules, on real engines."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from penstock.app import operating
 from penstock.engine.protocol import Engine
 from penstock.model.errors import Refused
+from penstock.model.ids import JobId
+from penstock.model.job import JobState
 from penstock.model.schedule import Cron, Every, Schedule
 from penstock.model.time import HOUR, MINUTE
 from penstock.testing.contract.fixtures import Connect, a_job
@@ -39,3 +42,47 @@ async def test_of_two_who_ask_for_a_run_at_once_one_is_refused(
         )
         assert sum(isinstance(each, Refused) for each in asked) == 1
         assert sum(isinstance(each, bytes) for each in asked) == 1
+
+
+class DroppedBefore:
+    """A `schedules` facet: just before the first firing somebody drops a job."""
+
+    def __init__(self, engine: Engine, job: JobId) -> None:
+        self._engine = engine
+        self.to_drop = [job]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine.schedules, name)
+
+    async def fire(self, *arguments: Any, **options: Any) -> Any:
+        while self.to_drop:
+            job = self.to_drop.pop()
+            assert await self._engine.jobs.cancel([job]) == ["cancelled"]
+            assert await self._engine.jobs.drop([job]) == ["dropped"]
+        return await self._engine.schedules.fire(*arguments, **options)
+
+
+class DroppingEngine:
+    """An engine with such a facet."""
+
+    def __init__(self, engine: Engine, job: JobId) -> None:
+        self._engine = engine
+        self.schedules = DroppedBefore(engine, job)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+@pytest.mark.row("D4")
+async def test_a_run_whose_line_is_dropped_in_that_moment_is_made(engine: Engine) -> None:
+    template = msgspec.structs.replace(a_job(), id=bytes(16))
+    schedule = Schedule(name="s", timing=Cron(fields="0 3 * * *"), job=template, overlap="queue")
+    await engine.schedules.put([schedule])
+    first = await operating.run_now(engine, "s")
+    dropping: Any = DroppingEngine(engine, first)
+    second = await operating.run_now(dropping, "s")
+    assert dropping.schedules.to_drop == []
+    gone, made = await engine.inspect.get([first, second])
+    assert gone is None
+    assert made is not None
+    assert made.state is JobState.READY, "there is nobody left to wait for"

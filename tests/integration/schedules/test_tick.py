@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from penstock.app import operating
 from penstock.controller import schedules
 from penstock.controller.schedules import FIRE_LIMIT, ScheduleTick
-from penstock.engine.protocol import Engine
-from penstock.model.errors import BadInput
+from penstock.engine.protocol import Engine, Fired
+from penstock.model.errors import BadInput, Refused
 from penstock.model.firing import then_of
 from penstock.model.job import Job, JobState
 from penstock.model.member import MemberInfo
@@ -104,7 +105,7 @@ async def test_one_that_cannot_be_fired_does_not_stop_the_others(
     await put(engine, clock, a_schedule("bad", next_at=START - 1), a_schedule("good"))
     fire = engine.schedules.fire
 
-    async def refuse(name: str, **said: Any) -> bool:
+    async def refuse(name: str, **said: Any) -> Fired | None:
         if name == "bad":
             raise BadInput("what a template")
         return await fire(name, **said)
@@ -161,6 +162,62 @@ async def test_overlap_after_missed_ticks(engine: Engine, clock: Clock, overlap:
     first, second = [await job_at(engine, START + at * SECOND) for at in (5, 6)]
     assert first is not None
     assert (second and second.state) == (None if overlap == "skip" else JobState.BLOCKED)
+
+
+@pytest.mark.row("D4")
+async def test_a_line_goes_on_in_order_whatever_becomes_of_those_in_it(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """One that is cancelled, and even deleted, lets nobody start beside the one that runs."""
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=SECONDLY, overlap="queue"))
+    await tick.run(engine, TERM)
+    (running,) = await claimant.take()
+    for _ in range(3):
+        clock.forward(1)
+        await tick.run(engine, TERM)
+    first, second, third = [tick_id("s", START + at * SECOND) for at in (1, 2, 3)]
+    await engine.jobs.cancel([third], now=clock.now)
+    await engine.jobs.drop([third], now=clock.now)
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    last = tick_id("s", START + 4 * SECOND)
+    assert (await only(engine)).line == (START, START + SECOND, START + 2 * SECOND)
+    await engine.jobs.cancel([second], now=clock.now)
+    assert await claimant.take() == [], "nobody runs beside the first"
+    await claimant.complete(running)
+    (next_run,) = await claimant.take()
+    assert next_run.id == first
+    await claimant.fail(next_run)
+    (last_run,) = await claimant.take()
+    assert last_run.id == last
+    await claimant.complete(last_run)
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    assert (await only(engine)).line == (), "all before it have ended"
+
+
+@pytest.mark.row("D4")
+async def test_a_tick_that_finds_its_line_full_is_passed_over_and_told(
+    engine: Engine, clock: Clock, claimant: Claimant, caplog: pytest.LogCaptureFixture
+) -> None:
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=SECONDLY, overlap="queue", waiting=2))
+    await tick.run(engine, TERM)
+    (running,) = await claimant.take()
+    for _ in range(5):
+        clock.forward(1)
+        await tick.run(engine, TERM)
+    assert await live_jobs(engine, clock) == 3, "one runs, two wait"
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["passed over a tick of s, of which 2 jobs wait already (waiting=)"] * 3
+    assert (await only(engine)).last_at == START + 2 * SECOND
+    with pytest.raises(Refused, match="2 jobs of 's' wait already"):
+        await operating.run_now(engine, "s")
+    await claimant.complete(running)
+    clock.forward(1)
+    await tick.run(engine, TERM)
+    assert await job_at(engine, START + 6 * SECOND) is not None, "there is room again"
 
 
 # Intervals
@@ -267,7 +324,7 @@ async def test_many_that_cannot_be_fired_do_not_fill_the_run(
     await put(engine, clock, *(a_schedule(name, next_at=START - 1) for name in bad), a_schedule("good"))
     fire, tried = engine.schedules.fire, Counter[str]()
 
-    async def refuse(name: str, **said: Any) -> bool:
+    async def refuse(name: str, **said: Any) -> Fired | None:
         tried[name] += 1
         if name in bad:
             raise BadInput("what a template")

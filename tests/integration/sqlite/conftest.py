@@ -9,6 +9,7 @@ import pytest
 
 from penstock.testing.contract.fixtures import Clock, clock
 from tests.integration.sqlite.opened import close_all
+from tests.leash import label
 
 __all__ = ["Clock", "clock"]
 
@@ -37,8 +38,8 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
     def mount_one(options: str) -> Path:
         folder = tmp_path / f"disk-{len(mounted)}"
         folder.mkdir()
-        command = ("mount", "-t", "tmpfs", "-o", options, "penstock-test", str(folder))
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = ("mount", "-t", "tmpfs", "-o", options, label(), str(folder))
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         if run.returncode:
             pytest.fail(f"root, and yet: {run.stderr}")
         mounted.append(folder)
@@ -46,4 +47,4 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
     yield mount_one
     for folder in mounted:
-        subprocess.run(("umount", "--lazy", str(folder)), check=True)
+        subprocess.run(("umount", "--lazy", str(folder)), check=True, timeout=60)

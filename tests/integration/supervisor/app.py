@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.app.penstock import Penstock
+from penstock.model.death import DeadJob
 from penstock.task.current import Aborted, current_job
 
 app = Penstock()
@@ -39,6 +40,11 @@ def is_there(folder: str, name: str) -> bool:
 async def quick(folder: str) -> str:
     note(folder, "quick")
     return os.environ.get("GROUP", "")
+
+
+@app.task(queue="graves")
+def bury(dead: DeadJob) -> None:
+    note(str(dead.args[0]), f"buried {dead.failure.kind} {dead.crashes}")
 
 
 @app.task

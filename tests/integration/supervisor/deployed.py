@@ -37,10 +37,10 @@ class BreakingJobs:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jobs, name)
 
-    async def claim(self, request: Any) -> Any:
+    async def claim(self, request: Any, **options: Any) -> Any:
         if is_to_leave():
             raise ZeroDivisionError("a fault of our own")
-        return await self._jobs.claim(request)
+        return await self._jobs.claim(request, **options)
 
 
 class BreakingEngine:

@@ -50,17 +50,17 @@ class DyingJobs:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jobs, name)
 
-    async def claim(self, request: Any) -> Any:
+    async def claim(self, request: Any, **options: Any) -> Any:
         at("before claim")
-        claim = await self._jobs.claim(request)
+        claim = await self._jobs.claim(request, **options)
         if claim.jobs:
             at("after claim")
         return claim
 
-    async def settle(self, settlements: Any, *, claim: Any = None) -> Any:
+    async def settle(self, settlements: Any, *, claim: Any = None, **options: Any) -> Any:
         if settlements:
             at("before settle")
-        settled = await self._jobs.settle(settlements, claim=claim)
+        settled = await self._jobs.settle(settlements, claim=claim, **options)
         if settlements:
             at("after settle")
         if settled.claim is not None and settled.claim.jobs:

@@ -55,6 +55,8 @@ class Group:
             self._process = subprocess.Popen(
                 (sys.executable, "-c", program, msgspec.json.encode(config).decode()),
                 cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
                 stderr=log,
                 env={**os.environ, "PENSTOCK_URL": config.url, "GROUP": name, **environment},
             )

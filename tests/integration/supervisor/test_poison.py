@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.protocol import Engine
+from penstock.model.ids import handler_id
 from penstock.model.job import JobState
 from tests.integration.supervisor.app import MEMORY_GROUP
 from tests.integration.supervisor.conftest import StartGroup
-from tests.integration.supervisor.groups import a_job, enqueue, finished, noted, states
+from tests.integration.supervisor.groups import TASKS, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import until
 
 CRASHES = ("exit", "exit 0", "segfault", "abort", "kill", "memory")
@@ -60,6 +61,18 @@ async def test_every_way_to_crash_ends_as_one_dead_letter(
     assert dead.error is not None
     assert dead.error.kind == "crash"
     assert states(await finished(engine, good)) == {"completed": 2}
+
+
+@pytest.mark.row("D7")
+async def test_the_death_of_one_that_crashed_is_handled(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    await group(slots=5, queues=("default", "graves")).ready()
+    (poison,) = await enqueue(engine, a_job("poison", str(tmp_path), "kill", on_dead=f"{TASKS}bury"))
+    (dead,) = await finished(engine, [poison])
+    (handled,) = await finished(engine, [handler_id(poison, 0)])  # it came with the death
+    assert (dead.state, handled.state, handled.queue) == (JobState.DEAD, JobState.COMPLETED, "graves")
+    assert len(noted(tmp_path, "buried crash 3")) == 1
 
 
 @pytest.mark.parametrize("kind", ["exit 0", "segfault", "memory"])

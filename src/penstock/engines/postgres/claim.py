@@ -60,8 +60,11 @@ class Claims:
             _encode(turns).decode() if any(turns) else "[]",
         )  # fmt: skip
 
-    def answer(self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row]) -> Claim:
-        """The claim that the rows tell of; remembers where it stopped."""
+    def answer(
+        self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], generation: int
+    ) -> Claim:
+        """The claim that the rows tell of; remembers where it stopped. `generation`: that of the cursors with
+        which it was sent."""
         refused = head.get("refused")
         if refused is not None:
             raise _refusal(refused, request, head)
@@ -70,14 +73,17 @@ class Claims:
         if head.get("again"):
             return Claim(jobs, wait=0)
         if request.ids is None:
-            self._remember(request, head, rows)
+            self._remember(request, head, rows, seen=generation == self.cursors.generation)
         return Claim(jobs, None if len(jobs) >= request.most else head.get("wait"))
 
-    def _remember(self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row]) -> None:
-        for row in rows:
-            self.cursors.taken(row[5], row[6], row[18], row[22], row[3])
-        for queue in head["exhausted"]:
-            self.cursors.exhausted(queue, head["seen"])
+    def _remember(
+        self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], *, seen: bool
+    ) -> None:
+        if seen:
+            for row in rows:
+                self.cursors.taken(row[5], row[6], row[18], row[22], row[3])
+            for queue in head["exhausted"]:
+                self.cursors.exhausted(queue, head["seen"])
         for queue, priority, lane, used in head["turns"]:
             self._turns.lane_served(request.claimant, queue, priority, lane, used)
         if rows:

@@ -7,6 +7,11 @@ only. A forgotten cursor costs one slow scan, never a wrong one; `looks` finds w
 That takes up to a second, which is long for a job that was only on its way to its commit when a claim looked.
 So a claim that found all there was moves its cursors no further than to what had been drawn `ON_THE_WAY_S`
 before.
+
+What was seen holds for the server that it was seen on. One that crashed without having written everything
+to its disk, or a replica that took over, may have jobs ready that were taken before, and may draw seqs a
+second time. So everything is forgotten with another connection; a claim that was sent before that moves no
+cursor any more (`generation`).
 """
 
 import time
@@ -32,10 +37,12 @@ WIDTH = 2 * len(PRIORITIES)
 
 
 class _Queue:
-    __slots__ = ("lanes", "looks", "plain", "settled")
+    __slots__ = ("gave", "lanes", "looks", "plain", "settled")
 
     def __init__(self) -> None:
         self.plain = [0] * WIDTH
+        self.gave: set[str] = set()
+        """The lanes with a group that have given since quiet ones were forgotten."""
         self.looks: deque[tuple[float, int]] = deque()
         """When everything was found, and the last seq drawn before that."""
         self.settled: tuple[float, int] | None = None
@@ -49,6 +56,13 @@ class Cursors:
 
     def __init__(self) -> None:
         self._queues: dict[str, _Queue] = {}
+        self.generation = 0
+        """Grows whenever everything is forgotten."""
+
+    def forget(self) -> None:
+        """What was seen may not be so any more."""
+        self._queues.clear()
+        self.generation += 1
 
     def plain(self, queues: Sequence[str]) -> list[int]:
         """`WIDTH` cursors for each of these queues."""
@@ -73,6 +87,7 @@ class Cursors:
                 name = f"{priority}:{lane}"
                 before, given = known.lanes.pop(name, (0, 0))  # the one used last stands last
                 known.lanes[name] = max(before, seq + 1), given + 1
+                known.gave.add(name)
                 if len(known.lanes) > LANES_KEPT:
                     del known.lanes[next(iter(known.lanes))]
             return
@@ -100,10 +115,12 @@ class Cursors:
         """The queues with cursors."""
         return list(self._queues)
 
-    def forget_lanes(self) -> None:
-        """The next claims scan lanes with a group from their start: what is left behind there is found."""
+    def forget_quiet_lanes(self) -> None:
+        """The next claims scan lanes with a group that have given nothing since the last call from their
+        start: one that is found empty is closed."""
         for queue in self._queues.values():
-            queue.lanes.clear()
+            queue.lanes = {name: lane for name, lane in queue.lanes.items() if name in queue.gave}
+            queue.gave.clear()
 
     def _queue(self, name: str) -> _Queue:
         known = self._queues.pop(name, None)

@@ -68,12 +68,17 @@ class Dial:
             connection = await self.open(purpose)
         return connection
 
-    async def open(self, purpose: str) -> "Connection[Any]":
-        """Connect, to the first server that will do."""
+    async def open(self, purpose: str, within_s: float | None = None) -> "Connection[Any]":
+        """Connect, to the first server that will do. `within_s`: all of them are to be tried in this time, of
+        which each has its share; the last may take longer."""
+        hosts = max(1, len(self.place.addresses))
         failures: list[tuple[Address | None, Exception]] = []
         for number, address in self._in_order():
+            patience_s = self.place.connect_timeout
+            if within_s is not None and len(failures) < hosts - 1:
+                patience_s = min(patience_s, within_s / hosts)
             try:
-                connection = await self._connect(address, purpose)
+                connection = await self._connect(address, purpose, patience_s)
             except Exception as error:
                 failures.append((address, error))
                 if not passed_over(error):
@@ -87,7 +92,7 @@ class Dial:
         """Connect for LISTEN: past the pooler, if the URL knows a way."""
         direct = self.place.listen
         if isinstance(direct, Direct):
-            return await self._connect(direct.address, "listen", direct)
+            return await self._connect(direct.address, "listen", self.place.connect_timeout, direct)
         return await self.open("listen")
 
     def abandon(self, era: int) -> None:
@@ -118,7 +123,7 @@ class Dial:
             yield number, addresses[number]
 
     async def _connect(
-        self, address: Address | None, purpose: str, direct: Direct | None = None
+        self, address: Address | None, purpose: str, patience_s: float, direct: Direct | None = None
     ) -> "Connection[Any]":
         """Nothing is set in the session but what the startup message says: a pooler would lose it."""
         place = self.place
@@ -132,7 +137,7 @@ class Dial:
             user=(direct and direct.user) or place.user,
             password=place.password,
             database=(direct and direct.database) or place.database,
-            timeout=place.connect_timeout,
+            timeout=patience_s,
             statement_cache_size=0 if self._pooled else STATEMENTS_KEPT,
             max_cached_statement_lifetime=0,
             server_settings=settings,

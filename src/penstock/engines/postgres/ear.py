@@ -1,4 +1,4 @@
-"""The ear of one engine object: a connection that listens, for as long as anybody wants to hear.
+"""An ear of one engine object: a connection that listens, for as long as anybody wants to hear.
 
 It comes back by itself. Whoever listens is then told to look, because what was said meanwhile is lost. A
 connection that says nothing may be in order or gone: it is asked now and then.
@@ -22,11 +22,14 @@ log = logging.getLogger("penstock.engine")
 
 
 class Ear:
-    """`heard` gets every payload; `missed` is called when some may have been lost."""
+    """`heard` gets every payload of a channel; `missed` is called when some may have been lost."""
 
-    def __init__(self, dial: Dial, heard: Callable[[str], None], missed: Callable[[], None]) -> None:
+    def __init__(
+        self, dial: Dial, channel: str, heard: Callable[[str], None], missed: Callable[[], None]
+    ) -> None:
         self._dial = dial
         self._place = dial.place
+        self._channel = channel
         self._heard = heard
         self._missed = missed
         self._task: asyncio.Task[None] | None = None
@@ -52,7 +55,7 @@ class Ear:
             try:
                 connection = await self._dial.open_listening()
                 async with asyncio.timeout(self._place.call_timeout):
-                    await connection.add_listener(self._place.channel, self._receive)
+                    await connection.add_listener(self._channel, self._receive)
                 if self._listening.is_set() or failures:
                     self._missed()
                 failures = 0

@@ -25,6 +25,7 @@ class PostgresEngine:
     def __init__(self, store: Store, identity: str) -> None:
         claims = Claims()
         self.store = store
+        store.renewed.add(claims.cursors.forget)
         self.looks = Looks(store, claims.cursors)
         self._closed = False
         self.jobs = PostgresJobs(store, claims, self.looks)

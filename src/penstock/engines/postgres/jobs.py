@@ -22,11 +22,13 @@ from penstock.engines.postgres.claim import Claims
 from penstock.engines.postgres.enqueue import enqueuer
 from penstock.engines.postgres.line import Row
 from penstock.engines.postgres.looks import Looks
+from penstock.engines.postgres.naming import asked, take_named
 from penstock.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import BadInput, Refused
 from penstock.model.ids import JobId
 from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.move import Moves
 from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from penstock.model.time import MILLISECOND, Instant, Span
 
@@ -57,72 +59,96 @@ class PostgresJobs:
         check_jobs(jobs)
         return await self._enqueuer.enqueue(jobs, now)
 
-    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
         claiming.check(request)
         self._looks.begin()
-        store = self._store
-        head, *rows = await store.rows(store.claims, "claim_plain_v1", *self._claims.parameters(request), now)
-        return self._answer(request, head, rows)
+        store, generation = self._store, self._claims.cursors.generation
+        head, *rows = await store.rows(
+            store.claims, "claim_plain_v1", *self._claims.parameters(request), asked(now, moves)
+        )
+        return self._answer(request, head, rows, generation, moves)
 
     async def settle(
         self,
         settlements: Sequence[Settlement],
         *,
         claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Settled:
         check_settlements(settlements)
         store, call = self._store, settling.Settling(settlements)
-        asked: tuple[object, ...] = claiming.NO_CLAIM
-        line = store.settles
+        request: tuple[object, ...] = claiming.NO_CLAIM
+        line, generation = store.settles, self._claims.cursors.generation
         if claim is not None:
             claiming.check(claim)
             self._looks.begin()
-            asked, line = self._claims.parameters(claim), store.claims
-        first, *rows = await store.rows(line, "settle_v1", *call.parameters(), now, *asked)
+            request, line = self._claims.parameters(claim), store.claims
+        first, *rows = await store.rows(line, "settle_v1", *call.parameters(), asked(now, moves), *request)
         head = _head.decode(first[0])
-        store.post.send(head["signals"])
+        store.post.send(take_named(head["signals"], moves))
         settled = Settled(call.answers(head["answers"]))
         if claim is not None:
             try:
-                settled.claim = self._answer(claim, rows[0], rows[1:])
+                settled.claim = self._answer(claim, rows[0], rows[1:], generation, moves)
             except Refused as refused:
                 settled.refused = refused
         return settled
 
-    def _answer(self, request: ClaimRequest, first: Row, rows: Sequence[Row]) -> Claim:
+    def _answer(
+        self,
+        request: ClaimRequest,
+        first: Row,
+        rows: Sequence[Row],
+        generation: int,
+        moves: Moves | None = None,
+    ) -> Claim:
         head = _head.decode(first[0])
-        self._store.post.send(head.get("signals", ()))
-        return self._claims.answer(request, head, rows)
+        self._store.post.send(take_named(head.get("signals", ()), moves))
+        return self._claims.answer(request, head, rows, generation)
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
         parameters = settling.note_parameters(notes)
         (applied,) = await self._store.call(self._store.settles, "write_v1", *parameters, now)
         return [Answer.APPLIED if each else Answer.STALE for each in applied]
 
-    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
         parameters = settling.release_parameters(releases)
-        answers, _ = await self._store.change(self._store.settles, "release_v1", *parameters, now)
+        answers, _ = await self._store.change(
+            self._store.settles, "release_v1", *parameters, asked(now, moves), moves=moves
+        )
         return [settling.ANSWERS[code] for code in answers]
 
     async def cancel(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        answers, _ = await self._command("cancel_v1", check_ids(ids), by, now)
+        answers, _ = await self._command("cancel_v1", check_ids(ids), by, asked(now, moves), moves=moves)
         return [_CANCEL[code] for code in answers]
 
     async def replay(
-        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         if len(token) != 16:
             raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
-        answers, _ = await self._command("replay_v1", check_ids(ids), token, by, now)
+        answers, _ = await self._command(
+            "replay_v1", check_ids(ids), token, by, asked(now, moves), moves=moves
+        )
         return [_REPLAY[code] for code in answers]
 
     async def drop(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
-        answers, _ = await self._command("drop_v1", check_ids(ids), by, now)
+        answers, _ = await self._command("drop_v1", check_ids(ids), by, asked(now, moves), moves=moves)
         return [_DROP[code] for code in answers]
 
     async def watch(
@@ -133,33 +159,53 @@ class PostgresJobs:
         found = {row[0]: tombstone_of(row) if row[FORM] == TOMBSTONE else job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
-    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
         check_batch(limit, PROMOTE_LIMIT)
-        moved, ahead, _ = await self._command("promote_v1", limit, now)
+        moved, ahead, _ = await self._command("promote_v1", limit, asked(now, moves), moves=moves)
         return Promoted(moved, ahead)
 
     async def retire(
-        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> int:
         parameters = settling.loss_parameters(losses)
-        held, _ = await self._store.change(self._store.beats, "retire_v1", claimant, *parameters, now)
+        held, _ = await self._store.change(
+            self._store.beats, "retire_v1", claimant, *parameters, asked(now, moves), moves=moves
+        )
         return int(held)
 
     async def reclaim(
-        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> Reclaimed:
         check_batch(limit)
-        row = await self._store.change(self._store.beats, "reclaim_v1", member, limit, now)
+        row = await self._store.change(
+            self._store.beats, "reclaim_v1", member, limit, asked(now, moves), moves=moves
+        )
         return Reclaimed(entitled=row[0], jobs=row[1], gone=row[2])
 
-    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
         check_batch(limit, PRUNE_LIMIT)
         anew = time.monotonic() >= self._prune_anew_at
-        row = await self._command("prune_v1", limit, PRUNE_BUDGET, anew, self._prune_marks, now)
+        row = await self._command(
+            "prune_v1", limit, PRUNE_BUDGET, anew, self._prune_marks, asked(now, moves), moves=moves
+        )
         if anew:
             self._prune_anew_at = time.monotonic() + PRUNE_ANEW_S
         self._prune_marks = row[2]
         return Pruned(row[0], row[1])
 
-    async def _command(self, function: str, *parameters: object) -> Row:
-        return await self._store.change(self._store.commands, function, *parameters)
+    async def _command(self, function: str, *parameters: object, moves: Moves | None) -> Row:
+        return await self._store.change(self._store.commands, function, *parameters, moves=moves)

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from penstock.engine.connecting import Connecting, StillConnecting
 from penstock.engines.postgres import dial as dialling
 from penstock.engines.postgres.dial import Dial
 from penstock.engines.postgres.errors import (
@@ -37,6 +38,9 @@ BACKOFF_S = (0.05, 2.0)
 REPEATS = 5
 """How often a call is made again that the server undid because of others (a deadlock)."""
 
+SHORTEST_CALL_S = 1.0
+"""What a call has at least after a connect that took long: else the connection would be for nothing."""
+
 Connection = dialling.Connection
 Row = Sequence[Any]
 
@@ -44,18 +48,24 @@ Row = Sequence[Any]
 class Line:
     """One connection and the calls that queue for it."""
 
-    def __init__(self, dial: Dial, purpose: str) -> None:
+    def __init__(self, dial: Dial, purpose: str, renewed: Callable[[], None] = lambda: None) -> None:
+        """`renewed`: called with every connection but the first, before anything is sent on it."""
         self._dial = dial
+        self._renewed = renewed
+        self._connected = False
         self._place = dial.place
         self._purpose = purpose
         self._era = dial.era
         self._connection: Connection[Any] | None = None
+        self._connecting = Connecting(self._open, _drop)
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
         self._why = ""
         self.patience_s = dial.place.call_timeout
-        """How long a call may take."""
+        """How long a call may take, once there is a connection."""
+        self.within_s: float | None = None
+        """How long it may take with the connect that it needs, where that matters."""
         self.trips = 0
         """Calls made so far, counted for tests."""
 
@@ -81,10 +91,11 @@ class Line:
         """Do something with the connection, alone."""
         async with self._turn:
             for attempt in range(REPEATS + 1):
+                begun = time.monotonic()
                 connection = await self._ready()
                 self.trips += 1
                 try:
-                    async with asyncio.timeout(self.patience_s):
+                    async with asyncio.timeout(self._left_s(begun)):
                         return await work(connection)
                 except asyncio.CancelledError:
                     connection.terminate()
@@ -100,10 +111,18 @@ class Line:
     async def close(self) -> None:
         """Wait for the call in progress, then hang up."""
         async with self._turn:
+            await self._connecting.close()
             if self._connection is not None and not self._connection.is_closed():
                 with suppress(Exception):
                     await self._connection.close(timeout=2)
             self._connection = None
+
+    def _left_s(self, begun: float) -> float:
+        """How long a call may take for which a connection was asked for at that moment."""
+        if self.within_s is None:
+            return self.patience_s
+        left_s = begun + self.within_s - time.monotonic()
+        return min(self.patience_s, max(left_s, SHORTEST_CALL_S))
 
     async def _ready(self) -> "Connection[Any]":
         if self._connection is not None and self._era != self._dial.era:
@@ -115,9 +134,16 @@ class Line:
     async def _connect(self) -> "Connection[Any]":
         if time.monotonic() < self._not_before:
             raise EngineUnavailable(f"{self._why}; the next try comes in a moment")
+        if self._era != self._dial.era:
+            await self._connecting.close()  # it may lead to the former server
         self._era = self._dial.era
         try:
-            connection = await self._dial.open(self._purpose)
+            if self.within_s is None:
+                connection = await self._open()
+            else:
+                connection = await self._connecting.within(self.within_s)
+        except StillConnecting as error:
+            raise EngineUnavailable(f"{self._place} did not answer in {self.within_s:g} s") from error
         except Exception as error:
             low, high = BACKOFF_S
             wait = min(high, low * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1.0)
@@ -127,7 +153,13 @@ class Line:
             self._why = str(ours)
             raise ours from error
         self._failures = 0
+        if self._connected:
+            self._renewed()
+        self._connected = True
         return connection
+
+    async def _open(self) -> "Connection[Any]":
+        return await self._dial.open(self._purpose, self.within_s)
 
     def _draw_consequences(self, error: Exception, connection: "Connection[Any]") -> None:
         if is_read_only(error):
@@ -146,6 +178,10 @@ class Line:
         """Take over a connection that was opened to look at the schema."""
         self._let_go()
         self._connection, self._era = connection, self._dial.era
+
+
+async def _drop(connection: "Connection[Any]") -> None:
+    connection.terminate()
 
 
 def _is_worth_a_second_try(error: Exception, reads: bool) -> bool:

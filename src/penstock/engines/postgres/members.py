@@ -6,9 +6,11 @@ import msgspec
 
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.looks import Looks
+from penstock.engines.postgres.naming import asked
 from penstock.engines.postgres.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from penstock.model.move import Moves
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "members")
@@ -25,7 +27,12 @@ class PostgresMembers:
         self._looks = looks
 
     async def beat(
-        self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
+        self,
+        info: MemberInfo,
+        claimants: Sequence[ClaimantBeat] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> BeatReply:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
@@ -36,13 +43,14 @@ class PostgresMembers:
             self._store.beats, "beat_v1",
             info.id, info.name, _encode(info), info.beat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
-            [place for place, _ in held], [fence for _, fence in held], now,
+            [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,
         )  # fmt: skip
-        asked = [Ask(*ask) for ask in zip(ids, fences, strict=True)]
-        return BeatReply(number=number, now=at, new=new, lost=lost, asked=asked)
+        asks = [Ask(*ask) for ask in zip(ids, fences, strict=True)]
+        return BeatReply(number=number, now=at, new=new, lost=lost, asked=asks)
 
-    async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
-        released, _ = await self._store.change(self._store.beats, "leave_v1", member, now)
+    async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        store = self._store
+        released, _ = await store.change(store.beats, "leave_v1", member, asked(now, moves), moves=moves)
         return int(released)
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:

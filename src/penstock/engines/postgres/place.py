@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import msgspec
 
+from penstock.engine.url_options import Options, choice, seconds
 from penstock.engines.postgres import options
 from penstock.model.errors import BadUrl
 
@@ -89,6 +90,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return f"penstock:{self.schema}"
 
     @property
+    def loud_channel(self) -> str:
+        """Where its events are heard."""
+        return f"penstock events:{self.schema}"
+
+    @property
     def dsn(self) -> str:
         """The options that the driver takes in a URL alone; nothing else is in it."""
         return f"postgresql://?{urlencode({**self.tls, 'target_session_attrs': self.target})}"
@@ -126,16 +132,16 @@ def place_of(url: str, namespace: str) -> Place:
         password=unquote(password) or None,
         database=database or None,
         tls=options.tls(said),
-        target=options.choice(said, "target_session_attrs", TARGETS, target),
-        connect_timeout=options.seconds(said, "connect_timeout", 10),
-        durability=options.choice(said, "durability", ("full", "off"), "full"),
-        call_timeout=options.seconds(said, "call_timeout", 30),
+        target=choice(said, "target_session_attrs", TARGETS, target),
+        connect_timeout=seconds(said, "connect_timeout", 10),
+        durability=choice(said, "durability", ("full", "off"), "full"),
+        call_timeout=seconds(said, "call_timeout", 30),
         prepared=options.yes(said, "prepared"),
         listen=_listen(said),
     )
 
 
-def _addresses(hosts: str, said: options.Options) -> tuple[Address, ...]:
+def _addresses(hosts: str, said: Options) -> tuple[Address, ...]:
     """From `one:5432,two`; a part without a port has that of the option, or the usual one."""
     written = (hosts or said.get("host", "")).split(",") if hosts or said.get("host") else []
     ports = [_port(text) for text in said["port"].split(",")] if said.get("port") else []
@@ -159,7 +165,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _listen(said: options.Options) -> bool | Direct | None:
+def _listen(said: Options) -> bool | Direct | None:
     text = said.get("listen", "auto")
     if text in ("yes", "no", "auto"):
         return options.yes(said, "listen")

@@ -5,6 +5,9 @@ throughput of twenty writers. So the writer of a change hands its signals to thi
 of a quiet period at once and then what has come together, at most once in 5 ms. After a longer quiet the
 writer may send its signals within its own transaction, which saves the idle listener half a millisecond.
 A payload is a JSON array of 'topic' or 'topic<newline>text'.
+
+Events are loud: they go on a channel of their own, as they are, so that only those receive and read them who
+listen to events. (The server wakes every listening session of the database all the same.)
 """
 
 import asyncio
@@ -19,11 +22,13 @@ from penstock.engines.postgres.dial import Dial
 from penstock.engines.postgres.ear import Ear
 from penstock.engines.postgres.line import Line
 from penstock.model.errors import EngineError
-from penstock.model.event import ANY_TOPIC, Signal
+from penstock.model.event import ANY_TOPIC, EVENTS_TOPIC, Signal
 
 MERGE_S = 0.005
-QUIET_S = 0.05
-"""After so long without a signal one may go along with its change: rarely enough to hold up nobody else."""
+QUIET_S = 0.01
+"""After so long without a signal one may go along with its change: rarely enough to hold up nobody else. (At
+50 ms a process that enqueued thirty times a second never led: each of its signals was a second transaction
+after the first, a millisecond later.)"""
 PAYLOAD_LIMIT = 7_900
 """PostgreSQL takes less than 8,000 bytes."""
 TEXT_LIMIT = 7_600
@@ -31,7 +36,10 @@ TEXT_LIMIT = 7_600
 HELD_LIMIT = 10_000
 """The most signals that wait to be sent; beyond it topics are sent without their texts."""
 
-_NOTIFY = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"
+LOUD_LIMIT = 1_000
+"""The most texts of events that wait to be sent."""
+
+_NOTIFY = "SELECT pg_notify(channel, payload) FROM unnest($1::text[], $2::text[]) AS u (channel, payload)"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[str]).decode
@@ -44,8 +52,10 @@ class Post:
         self._dial = dial
         self._place = dial.place
         self._line = Line(dial, "signals")
-        self._ear = Ear(dial, self._hear, lambda: self._deliver(Signal(ANY_TOPIC)))
+        self._ear = Ear(dial, self._place.channel, self._hear, self._missed)
+        self._loud_ear = Ear(dial, self._place.loud_channel, self._hear_events, self._missed)
         self._held: dict[str, None] = {}
+        self._loud: list[str] = []
         self._sender: asyncio.Task[None] | None = None
         self._sent_at = 0.0
         self._inboxes: set[Inbox] = set()
@@ -58,7 +68,16 @@ class Post:
         """Publish soon; never waits."""
         for signal in signals:
             self._held[signal if len(self._held) < HELD_LIMIT else signal.partition("\n")[0]] = None
-        if self._held and self._sender is None:
+        self._begin()
+
+    def send_events(self, text: str) -> None:
+        """The same for events; those that find no room are lost, which their numbers tell."""
+        if len(self._loud) < LOUD_LIMIT:
+            self._loud.append(text)
+        self._begin()
+
+    def _begin(self) -> None:
+        if (self._held or self._loud) and self._sender is None:
             self._sender = asyncio.get_running_loop().create_task(self._send_all())
 
     def lead(self) -> str | None:
@@ -69,23 +88,28 @@ class Post:
 
     async def _send_all(self) -> None:
         try:
-            while self._held:
+            while self._held or self._loud:
                 held, self._held = self._held, {}
+                loud, self._loud = self._loud, []
+                payloads = _payloads(held) if held else []
+                channels = [self._place.channel] * len(payloads) + [self._place.loud_channel] * len(loud)
                 with suppress(EngineError):  # signals may be lost
-                    await self._line.fetch(_NOTIFY, self._place.channel, _payloads(held))
+                    await self._line.fetch(_NOTIFY, channels, payloads + loud)
                 self._sent_at = time.monotonic()
                 await asyncio.sleep(MERGE_S)
         finally:
             self._sender = None
-            if self._held:
-                self.send(())
+            self._begin()
 
     async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
         """Listen; what is published after this returns is delivered, unless it is lost."""
         inbox = Inbox(topics, leave=self._inboxes.discard, look=self._cannot_listen)
         self._inboxes.add(inbox)
         if self.listens:
-            await self._ear.open()
+            if EVENTS_TOPIC in inbox.topics:
+                await self._loud_ear.open()
+            if inbox.topics != {EVENTS_TOPIC}:
+                await self._ear.open()
         return inbox
 
     async def _cannot_listen(self) -> bool:
@@ -101,6 +125,12 @@ class Post:
             topic, _, text = signal.partition("\n")
             self._deliver(Signal(topic, text))
 
+    def _hear_events(self, payload: str) -> None:
+        self._deliver(Signal(EVENTS_TOPIC, payload))
+
+    def _missed(self) -> None:
+        self._deliver(Signal(ANY_TOPIC))
+
     def _deliver(self, signal: Signal) -> None:
         for inbox in self._inboxes:
             inbox.deliver(signal)
@@ -112,6 +142,7 @@ class Post:
         while self._sender is not None:
             await asyncio.wait([self._sender])
         await self._ear.close()
+        await self._loud_ear.close()
         await self._line.close()
 
 

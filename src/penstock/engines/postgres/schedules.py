@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
+from penstock.engine.protocol import Fired
+from penstock.engine.schedule_rows import Says, encode_line, says, schedule_of
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.arrays import job_arrays, parent_arrays
 from penstock.engines.postgres.store import Store
 from penstock.model.job import NewJob
-from penstock.model.schedule import Schedule, Timing, check_schedule
+from penstock.model.schedule import Schedule, check_schedule
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
-
-_encode = msgspec.json.Encoder(order="sorted").encode
-_timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
-_job = msgspec.json.Decoder(NewJob)
 
 
 class PostgresSchedules:
@@ -30,15 +27,10 @@ class PostgresSchedules:
         check_batch(len(schedules))
         for schedule in schedules:
             check_schedule(schedule)
+        columns = zip(*map(says, schedules), strict=True) if schedules else [()] * len(Says._fields)
         await self._store.call(
             self._store.commands, "put_schedules_v1",
-            [schedule.name for schedule in schedules],
-            [_encode(schedule.timing) for schedule in schedules],
-            # a template's id means nothing: left out, it cannot make two equal schedules look different
-            [_encode(msgspec.structs.replace(schedule.job, id=bytes(16))) for schedule in schedules],
-            [schedule.missed for schedule in schedules],
-            [schedule.overlap for schedule in schedules],
-            [schedule.source for schedule in schedules],
+            [schedule.name for schedule in schedules], *map(list, columns),
             [schedule.declared_at for schedule in schedules],
             [schedule.next_at for schedule in schedules], by, now,
         )  # fmt: skip
@@ -52,15 +44,16 @@ class PostgresSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
+        line: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
-    ) -> bool:
+    ) -> Fired | None:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
-        said = (name, tick, before, next_at, last_at, asked, by)
-        fired, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
-        return bool(fired)
+        said = (name, tick, before, next_at, last_at, encode_line(line), asked, by)
+        fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
+        return Fired(created) if fired else None
 
     async def pause(
         self,
@@ -93,27 +86,7 @@ class PostgresSchedules:
         return bool(removed)
 
     async def list(self) -> list[Schedule]:
-        rows = await self._store.read(SQL.list)
-        return [
-            Schedule(
-                name=name,
-                timing=_timing.decode(timing),
-                job=_job.decode(job),
-                missed=missed,
-                overlap=overlap,
-                source=source,
-                declared_at=declared_at,
-                next_at=next_at,
-                last_at=last_at,
-                paused=paused,
-                retired_at=retired_at,
-                version=version,
-            )
-            for (
-                name, timing, job, missed, overlap, source, declared_at,
-                next_at, last_at, paused, retired_at, version,
-            ) in rows
-        ]  # fmt: skip
+        return [schedule_of(row) for row in await self._store.read(SQL.list)]
 
 
 def _or_none(next_at: Instant | UnsetType | None) -> Instant | None:

@@ -3,6 +3,7 @@
 from penstock.engine.inbox import Inbox
 from penstock.engines.postgres.post import TEXT_LIMIT
 from penstock.engines.postgres.store import Store
+from penstock.model.event import EVENTS_TOPIC
 
 
 class PostgresSignals:
@@ -17,7 +18,10 @@ class PostgresSignals:
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._store.check()
-        self._store.post.send([f"{topic}\n{text}" if text else topic])
+        if topic == EVENTS_TOPIC:
+            self._store.post.send_events(text)
+        else:
+            self._store.post.send([f"{topic}\n{text}" if text else topic])
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._store.check()

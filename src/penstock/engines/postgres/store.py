@@ -11,6 +11,7 @@
 | signals, listen | NOTIFY and LISTEN |
 
 So an engine object never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
+(For the beats a second connect may be under way, while the first takes longer than a beat has time.)
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +20,9 @@ from typing import Any, TypeVar
 from penstock.engine.in_flight import InFlight
 from penstock.engines.postgres.dial import Connection, Dial
 from penstock.engines.postgres.line import Line, Row
+from penstock.engines.postgres.naming import marks_of, take_named, values_of
 from penstock.engines.postgres.post import Post
+from penstock.model.move import Moves
 from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
@@ -35,13 +38,19 @@ class Store(InFlight):
     def __init__(self, dial: Dial) -> None:
         super().__init__(dial.place)
         self.place = dial.place
-        self.claims = Line(dial, "claims")
+        self.renewed: set[Callable[[], None]] = set()
+        """Called when claims or beats have another connection: the server may not be the one that it was."""
+        self.claims = Line(dial, "claims", self._renew)
         self.settles = Line(dial, "settles")
         self.enqueues = Line(dial, "enqueues")
         self.commands = Line(dial, "commands")
-        self.beats = Line(dial, "beats")
+        self.beats = Line(dial, "beats", self._renew)
         self._readers = [Line(dial, "reads") for _ in range(READERS)]
         self.post = Post(dial)
+
+    def _renew(self) -> None:
+        for forget in self.renewed:
+            forget()
 
     def sql(self, text: str) -> str:
         """A statement for this namespace: `{schema}` stands before every name of ours."""
@@ -49,23 +58,20 @@ class Store(InFlight):
 
     async def call(self, line: Line, function: str, *parameters: object) -> Row:
         """Call one of our functions that answers one row."""
-        marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
-        return await self.see_through(
-            line.row(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
-        )
+        return await self.see_through(line.row(self._calling(function, parameters), *values_of(parameters)))
 
-    async def change(self, line: Line, function: str, *parameters: object) -> Row:
-        """The same; its last column has the signals, which are published."""
+    async def change(self, line: Line, function: str, *parameters: object, moves: Moves | None = None) -> Row:
+        """The same; its last column has the signals, which are published, and what it names."""
         row = await self.call(line, function, *parameters)
-        self.post.send(row[-1])
+        self.post.send(take_named(row[-1], moves))
         return row
 
     async def rows(self, line: Line, function: str, *parameters: object) -> Sequence[Row]:
         """Call one of our functions that answers many rows."""
-        marks = ", ".join(f"${n}" for n in range(1, len(parameters) + 1))
-        return await self.see_through(
-            line.fetch(self.sql(f"SELECT * FROM {{schema}}.{function}({marks})"), *parameters)
-        )
+        return await self.see_through(line.fetch(self._calling(function, parameters), *values_of(parameters)))
+
+    def _calling(self, function: str, parameters: Sequence[object]) -> str:
+        return self.sql(f"SELECT * FROM {{schema}}.{function}({marks_of(parameters)})")
 
     async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
         """Rows of one look."""
@@ -85,9 +91,10 @@ class Store(InFlight):
         return next((line for line in self._readers if not line.busy), self._readers[-1])
 
     def beat_within(self, lease: Span) -> None:
-        """A beat that is not answered is given up while there is time for another on a new connection."""
+        """A beat that is not answered is given up while there is time for another on a new connection; nor
+        does it wait longer for a connect, which goes on for the next."""
         patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = min(self.beats.patience_s, patience_s)
+        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
 
     async def now(self) -> Instant:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")

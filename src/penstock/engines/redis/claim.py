@@ -61,19 +61,20 @@ def _plain_jobs(
     fence: int, ids: Sequence[bytes], records: Sequence[bytes], apart: Sequence[bytes | None] | None
 ) -> list[ClaimedJob]:
     """Jobs as they were enqueued, at their first attempt."""
-    jobs = []
-    for place, (job_id, record) in enumerate(zip(ids, records, strict=True)):
-        seq, at, kept, headers, body = read(record)
-        if apart is not None and (other := apart[place]) is not None:
-            body = other
-        jobs.append(
-            ClaimedJob(
-                job_id, fence, seq, kept.task, kept.queue, kept.priority, 1, kept.attempts, kept.codec, body,
-                headers, kept.key, kept.timeout, kept.retry, at, at, 0, False, False, kept.on_dead,
-                kept.schedule,
-            )
-        )  # fmt: skip
-        fence += 1
+    jobs = [
+        ClaimedJob(
+            job_id, number, seq, task, queue, priority, 1, attempts, codec, body, headers, key, timeout,
+            retry, at, at, 0, False, False, on_dead, schedule,
+        )
+        for number, job_id, (
+            seq, at, body, headers,
+            (task, queue, priority, codec, attempts, key, timeout, retry, on_dead, schedule),
+        ) in zip(range(fence, fence + len(ids)), ids, read(records), strict=True)
+    ]  # fmt: skip
+    if apart is not None:
+        for job, body in zip(jobs, apart, strict=True):
+            if body is not None:
+                job.body = body
     return jobs
 
 

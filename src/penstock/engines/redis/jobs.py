@@ -22,6 +22,7 @@ from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput, Refused
 from penstock.model.ids import JobId
 from penstock.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.move import Moves
 from penstock.model.queue import TOMBSTONE_AGE
 from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from penstock.model.time import DAY, Instant, Span
@@ -48,11 +49,13 @@ class RedisJobs:
         check_jobs(jobs)
         return await self._enqueuer.enqueue(jobs, now)
 
-    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
         claiming.check(request)
         call = Call()
         claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
-        answer = await self._store.run(self._store.claims, "claim", call, now)
+        answer = await self._store.run(self._store.claims, "claim", call, now, moves)
         return self._claimed(request, answer)
 
     def _claimed(self, request: ClaimRequest, answer: Any) -> Claim:
@@ -69,6 +72,7 @@ class RedisJobs:
         settlements: Sequence[Settlement],
         *,
         claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Settled:
         check_settlements(settlements)
@@ -77,7 +81,7 @@ class RedisJobs:
             claiming.check(claim)
             claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
             line = self._store.claims
-        answers, claimed = await self._store.run(line, "settle", call, now)
+        answers, claimed = await self._store.run(line, "settle", call, now, moves)
         settled = Settled(call.in_order(answers))
         if claim is not None:
             try:
@@ -90,29 +94,37 @@ class RedisJobs:
         applied = await self._store.run(self._store.settles, "write", settling.write_call(notes), now)
         return [Answer.APPLIED if each else Answer.STALE for each in applied]
 
-    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
         call = settling.release_call(releases)
-        codes = await self._store.run(self._store.settles, "release", call, now)
+        codes = await self._store.run(self._store.settles, "release", call, now, moves)
         return [settling.ANSWERS[code] for code in codes]
 
     async def cancel(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now)]
+        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now, moves)]
 
     async def replay(
-        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         if len(token) != 16:
             raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
         call = _about(ids, by=by)
         call.blobs.insert(0, token)
-        return [_REPLAY[code] for code in await self._command("replay", call, now)]
+        return [_REPLAY[code] for code in await self._command("replay", call, now, moves)]
 
     async def drop(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
-        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now)]
+        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
@@ -120,34 +132,48 @@ class RedisJobs:
         rows = await self._command("watch", _about(ids, waiter=waiter, ttl=ttl), now)
         return [None if row is None else (tombstone_of if row[TOMBSTONE] else job_of)(row) for row in rows]
 
-    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
         check_batch(limit, PROMOTE_LIMIT)
-        moved, wait = await self._command("promote", Call(limit=limit), now)
+        moved, wait = await self._command("promote", Call(limit=limit), now, moves)
         return Promoted(moved, None if wait < 0 else wait)
 
     async def retire(
-        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> int:
         call = settling.retire_call(claimant, losses)
-        return int(await self._store.run(self._store.beats, "retire", call, now))
+        return int(await self._store.run(self._store.beats, "retire", call, now, moves))
 
     async def reclaim(
-        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> Reclaimed:
         check_batch(limit)
         call = Call(limit=limit)
         call.add(member)
-        entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now)
+        entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now, moves)
         return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
 
-    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
         check_batch(limit, PRUNE_LIMIT)
         call = Call(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
-        pruned, more = await self._command("prune", call, now)
+        pruned, more = await self._command("prune", call, now, moves)
         return Pruned(pruned, more == 1)
 
-    async def _command(self, name: str, call: Call, now: Instant | None) -> Any:
-        return await self._store.run(self._store.commands, name, call, now)
+    async def _command(self, name: str, call: Call, now: Instant | None, moves: Moves | None = None) -> Any:
+        return await self._store.run(self._store.commands, name, call, now, moves)
 
 
 def _about(ids: Sequence[JobId], **values: Any) -> Call:

@@ -25,6 +25,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from penstock.engine.connecting import Connecting, StillConnecting
 from penstock.engines.redis.copies import Argument, Copies, TooFewReplicas
 from penstock.engines.redis.errors import is_read_only, translate
 from penstock.engines.redis.place import Place
@@ -33,6 +34,8 @@ from penstock.model.errors import EngineUnavailable
 
 CONNECT_S = 10.0
 BACKOFF_S = (0.05, 2.0)
+SHORTEST_CALL_S = 1.0
+"""What a call has at least after a connect that took long: else the connection would be for nothing."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
 """Probes after 15 s of silence; what is not acknowledged for 20 s means that nobody is there."""
 
@@ -54,13 +57,16 @@ class Line:
         """Called when the server turns out to be one that cannot be written to."""
         self._left = False
         self._connection: AbstractConnection | None = None
+        self._connecting = Connecting(self._open, hang_up)
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
         self.copies: Copies | None = None
         """Who waits for replicas, where that is asked for."""
         self.patience_s = place.call_timeout
-        """How long a call may take."""
+        """How long a call may take, once there is a connection."""
+        self.within_s: float | None = None
+        """How long it may take with the connect that it needs, where that matters."""
         self.trips = 0
         """Round trips made so far, counted for tests."""
 
@@ -88,10 +94,11 @@ class Line:
             raise translate(error, self._place) from error
 
     async def _ask(self, *parts: Argument, copied: bool = False) -> Any:
+        begun = time.monotonic()
         connection = await self._ready()
         self.trips += 1
         try:
-            async with asyncio.timeout(self.patience_s):
+            async with asyncio.timeout(self._left_s(begun)):
                 if copied and self.copies is not None:
                     return await self.copies.ask(connection, parts, self.patience_s)
                 # hiredis packs an argument in 0.2 us, the driver's own code in 0.7
@@ -118,6 +125,7 @@ class Line:
     async def close(self) -> None:
         """Wait for the call in progress, then hang up."""
         async with self._turn:
+            await self._connecting.close()
             await self._let_go()
 
     async def _let_go(self) -> None:
@@ -125,9 +133,18 @@ class Line:
         if connection is not None:
             await hang_up(connection)
 
+    def _left_s(self, begun: float) -> float:
+        """How long a call may take for which a connection was asked for at that moment."""
+        if self.within_s is None:
+            return self.patience_s
+        left_s = begun + self.within_s - time.monotonic()
+        return min(self.patience_s, max(left_s, SHORTEST_CALL_S))
+
     async def _ready(self) -> AbstractConnection:
         if self._connection is not None and (self._left or _ended(self._connection)):
             await self._let_go()  # while nobody used it: nothing was sent, so nobody need know
+        if self._left:
+            await self._connecting.close()
         self._left = False
         if self._connection is None:
             self._connection = await self._connect()
@@ -137,13 +154,21 @@ class Line:
         if time.monotonic() < self._not_before:
             raise EngineUnavailable(f"{self._place} cannot be reached; the next try comes in a moment")
         try:
-            connection = await open_connection(self._place, self._purpose)
+            if self.within_s is None:
+                connection = await self._open()
+            else:
+                connection = await self._connecting.within(self.within_s)
+        except StillConnecting as error:
+            raise EngineUnavailable(f"{self._place} did not answer in {self.within_s:g} s") from error
         except Exception as error:
             self._not_before = time.monotonic() + backoff_s(self._failures)
             self._failures += 1
             raise translate(error, self._place) from error
         self._failures = 0
         return connection
+
+    async def _open(self) -> AbstractConnection:
+        return await open_connection(self._place, self._purpose)
 
     def adopt(self, connection: AbstractConnection) -> None:
         """Take over a connection that was opened to look at the place."""

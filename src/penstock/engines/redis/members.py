@@ -22,6 +22,7 @@ from penstock.engines.redis.schema import VERSION, eviction, evicts
 from penstock.engines.redis.store import Store
 from penstock.model.errors import BadInput
 from penstock.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from penstock.model.move import Moves
 from penstock.model.time import Instant
 
 REMIND_S = 600.0
@@ -45,7 +46,12 @@ class RedisMembers:
         self._warned_at: float | None = None
 
     async def beat(
-        self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
+        self,
+        info: MemberInfo,
+        claimants: Sequence[ClaimantBeat] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> BeatReply:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
@@ -61,7 +67,7 @@ class RedisMembers:
             version=VERSION,
         )
         call.add(info.id, _encode(info), *(each.claimant for each in claimants))
-        answer = await self._store.run(self._store.beats, "beat", call, now)
+        answer = await self._store.run(self._store.beats, "beat", call, now, moves)
         number, at, new, lost, asked, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
         self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
@@ -81,12 +87,12 @@ class RedisMembers:
             self._warned_at = time.monotonic()
             log.error("%s", eviction(policy, self._store.place))
 
-    async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
+    async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         self._seen.pop(member, None)
         self._epochs.pop(member, None)
         call = Call()
         call.add(member)
-        return int(await self._store.run(self._store.beats, "leave", call, now))
+        return int(await self._store.run(self._store.beats, "leave", call, now, moves))
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
         at, rows = await self._store.run(self._store.reads, "members", Call(), now)

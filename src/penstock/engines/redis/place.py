@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from penstock.engine.url_options import seconds
 from penstock.engines.redis import options
 
 DEFAULT_PORT = 6379
@@ -77,7 +78,7 @@ def place_of(url: str, namespace: str) -> Place:
     host = parts.hostname or "localhost"
     user = unquote(parts.username) if parts.username else None
     where = parts.path if socket else f"{f'[{host}]' if ':' in host else host}:{port}"
-    call_timeout = options.seconds(said, "call_timeout", 30)
+    call_timeout = seconds(said, "call_timeout", 30)
     replicas, replica_timeout = options.replicas(said, call_timeout)
     return Place(
         shown=f"{parts.scheme}://{user + '@' if user else ''}{where}{f'?db={db}' if socket else f'/{db}'}",

@@ -71,7 +71,7 @@ class RedisTasks:
         for entry in entries:
             check_task(entry.name)
             check_queue(entry.queue)
-        call = Call(names=[entry.name for entry in entries])
+        call = Call(names=[entry.name for entry in entries], defaults=DEFAULTS)
         call.add(*(_encode(entry) for entry in entries))
         await self._store.run(self._store.commands, "publish", call, now)
 

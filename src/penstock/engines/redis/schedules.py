@@ -3,19 +3,16 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
+from penstock.engine.protocol import Fired
+from penstock.engine.schedule_rows import encode_line, says, schedule_of
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.store import Store
 from penstock.model.job import NewJob
-from penstock.model.schedule import Schedule, Timing, check_schedule
+from penstock.model.schedule import Schedule, check_schedule
 from penstock.model.time import Instant
-
-_encode = msgspec.json.Encoder(order="sorted").encode
-_timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
-_job = msgspec.json.Decoder(NewJob)
 
 
 class RedisSchedules:
@@ -28,20 +25,7 @@ class RedisSchedules:
         check_batch(len(schedules))
         for schedule in schedules:
             check_schedule(schedule)
-        rows = [
-            (
-                schedule.name,
-                _encode(schedule.timing).decode(),
-                # a template's id means nothing: left out, it cannot make two equal schedules look different
-                _encode(msgspec.structs.replace(schedule.job, id=bytes(16))).decode(),
-                schedule.missed,
-                schedule.overlap,
-                schedule.source,
-                schedule.declared_at,
-                schedule.next_at,
-            )
-            for schedule in schedules
-        ]
+        rows = [_row(schedule) for schedule in schedules]
         await self._store.run(self._store.commands, "put", Call(schedules=rows, by=by), now)
 
     async def fire(
@@ -53,14 +37,17 @@ class RedisSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
+        line: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
-    ) -> bool:
+    ) -> Fired | None:
         check_jobs(jobs)
         call = Call(name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by)
+        call.values["line"] = encode_line(line).decode()
         call.values["jobs"] = call.jobs(jobs)
-        return bool(await self._store.run(self._store.enqueues, "fire", call, now))
+        created = await self._store.run(self._store.enqueues, "fire", call, now)
+        return None if created is None else Fired([each == 1 for each in created])
 
     async def pause(
         self,
@@ -91,27 +78,14 @@ class RedisSchedules:
 
     async def list(self) -> list[Schedule]:
         rows = await self._store.run(self._store.reads, "schedules", Call(), None)
-        found = [
-            Schedule(
-                name=name.decode(),
-                timing=_timing.decode(timing),
-                job=_job.decode(job),
-                missed=missed.decode(),
-                overlap=overlap.decode(),
-                source=source.decode(),
-                declared_at=declared_at,
-                next_at=next_at,
-                last_at=last_at,
-                paused=paused == 1,
-                retired_at=retired_at,
-                version=version,
-            )
-            for (
-                name, timing, job, missed, overlap, source, declared_at,
-                next_at, last_at, paused, retired_at, version,
-            ) in rows
-        ]  # fmt: skip
-        return sorted(found, key=lambda each: each.name)
+        return sorted(map(schedule_of, rows), key=lambda each: each.name)
+
+
+def _row(schedule: Schedule) -> tuple[object, ...]:
+    """As `put.lua` reads it, which knows no bytes here."""
+    stored = says(schedule)
+    texts = stored._replace(timing=stored.timing.decode(), job=stored.job.decode())  # type: ignore[arg-type]
+    return (schedule.name, *texts, schedule.declared_at, schedule.next_at)
 
 
 def _for_lua(next_at: Instant | UnsetType | None) -> Instant | Literal[False] | None:

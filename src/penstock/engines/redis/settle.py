@@ -5,6 +5,7 @@ from struct import Struct
 
 from penstock.engine.edge import check_batch, check_ids
 from penstock.engines.redis.call import Call
+from penstock.model.ids import ID_SIZE
 from penstock.model.job import Failure, clip_failure
 from penstock.model.run import (
     Answer,
@@ -23,7 +24,7 @@ from penstock.model.run import (
 from penstock.model.time import check_span
 
 ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
-_STAMP = Struct(">QQ")
+_DONE = Struct(">16sQQ?")
 _BEYOND = 1 << 53
 """No fence is so large."""
 COMPLETED, FAILED, STOPPED, CRASHED = range(4)
@@ -45,16 +46,20 @@ class SettleCall(Call):
         super().__init__()
         self._places: list[int] = []
         """Of the others, among all."""
-        self._done = 0
-        self._split(settlements)
-        self.values["done"] = self._done
+        done, results = self._split(settlements)
+        # One argument for all of them: to pack three for each took 0.4 us a job.
+        self.add(b"".join(done), *results)
+        self._done = len(done)
+        self.values.update(done=self._done, results=len(results))
         self.values["items"] = [_item(self, settlements[place]) for place in self._places]
 
-    def _split(self, settlements: Sequence[Settlement]) -> None:
-        add, stamp = self.blobs.extend, _STAMP.pack
+    def _split(self, settlements: Sequence[Settlement]) -> tuple[list[bytes], list[bytes]]:
+        """Those that just completed, and their results; the places of the others are kept."""
+        done: list[bytes] = []
+        results: list[bytes] = []
         if len({item.id for item in settlements}) < len(settlements):  # one of them decides about another
             self._places += range(len(settlements))
-            return
+            return done, results
         for place, item in enumerate(settlements):
             outcome = item.outcome
             if (
@@ -62,11 +67,14 @@ class SettleCall(Call):
                 and item.then is None
                 and outcome.result != b""  # which could not be told from none
                 and 0 <= item.fence < _BEYOND
+                and len(item.id) == ID_SIZE
             ):
-                add((item.id, stamp(item.fence, item.ran), outcome.result or b""))
-                self._done += 1
+                done.append(_DONE.pack(item.id, item.fence, item.ran, outcome.result is not None))
+                if outcome.result is not None:
+                    results.append(outcome.result)
             else:
                 self._places.append(place)
+        return done, results
 
     def in_order(self, codes: Sequence[int]) -> list[Answer]:
         """The answers in the order of the settlements."""

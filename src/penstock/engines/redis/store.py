@@ -20,10 +20,12 @@ from penstock.engine.in_flight import InFlight
 from penstock.engines.redis.call import Call
 from penstock.engines.redis.copies import NOT_WAITED_FOR, Copies
 from penstock.engines.redis.line import Line
+from penstock.engines.redis.naming import take_named
 from penstock.engines.redis.place import Place
 from penstock.engines.redis.post import Post
 from penstock.engines.redis.scripts import script
 from penstock.model.job import Fence
+from penstock.model.move import MOVES_LIMIT, Moves
 from penstock.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
@@ -52,9 +54,16 @@ class Store(InFlight):
             for line in self._lines:
                 line.copies = Copies(place, script("mark", flags=flags))
 
-    async def run(self, line: Line, name: str, call: Call, now: Instant | None = None) -> Any:
-        """The answer of one of our scripts."""
-        return await self.see_through(self.send(line, name, call, now))
+    async def run(
+        self, line: Line, name: str, call: Call, now: Instant | None = None, moves: Moves | None = None
+    ) -> Any:
+        """The answer of one of our scripts; `moves` gets what it names."""
+        if moves is None:
+            return await self.see_through(self.send(line, name, call, now))
+        call.values["naming"] = MOVES_LIMIT
+        answer, named, unnamed = await self.see_through(self.send(line, name, call, now))
+        take_named(moves, named, unnamed)
+        return answer
 
     async def send(self, line: Line, name: str, call: Call, now: Instant | None) -> Any:
         """The same, without regard to cancellation."""
@@ -77,9 +86,10 @@ class Store(InFlight):
         self.top = max(self.top, max(fences, default=0))
 
     def beat_within(self, lease: Span) -> None:
-        """A beat that is not answered is given up while there is time for another on a new connection."""
+        """A beat that is not answered is given up while there is time for another on a new connection; nor
+        does it wait longer for a connect, which goes on for the next."""
         patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = min(self.beats.patience_s, patience_s)
+        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
 
     async def now(self) -> Instant:
         seconds, micros = await self.see_through(self.reads.command("TIME"))

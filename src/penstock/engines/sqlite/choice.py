@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
 
-from penstock.engine.protocol import PROMOTE_LIMIT
+from penstock.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT
 from penstock.engine.turns import Turns
 from penstock.engines.sqlite import facts, lanes, moves, promote, ripple
 from penstock.engines.sqlite.catalogue import Queue
@@ -100,6 +100,8 @@ class Choice:
         for rooms in self._rooms.values():
             rooms.close()
         for pk in self._expired:
+            if self._step.handled >= HANDLED_LIMIT:
+                break
             job = facts.by_pk(self._step, pk)
             if job is not None:
                 moves.expire(self._step, job)

@@ -1,7 +1,6 @@
 """The `jobs` facet: checks at the edge, then one operation of the writer each."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from penstock.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from penstock.engine.protocol import (
@@ -22,7 +21,6 @@ from penstock.engines.sqlite import (
     places,
     promote,
     prune,
-    ripple,
     rows,
     settle,
 )
@@ -33,10 +31,9 @@ from penstock.engines.sqlite.store import Session
 from penstock.model.errors import Refused
 from penstock.model.ids import JobId
 from penstock.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from penstock.model.move import Moves
 from penstock.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from penstock.model.time import Instant, Span
-
-T = TypeVar("T")
 
 
 class SqliteJobs:
@@ -51,10 +48,14 @@ class SqliteJobs:
         check_jobs(jobs)
         return await self._session.merge(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
 
-    async def claim(self, request: ClaimRequest, *, now: Instant | None = None) -> Claim:
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
         claiming.check(request)
         taken: dict[JobId, int] = {}
-        claim = await self._write(lambda step: claiming.claim(step, request, self._turns, taken), now)
+        claim = await self._session.change(
+            lambda step: claiming.claim(step, request, self._turns, taken), now, moves
+        )
         self._runs.add(taken)
         return claim
 
@@ -63,6 +64,7 @@ class SqliteJobs:
         settlements: Sequence[Settlement],
         *,
         claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Settled:
         check_batch(len(settlements))
@@ -85,65 +87,79 @@ class SqliteJobs:
                     settled.refused = refused
             return settled
 
-        answer = await self._write(work, now)
+        answer = await self._session.change(work, now, moves)
         self._runs.add(taken)
         return answer
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
-        return await self._write(lambda step: commands.write(step, notes), now)
+        return await self._session.change(lambda step: commands.write(step, notes), now)
 
-    async def release(self, releases: Sequence[Release], *, now: Instant | None = None) -> list[Answer]:
-        return await self._write(lambda step: settle.release(step, releases), now)
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
+        return await self._session.change(lambda step: settle.release(step, releases), now, moves)
 
     async def cancel(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
         check_ids(ids)
-        return await self._write(lambda step: commands.cancel(step, ids, by), now)
+        return await self._session.change(lambda step: commands.cancel(step, ids, by), now, moves)
 
     async def replay(
-        self, ids: Sequence[JobId], *, token: bytes, by: str = "", now: Instant | None = None
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         check_ids(ids)
-        return await self._write(lambda step: commands.replay(step, ids, token, by), now)
+        return await self._session.change(lambda step: commands.replay(step, ids, token, by), now, moves)
 
     async def drop(
-        self, ids: Sequence[JobId], *, by: str = "", now: Instant | None = None
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
         check_ids(ids)
-        return await self._write(lambda step: commands.drop(step, ids, by), now)
+        return await self._session.change(lambda step: commands.drop(step, ids, by), now, moves)
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
         check_ids(ids)
-        return await self._write(lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now)
+        return await self._session.change(
+            lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now
+        )
 
-    async def promote(self, *, limit: int = PROMOTE_LIMIT, now: Instant | None = None) -> Promoted:
-        return await self._write(lambda step: promote.promote(step, limit), now)
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
+        return await self._session.change(lambda step: promote.promote(step, limit), now, moves)
 
     async def retire(
-        self, claimant: bytes, losses: Sequence[Loss] = (), *, now: Instant | None = None
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> int:
-        return await self._write(lambda step: lost_runs.retire(step, claimant, losses), now)
+        return await self._session.change(lambda step: lost_runs.retire(step, claimant, losses), now, moves)
 
     async def reclaim(
-        self, member: bytes, *, limit: int = BATCH_LIMIT, now: Instant | None = None
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> Reclaimed:
-        return await self._write(lambda step: lost_runs.reclaim(step, member, limit), now)
+        return await self._session.change(lambda step: lost_runs.reclaim(step, member, limit), now, moves)
 
-    async def prune(self, *, limit: int = PRUNE_LIMIT, now: Instant | None = None) -> Pruned:
-        return await self._write(lambda step: prune.prune(step, limit), now)
-
-    async def _write(self, work: Callable[[Step], T], now: Instant | None) -> T:
-        """Run an operation, and tell the children of whatever parents it ended."""
-
-        def whole(step: Step) -> T:
-            answer = work(step)
-            ripple.tell_if_needed(step, PROMOTE_LIMIT)
-            return answer
-
-        return await self._session.write(whole, now)
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
+        return await self._session.change(lambda step: prune.prune(step, limit), now, moves)
 
 
 class SqliteBlocking:

@@ -3,12 +3,11 @@
 import time
 from collections.abc import Sequence
 
-from penstock.engine.protocol import PROMOTE_LIMIT
-from penstock.engines.sqlite import beats, losses, ripple
-from penstock.engines.sqlite.step import Step
+from penstock.engines.sqlite import beats, losses
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import BadInput
 from penstock.model.member import MISSED_BEATS, BeatReply, ClaimantBeat, Member, MemberInfo
+from penstock.model.move import Moves
 from penstock.model.time import Instant
 
 
@@ -19,25 +18,22 @@ class SqliteMembers:
         self._session = session
 
     async def beat(
-        self, info: MemberInfo, claimants: Sequence[ClaimantBeat] = (), *, now: Instant | None = None
+        self,
+        info: MemberInfo,
+        claimants: Sequence[ClaimantBeat] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
     ) -> BeatReply:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
 
-        def work(step: Step) -> BeatReply:
-            reply = beats.beat(step, info, claimants, losses.give_back)
-            ripple.tell_if_needed(step, PROMOTE_LIMIT)
-            return reply
+        return await self._session.change(
+            lambda step: beats.beat(step, info, claimants, losses.give_back), now, moves
+        )
 
-        return await self._session.write(work, now)
-
-    async def leave(self, member: bytes, *, now: Instant | None = None) -> int:
-        def work(step: Step) -> int:
-            released = losses.leave(step, member)
-            ripple.tell_if_needed(step, PROMOTE_LIMIT)
-            return released
-
-        return await self._session.write(work, now)
+    async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        return await self._session.change(lambda step: losses.leave(step, member), now, moves)
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
         at = time.time_ns() // 1_000 if now is None else now

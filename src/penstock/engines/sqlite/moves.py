@@ -7,7 +7,7 @@ everything that hangs on it: where it stands, counts, permits, children, waiters
 import msgspec
 
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import children, gates, lanes, places
+from penstock.engines.sqlite import children, deaths, gates, lanes, places
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.step import (
     CANCELLED,
@@ -41,6 +41,7 @@ def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
     places.put_ready(step, [(lane[:4], seq, job.pk)])
     places.put_expiring(step, job)
     step.move(job.queue, job.state, READY)
+    step.moved(job.id, READY, job.queue, job.task)
     step.signal_ready(job.queue)
 
 
@@ -53,11 +54,14 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
     places.put_scheduled(step, job, due_at)
     places.put_expiring(step, job)
     step.move(job.queue, job.state, SCHEDULED)
+    step.moved(job.id, SCHEDULED, job.queue, job.task)
     step.signal_ready(job.queue)  # so that timers are set
 
 
 def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) -> None:
     """It ended. Tell waiters and children; leave only a tombstone where nothing is kept."""
+    if state == DEAD:
+        deaths.leave_handler(step, job)
     options = step.catalogue.by_pk[job.queue].options
     buried = keep_of(options, state).nothing
     settled = job.state == RUNNING and job.settled_fence == job.fence
@@ -71,6 +75,7 @@ def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) ->
         step.db.execute(SQL.wait_no_more, (job.pk,))
     places.put_ended(step, job, state, step.now, buried=buried)
     step.move(job.queue, job.state, state)
+    step.moved(job.id, state, job.queue, job.task)
     step.ended(job.pk, job.id)
     if job.has_children:
         children.parent_ended(step, job.pk, state)
@@ -128,6 +133,7 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
     )
     step.db.execute(SQL.add_failure, (job.pk, number, _encode(record)))
     step.db.execute(SQL.count_failure, (job.pk,))
+    step.failed(job.id, record)
     if number > FIRST_KEPT + LAST_KEPT:
         step.db.execute(SQL.drop_failure, (job.pk, number - LAST_KEPT))
 

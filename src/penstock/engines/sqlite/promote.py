@@ -1,7 +1,7 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
 from penstock.engine.edge import check_batch
-from penstock.engine.protocol import PROMOTE_LIMIT, Promoted
+from penstock.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT, Promoted
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import facts, lanes, moves, places, ripple
 from penstock.engines.sqlite.catalogue import Queue
@@ -20,7 +20,8 @@ def due(step: Step, queue: Queue, limit: int) -> int:
     targets: dict[lanes.LaneRow, None] = {}
     updates: list[tuple[object, ...]] = []
     ready: list[places.Place] = []
-    for pk, _, _, priority, suspect, task, key in jobs:
+    for pk, _, _, priority, suspect, task, key, job_id in jobs:
+        step.moved(job_id, READY, queue.pk, task)
         lane = lanes.lane_of(queue, priority, suspect, task, key)
         targets[lane] = None
         updates.append((lane[3], seq, step.now, pk))
@@ -51,15 +52,19 @@ def promote(step: Step, limit: int) -> Promoted:
         "expiring.expires_at <= ? ORDER BY expiring.expires_at, expiring.pk LIMIT ?",
         (step.now, limit),
     )
+    dead = 0
     for job in expired:
+        if step.handled >= HANDLED_LIMIT:
+            break
         moves.expire(step, job)
+        dead += 1
     told = ripple.tell(step, limit)
     step.ripples = False
-    moved = len(expired) + told
+    moved = dead + told
     for queue in step.catalogue.by_pk.values():
         left -= due(step, queue, left)
     moved += limit - left
-    if told >= limit or left <= 0 or len(expired) >= limit:
+    if told >= limit or left <= 0 or len(expired) >= limit or dead < len(expired):
         return Promoted(moved, 0)
     moments = [next_due(step, queue) for queue in step.catalogue.by_pk]
     times = [moment for moment in moments if moment is not None]

@@ -2,23 +2,20 @@
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from penstock.engine.edge import check_batch, check_jobs
+from penstock.engine.protocol import Fired
+from penstock.engine.schedule_rows import encode_line, says, schedule_of
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import enqueue
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
 from penstock.model.job import NewJob
-from penstock.model.schedule import Schedule, Timing, check_schedule
+from penstock.model.schedule import Schedule, check_schedule
 from penstock.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
-
-_encode = msgspec.json.Encoder(order="sorted").encode
-_timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
-_job = msgspec.json.Decoder(NewJob)
 
 
 class SqliteSchedules:
@@ -48,19 +45,21 @@ class SqliteSchedules:
         next_at: Instant | None,
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
+        line: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
-    ) -> bool:
+    ) -> Fired | None:
         check_jobs(jobs)
 
-        def work(step: Step) -> bool:
-            row = (last_at, next_at, name, tick, before, asked)
-            fired = step.db.execute(SQL.fire, row).rowcount == 1
-            if fired:
-                enqueue.enqueue(step, jobs)
-                step.audit(by, "run schedule", name)
-            return fired
+        def work(step: Step) -> Fired | None:
+            stored = None if last_at is None else encode_line(line)
+            row = (last_at, stored, next_at, name, tick, before, asked)
+            if step.db.execute(SQL.fire, row).rowcount != 1:
+                return None
+            created = enqueue.enqueue(step, jobs)
+            step.audit(by, "run schedule", name)
+            return Fired(created)
 
         return await self._session.write(work, now)
 
@@ -113,26 +112,7 @@ class SqliteSchedules:
 
     async def list(self) -> list[Schedule]:
         found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
-        return [
-            Schedule(
-                name=name,
-                timing=_timing.decode(timing),
-                job=_job.decode(job),
-                missed=missed,
-                overlap=overlap,
-                source=source,
-                declared_at=declared_at,
-                next_at=next_at,
-                last_at=last_at,
-                paused=bool(paused),
-                retired_at=retired_at,
-                version=version,
-            )
-            for (
-                name, timing, job, missed, overlap, source, declared_at,
-                next_at, last_at, paused, retired_at, version,
-            ) in found
-        ]  # fmt: skip
+        return [schedule_of(row) for row in found]
 
 
 def _set_next(step: Step, name: str, next_at: Instant | UnsetType | None) -> None:
@@ -142,9 +122,7 @@ def _set_next(step: Step, name: str, next_at: Instant | UnsetType | None) -> Non
 
 def _put(step: Step, schedule: Schedule) -> bool:
     """Whether that changed what it does."""
-    # a template's id means nothing: left out, it cannot make two equal schedules look different
-    job = _encode(msgspec.structs.replace(schedule.job, id=bytes(16)))
-    new = (_encode(schedule.timing), job, schedule.missed, schedule.overlap, schedule.source)
+    new = says(schedule)
     row = step.db.execute(SQL.find, (schedule.name,)).fetchone()
     if row is None:
         step.db.execute(SQL.add, (schedule.name, *new, schedule.declared_at, schedule.next_at))
@@ -152,10 +130,10 @@ def _put(step: Step, schedule: Schedule) -> bool:
     *old, declared_at, next_at, retired_at = row
     if schedule.source and schedule.declared_at < declared_at:
         return False
-    changed = tuple(old) != new or retired_at is not None
+    changed = tuple(old) != tuple(new) or retired_at is not None
     if changed or schedule.declared_at != declared_at:
-        keeps = old[0] == new[0] and retired_at is None
+        keeps = old[0] == new.timing and retired_at is None
         next_at = next_at if keeps else schedule.next_at
-        grows = int(tuple(old) != new)
+        grows = int(tuple(old) != tuple(new))
         step.db.execute(SQL.change, (*new, schedule.declared_at, next_at, grows, schedule.name))
     return changed

@@ -81,7 +81,9 @@ def _fail(step: Step, job: Facts, outcome: Failed) -> None:
 
 
 def _follow(step: Step, then: Then) -> None:
-    enqueue.enqueue(step, then.jobs)
+    created = enqueue.enqueue(step, then.jobs)
+    if step.moves is not None:
+        enqueue.name_new(step, then.jobs, created)
     if then.schedule is not None:
         step.db.execute(SQL.set_schedule, (step.now + then.schedule_in, then.schedule))
 

@@ -14,8 +14,9 @@ from penstock.engine.statements import load_statements
 from penstock.engines.sqlite.catalogue import Catalogue
 from penstock.model.event import Signal, ready_topic, waiter_topic
 from penstock.model.ids import JobId
-from penstock.model.job import STATES, JobState
+from penstock.model.job import STATES, Failure, JobState
 from penstock.model.lifecycle import check_step
+from penstock.model.move import Move, Moves, reason_of
 from penstock.model.time import MINUTE, Instant
 
 SQL = load_statements(__package__, "step")
@@ -29,8 +30,8 @@ class Step:
     """What an operation works with."""
 
     __slots__ = (
-        "_ended", "_finished", "_signals", "_tally",
-        "catalogue", "db", "now", "ripples",
+        "_ended", "_finished", "_signals", "_tally", "_whys",
+        "catalogue", "db", "handled", "moves", "now", "ripples",
     )  # fmt: skip
 
     def __init__(self, db: sqlite3.Connection, catalogue: Catalogue, now: Instant | None) -> None:
@@ -39,6 +40,11 @@ class Step:
         self.now: Instant = time.time_ns() // 1_000 if now is None else now
         self.ripples = False
         """A parent ended in this step: its children are to be told."""
+        self.handled = 0
+        """Bytes of the payloads of jobs that died and left a handler."""
+        self.moves: Moves | None = None
+        """Where jobs that move are named; None: nobody listens."""
+        self._whys: dict[JobId, str] = {}
         self._tally: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
         self._signals: dict[Signal, None] = {}
@@ -85,6 +91,17 @@ class Step:
             self._tally[queue, after] += count
             if after >= COMPLETED:
                 self._finished[queue][(0, 2, 3)[after - COMPLETED]] += count
+
+    def failed(self, job_id: JobId, failure: Failure) -> None:
+        """A failure was recorded, with which a job moves now."""
+        if self.moves is not None:
+            self._whys[job_id] = reason_of(failure)
+
+    def moved(self, job_id: JobId, state: int, queue: int, task: str) -> None:
+        """Name a job that came into a state otherwise than by being enqueued, claimed or completed."""
+        if self.moves is not None and state != COMPLETED:
+            why = self._whys.pop(job_id, "")
+            self.moves.add(Move(job_id, STATES[state], self.catalogue.by_pk[queue].name, task, why))
 
     def count_failed(self, queue: int, count: int = 1) -> None:
         """Attempts failed, whatever became of their jobs."""

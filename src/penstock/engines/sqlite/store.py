@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock.engines.sqlite import forks
+from penstock.engine.protocol import PROMOTE_LIMIT
+from penstock.engines.sqlite import forks, ripple
 from penstock.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
 from penstock.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from penstock.engines.sqlite.outbox import Post
@@ -18,6 +19,7 @@ from penstock.engines.sqlite.place import Place
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.writer import Writer
 from penstock.model.errors import EngineClosed, SingleProcess
+from penstock.model.move import Moves
 from penstock.model.time import Instant
 
 T = TypeVar("T")
@@ -128,6 +130,24 @@ class Session:
         call: LoopCall[T] = LoopCall(work, now)
         self._store.writer.put(call)
         return await call.future
+
+    async def change(
+        self, work: Callable[[Step], T], now: Instant | None = None, moves: Moves | None = None
+    ) -> T:
+        """`write` for an operation that may end parents: their children are told in the same step. What moved
+        is named after the commit: until then the operation may be undone and done again."""
+
+        def whole(step: Step) -> tuple[T, Moves | None]:
+            if moves is not None:
+                step.moves = Moves()
+            answer = work(step)
+            ripple.tell_if_needed(step, PROMOTE_LIMIT)
+            return answer, step.moves
+
+        answer, moved = await self.write(whole, now)
+        if moves is not None and moved is not None:
+            moves.take(moved)
+        return answer
 
     async def merge(
         self, work: Callable[[Step, list[Item]], list[T]], item: Item, *, size: int, now: Instant | None

@@ -16,7 +16,7 @@ import msgspec
 from penstock.engine.edge import check_batch, check_jobs, check_settlements
 from penstock.engine.protocol import Script
 from penstock.engine.statements import load_statements
-from penstock.engines.sqlite import enqueue
+from penstock.engines.sqlite import storing
 from penstock.engines.sqlite.catalogue import DEFAULT_OPTIONS
 from penstock.engines.sqlite.moves import keep_of
 from penstock.engines.sqlite.step import COMPLETED, RUNNING
@@ -205,7 +205,7 @@ def _values(job: NewJob) -> dict[str, object]:
         "delay": job.delay,
         "expires": job.expires,
         "timeout": job.timeout,
-        "retry": enqueue.encode_retry(job.retry),
+        "retry": storing.encode_retry(job.retry),
         "on_dead": job.on_dead,
         "schedule": job.schedule,
         "codec": job.codec,

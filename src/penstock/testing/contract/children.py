@@ -42,6 +42,25 @@ async def test_a_child_waits_for_all_its_parents(engine: Engine, clock: Clock, c
     assert ids_of(await claimant.take()) == [child.id]
 
 
+async def test_what_its_enqueue_made_of_a_child_has_that_time(engine: Engine) -> None:
+    """By the engine's own clock: so it is known of a record whether it was blocked before."""
+    parent = a_parent()
+    ready = a_job(after=(parent.id,), parent_died="run")
+    cancelled = a_job(after=(parent.id,), parent_died="cancel")
+    waiting = a_job(after=(ready.id,), parent_died="cancel")
+    await engine.jobs.enqueue([parent])
+    await engine.jobs.cancel([parent.id])
+    await engine.jobs.enqueue([ready, cancelled, waiting])
+    job = await job_of(engine, ready.id)
+    assert (job.state, job.ready_at, job.ended_at) == (READY, job.created_at, None)
+    job = await job_of(engine, cancelled.id)
+    assert (job.state, job.ready_at, job.ended_at) == (CANCELLED, None, job.created_at)
+    await engine.jobs.cancel([ready.id])
+    job = await job_of(engine, waiting.id)
+    assert (job.state, job.ready_at) == (CANCELLED, None)
+    assert job.ended_at != job.created_at
+
+
 async def test_a_parent_named_twice_counts_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     parent = a_parent()
     child = a_job(after=(parent.id, parent.id))

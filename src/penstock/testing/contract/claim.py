@@ -50,6 +50,19 @@ async def test_a_claimed_job_brings_what_a_worker_needs(
     assert (job.created_at, job.ready_at, job.limited) == (enqueued, enqueued, False)
 
 
+async def test_each_of_many_brings_its_own(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    new = [
+        a_job(task=task, headers=headers, body=body)
+        for task in ("mail", "mai", "mail")
+        for headers in (None, b"{}", b'{"a":1}', b"{}")
+        for body in (b"[[1],{}]", b"", b"x" * 9_000, b"[[2],{}]")
+    ]
+    await engine.jobs.enqueue(new, now=clock.now)
+    jobs = await claimant.take()
+    brought = [(job.id, job.task, job.headers, job.body) for job in jobs]
+    assert brought == [(job.id, job.task, job.headers, job.body) for job in new]
+
+
 async def test_a_claimed_job_runs_under_its_fence(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     clock.forward(5)

@@ -8,6 +8,7 @@ from penstock.model.queue import Keep, Limit, QueueOptions, Rate
 from penstock.model.retry import Retry
 from penstock.model.run import LossVerdict
 from penstock.model.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Span
+from penstock.model.view import TaskEntry
 
 QUEUES = ("a", "b")
 UNKNOWN_QUEUE = "nowhere"
@@ -15,6 +16,8 @@ TASKS = ("t", "u")
 KEYS = (None, "k", "l", "m")
 THEN_PRIORITY = 9
 """Of jobs enqueued with an outcome: their order among unblocked children is not fixed."""
+HANDLER = TaskEntry(name="bury", queue=QUEUES[1], priority=10, timeout=MINUTE, retry=Retry(attempts=2))
+"""Its jobs, too, have a priority of their own."""
 
 pick = st.integers(0, 40)
 """Points into a list from its end, so that small numbers mean what is recent."""
@@ -82,7 +85,7 @@ new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
             "timeout": st.just(MINUTE),
             "retry": st.just(Retry(attempts=3)),
             "headers": st.just(b'{"tags":["x"]}'),
-            "on_dead": st.just("bury"),
+            "on_dead": st.just(HANDLER.name),
             "attempts": st.integers(1, 3),
         },
     ),

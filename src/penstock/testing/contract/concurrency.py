@@ -176,6 +176,32 @@ async def test_cancel_races_with_claim(connect: Connect, clock: Clock) -> None:
     assert told == asked
 
 
+@pytest.mark.row("E1")
+@pytest.mark.parametrize("change", ["has a child", "is cancelled"])
+async def test_a_job_that_changes_while_it_is_claimed_leaves_no_gate_closed(
+    connect: Connect, clock: Clock, change: str
+) -> None:
+    """A claim that chose it and then could not take it holds no permit: the next of its key can start."""
+    operator = await connect()
+    claimant = await a_claimant(await connect(), clock)
+    await operator.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    keys = [f"key{number}" for number in range(40)]
+    for _ in range(10):
+        jobs = [a_job(key=key) for key in keys]
+        nexts = [a_job(key=key) for key in keys]
+        await operator.jobs.enqueue([*jobs, *nexts], now=clock.now)
+        taking = asyncio.ensure_future(work(claimant, most=40))
+        for job in jobs:
+            if change == "is cancelled":
+                await operator.jobs.cancel([job.id], now=clock.now)
+            else:
+                child = a_job(queue="other", after=(job.id,), parent_died="run")
+                await operator.jobs.enqueue([child], now=clock.now)
+        await taking
+        await work(claimant, most=40)
+        assert JobState.READY not in await states_of(operator, [*jobs, *nexts])
+
+
 async def test_everything_at_once_adds_up(connect: Connect, clock: Clock) -> None:
     """Producers, workers that fail and release, promoters and readers: each job ends exactly once."""
     crew = await workers(connect, clock, 3)

@@ -1,6 +1,7 @@
 """`jobs.reclaim`: a whole member died, and who may say so."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ async def a_sweeper(engine: Engine, clock: Clock, name: str = "sweeper") -> Clai
     return await a_claimant(engine, clock, name=name)
 
 
-async def sweep(sweeper: Claimant, **options: int) -> tuple[bool, int, list[str]]:
+async def sweep(sweeper: Claimant, **options: Any) -> tuple[bool, int, list[str]]:
     answer = await sweeper.engine.jobs.reclaim(sweeper.member.id, now=sweeper.clock.now, **options)
     return answer.entitled, answer.jobs, answer.gone
 

@@ -156,7 +156,7 @@ async def schedules_fire(stage: Stage) -> Cut:
         lambda engine: engine.schedules.fire(
             "s", tick=100, before=None, next_at=200, jobs=jobs, last_at=100, now=stage.now
         ),
-        lambda _: False,
+        lambda _: None,
     )
 
 

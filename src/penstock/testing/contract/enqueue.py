@@ -1,5 +1,7 @@
 """`jobs.enqueue`: what is stored, in which state, and that a repeat is harmless."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -102,6 +104,21 @@ async def test_an_id_twice_in_one_call_is_two_calls(engine: Engine, clock: Clock
     other = a_job()
     assert await engine.jobs.enqueue([first, other, second], now=clock.now) == [True, True, False]
     assert (await job_of(engine, first.id)).body == b"[[1],{}]"
+
+
+@pytest.mark.row("C1")
+@pytest.mark.parametrize("other", [{"queue": "other"}, {"priority": 7}], ids=["queue", "priority"])
+async def test_known_ids_among_new_ones_of_another_lane(
+    engine: Engine, clock: Clock, claimant: Claimant, other: dict[str, Any]
+) -> None:
+    """As when a repeated call and a new one are merged: each id is judged for itself."""
+    known = some_jobs(2)
+    await engine.jobs.enqueue(known, now=clock.now)
+    new = some_jobs(2, **other)
+    assert await engine.jobs.enqueue([*known, *new], now=clock.now) == [False, False, True, True]
+    assert await engine.jobs.enqueue([*new, *known], now=clock.now) == [False] * 4
+    runs = await claimant.take("q", "other", most=10)
+    assert sorted(ids_of(runs)) == sorted(ids_of([*known, *new]))
 
 
 async def test_a_finished_job_still_owns_its_id(engine: Engine, clock: Clock, claimant: Claimant) -> None:

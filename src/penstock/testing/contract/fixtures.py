@@ -177,13 +177,16 @@ class Claimant:
         self.held: dict[Fence, JobId] = {}
 
     async def beat(self, **instead: Any) -> BeatReply:
-        """Beat for the member and this child; `answered` and `held` may be given instead of the truth."""
-        mine = ClaimantBeat(
+        """Beat for the member and this child, as `beat_of` says it."""
+        return await self.engine.members.beat(self.member, [self.beat_of(**instead)], now=self.clock.now)
+
+    def beat_of(self, **instead: Any) -> ClaimantBeat:
+        """What this child has; `answered` and `held` may be given instead of the truth."""
+        return ClaimantBeat(
             claimant=self.id,
             answered_through=instead.get("answered", self.answered),
             held=tuple(instead.get("held", self.held)),
         )
-        return await self.engine.members.beat(self.member, [mine], now=self.clock.now)
 
     def request(self, *queues: str, most: int = 100, **options: Any) -> ClaimRequest:
         """The next claim, not yet made. Without queues: of "q". `most_each` bounds every queue."""

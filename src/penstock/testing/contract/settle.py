@@ -337,6 +337,18 @@ async def test_long_texts_are_clipped(engine: Engine, clock: Clock, claimant: Cl
     assert len(kept.traceback) == TRACEBACK_LIMIT
 
 
+async def test_each_of_many_keeps_its_own_result(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    results = [None, b"1", b"", b"2" * 9_000, None, b"3", b"4"]
+    await engine.jobs.enqueue(some_jobs(len(results) + 1), now=clock.now)
+    fails, *others = await claimant.take()
+    outcomes = [completed(job, result) for job, result in zip(others, results, strict=True)]
+    outcomes.insert(3, settlement(fails, Failed(failure=a_failure())))
+    assert (await claimant.settle(*outcomes)).answers == [APPLIED] * len(outcomes)
+    found = [(await job_of(engine, job.id)).result for job in others]
+    assert found == results
+    assert await states_of(engine, [fails]) == [JobState.DEAD]
+
+
 async def test_the_largest_result_is_kept_and_a_larger_one_refused(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:

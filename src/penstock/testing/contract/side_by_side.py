@@ -30,6 +30,7 @@ class SideBySide(RuleBasedStateMachine):
         self.engine = self.run(connect(type(self).fresh_engine_url()))
         self.reference = self.reference_type()
         self.script = Script()
+        self._mark = 0
 
     def teardown(self) -> None:
         self.run(self.engine.close())
@@ -48,7 +49,8 @@ class SideBySide(RuleBasedStateMachine):
         return self.run(self._look())
 
     async def _look(self) -> View:
-        engine, now, ids = self.engine, self.now, self.script.ids
+        engine, now = self.engine, self.now
+        ids = [*self.script.ids, *self.reference.store.possible_handlers()]
         jobs = dict(zip(ids, await engine.inspect.get(ids, now=now), strict=True)) if ids else {}
         absent = [job_id for job_id, job in jobs.items() if job is None]
         answers = await engine.jobs.watch(absent, waiter="w", ttl=MINUTE, now=now) if absent else []
@@ -64,7 +66,10 @@ class SideBySide(RuleBasedStateMachine):
         )
 
     def compare(self, view: View | None = None) -> None:
-        found = differences(self.reference.store, view or self.look())
+        store, view = self.reference.store, view or self.look()
+        store.adopt_handlers(self._mark, view.jobs)
+        self._mark = store.places
+        found = differences(store, view)
         assert not found, "the engine differs from the reference:\n" + "\n".join(found)
 
     def both(self, engine: Coroutine[Any, Any, T], reference: Callable[[], T]) -> None:

@@ -28,6 +28,7 @@ from penstock.model.queue import QueueOptions
 from penstock.model.run import Loss, LossVerdict, Note, Progress, Release, Started
 from penstock.model.time import Span
 from penstock.testing.contract.commands import (
+    HANDLER,
     QUEUES,
     UNKNOWN_QUEUE,
     batches,
@@ -58,6 +59,8 @@ class RandomCommands(SideBySide):
     def begin(self, a: QueueOptions, b: QueueOptions, configured: bool) -> None:
         for number in range(len(self.script.members)):
             self.beat_of(number)
+        self.run(self.engine.tasks.publish([HANDLER], now=self.now))
+        self.reference.store.tasks[HANDLER.name] = HANDLER
         if configured:
             self.configure(QUEUES[0], a, again=False)
             self.configure(QUEUES[1], b, again=False)

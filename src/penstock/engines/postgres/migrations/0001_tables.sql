@@ -269,10 +269,10 @@ CREATE TABLE claimant (
 CREATE INDEX claimant_member  ON claimant (member);
 CREATE INDEX claimant_retired ON claimant (retired_at) WHERE retired_at IS NOT NULL;
 
--- The claims that took jobs; the highest number counts, the others are deleted by beats. A row for each and not a
--- number that is updated: while somebody holds the horizon back, a row's former versions stay and are walked over
--- each time (five minutes: 30,000 of them), but the end of an index is found at once. For the same reason whoever
--- looks for what runs by claimant begins at its `oldest`.
+-- The claims that took jobs, of which something may run; the highest number counts as the last, the others are deleted
+-- by beats. A row for each and not a number that is updated: while somebody holds the horizon back, a row's former
+-- versions stay and are walked over each time (five minutes: 30,000 of them), but the end of an index is found at once.
+-- For the same reason whoever looks for what runs goes by these rows, from the claimant's `oldest` on.
 CREATE TABLE claimed (
     claimant bytea NOT NULL,
     number   bigint NOT NULL,
@@ -297,10 +297,12 @@ CREATE TABLE schedule (
     job     bytea NOT NULL,
     missed  text NOT NULL,
     overlap text NOT NULL,
+    waiting bigint NOT NULL,
     source  text NOT NULL,
     declared_at bigint NOT NULL,
     next_at bigint,
     last_at bigint,
+    line    bytea NOT NULL DEFAULT '[]',
     paused  boolean NOT NULL DEFAULT false,
     retired_at bigint,
     version bigint NOT NULL DEFAULT 1

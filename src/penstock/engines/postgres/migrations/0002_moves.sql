@@ -31,6 +31,55 @@ BEGIN
     RETURN ARRAY(SELECT nextval('fence') FROM generate_series(1, p_count));
 END $$;
 
+-- While somebody listens to events, a call names the jobs that it moves (`Moves` of the protocol) among its signals:
+-- '!' and the state, then id, queue, task and reason, each after a newline; a '!' alone is one more than are named. The
+-- setting says how many may still be named; it is of this transaction, and without it nobody listens. A caller asks
+-- by passing its `now` through here.
+CREATE FUNCTION naming_v1(p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM set_config('penstock.naming', '2000', true);
+    RETURN p_now;
+END $$;
+
+-- A job is about to come into a state; j has what is to be written with that. A failure that is not counted in its row
+-- yet was recorded in this step. (json cannot show a NUL.)
+CREATE FUNCTION named_v1(j job, p_state integer) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_room text := current_setting('penstock.naming', true);
+    v_said text;
+BEGIN
+    IF coalesce(v_room, '') = '' THEN
+        RETURN '{}';
+    ELSIF v_room = '0' THEN
+        RETURN '{!}';
+    END IF;
+    PERFORM set_config('penstock.naming', (v_room::integer - 1)::text, true);
+    IF j.failures > (SELECT failures FROM job WHERE id = j.id) THEN
+        SELECT convert_from(said, 'UTF8') INTO v_said FROM failure WHERE job = j.id AND number = j.failures;
+    END IF;
+    RETURN ARRAY[concat_ws(chr(10), '!' || p_state, encode(j.id, 'hex'), j.queue, j.task,
+        CASE WHEN v_said IS NULL OR v_said LIKE '%u0000%' THEN '' ELSE left(
+            coalesce(nullif(v_said::json ->> 'error', ''), v_said::json ->> 'kind', 'error') || ': '
+            || coalesce(v_said::json ->> 'message', ''), 300) END)];
+END $$;
+
+-- The same of several, which have just come into the state that is stored.
+CREATE FUNCTION named_all_v1(p_ids bytea[]) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_room text := current_setting('penstock.naming', true);
+    v_count integer := coalesce(cardinality(p_ids), 0);
+BEGIN
+    IF coalesce(v_room, '') = '' OR v_count = 0 THEN
+        RETURN '{}';
+    END IF;
+    PERFORM set_config('penstock.naming', greatest(0, v_room::integer - v_count)::text, true);
+    RETURN ARRAY(
+        SELECT concat_ws(chr(10), '!' || j.state, encode(j.id, 'hex'), j.queue, j.task, '')
+        FROM unnest(p_ids[:v_room::integer]) WITH ORDINALITY AS u (id, place) JOIN job AS j ON j.id = u.id
+        ORDER BY u.place
+    ) || array_fill('!'::text, ARRAY[greatest(0, v_count - v_room::integer)]);
+END $$;
+
 -- Lock jobs named by the caller, in the order of their ids, if they are in these states. The cast keeps the
 -- planner from the partial indexes of a state, which it would walk whole: here and wherever a row is known by
 -- its id or its place, `state::integer` is compared.
@@ -85,6 +134,7 @@ CREATE FUNCTION to_ready_v1(j job, p_keep_seq boolean, p_now bigint) RETURNS tex
 DECLARE
     q queue;
     v_lane text;
+    v_named text[] := named_v1(j, 2);
 BEGIN
     PERFORM pg_current_xact_id();  -- before the queue is read: see `reshaped` in claim_v1
     SELECT * INTO q FROM queue WHERE name = j.queue;
@@ -104,12 +154,13 @@ BEGIN
     IF j.state = 3 THEN
         PERFORM left_running_v1(j, q);
     END IF;
-    RETURN ARRAY['ready:' || j.queue];
+    RETURN v_named || ('ready:' || j.queue);
 END $$;
 
 CREATE FUNCTION to_scheduled_v1(j job, p_due_at bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
+    v_named text[] := named_v1(j, 1);
 BEGIN
     UPDATE job SET state = 1, due_at = p_due_at, back = false, token = NULL, gated = false, attempts = j.attempts,
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0
@@ -118,7 +169,7 @@ BEGIN
         SELECT * INTO q FROM queue WHERE name = j.queue;
         PERFORM left_running_v1(j, q);
     END IF;
-    RETURN ARRAY['ready:' || j.queue];  -- so that timers are set
+    RETURN v_named || ('ready:' || j.queue);  -- so that timers are set
 END $$;
 
 CREATE FUNCTION count_finished_v1(
@@ -155,13 +206,50 @@ BEGIN
     PERFORM forget_parts_v1(p_ids);
 END $$;
 
+-- The body of a job as a JSON string; null where it is no text, or encrypted.
+CREATE FUNCTION body_text_v1(j job) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN CASE WHEN j.codec = 1 THEN to_json(convert_from(j.body, 'UTF8'))::text ELSE 'null' END;
+EXCEPTION WHEN character_not_in_repertoire THEN
+    RETURN 'null';
+END $$;
+
+-- model.death.handler_job: a job that is about to die leaves a job of its handler. j has what is to be written; its
+-- last failure is stored.
+CREATE FUNCTION leave_handler_v1(j job, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_entry jsonb := (SELECT convert_from(t.entry, 'UTF8')::jsonb FROM task AS t WHERE t.name = j.on_dead);
+    v_queue text := coalesce(v_entry ->> 'queue', j.queue);
+    v_mixed integer := (((get_byte(j.id, 6) << 8) | get_byte(j.id, 7)) # j.replays) & 4095;
+    v_id bytea := set_byte(set_byte(j.id, 6, 128 | (v_mixed >> 8)), 7, v_mixed & 255);  -- model.ids.handler_id
+    v_said text := (SELECT convert_from(said, 'UTF8') FROM failure WHERE job = j.id AND number = j.failures);
+    v_body text;
+    v_stored bytea[];
+BEGIN
+    v_body := format('[[{"id":"%s","task":%s,"queue":%s,"key":%s,"attempts":%s,"crashes":%s,"replays":%s,"failure":%s,'
+                     || '"body":%s}],{}]', show_id_v1(j.id), to_json(j.task), to_json(j.queue),
+        CASE WHEN j.key = '' THEN 'null' ELSE to_json(j.key)::text END, j.attempts, j.crashes, j.replays, v_said,
+        body_text_v1(j));
+    v_stored := store_v1(
+        ARRAY[set_byte(set_byte(v_id, 14, get_byte(v_id, 14) # ((j.replays >> 12) & 255)), 15, 255 - get_byte(v_id, 15))],
+        ARRAY[j.on_dead], ARRAY[v_queue],
+        ARRAY[coalesce((v_entry ->> 'priority')::smallint, 5::smallint)], ARRAY[convert_to(v_body, 'UTF8')],
+        ARRAY[1::smallint], ARRAY[NULL::bytea], ARRAY[j.key], ARRAY[0::bigint], ARRAY[NULL::bigint],
+        ARRAY[NULL::bigint], ARRAY[(v_entry ->> 'timeout')::bigint], ARRAY[NULL::bytea],
+        ARRAY[coalesce((v_entry #>> '{retry,attempts}')::integer, 5)], ARRAY[NULL::text], ARRAY[NULL::text], p_now);
+    RETURN named_all_v1(v_stored) || ('ready:' || v_queue);
+END $$;
+
 -- It ended, otherwise than by completing.
 CREATE FUNCTION to_final_v1(j job, p_state integer, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
-    v_signals text[] := '{}';
+    v_signals text[] := named_v1(j, p_state);
 BEGIN
     SELECT * INTO q FROM queue WHERE name = j.queue;
+    IF p_state = 5 AND j.on_dead IS NOT NULL THEN
+        v_signals := v_signals || leave_handler_v1(j, p_now);
+    END IF;
     UPDATE job SET state = p_state, ended_at = p_now, expires_at = NULL, token = NULL, back = false, gated = false,
         waits_for = 0, suspect = j.suspect, attempts = j.attempts, crashes = j.crashes, losses = j.losses,
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at
@@ -169,7 +257,7 @@ BEGIN
     IF j.state = 0 THEN
         DELETE FROM wait WHERE child = j.id;
     ELSIF j.state = 3 THEN
-        v_signals := left_running_v1(j, q);
+        v_signals := v_signals || left_running_v1(j, q);
     END IF;
     PERFORM count_finished_v1(j.queue, 0, 0, (p_state = 5)::integer, (p_state = 6)::integer, p_now);
     v_signals := v_signals || tell_waiters_v1(ARRAY[j.id], p_now);
@@ -309,29 +397,39 @@ BEGIN
     RETURN to_final_v1(j, 5, p_now);
 END $$;
 
-CREATE FUNCTION expire_v1(p_queue text, p_limit integer, p_now bigint, OUT moved integer, OUT signals text[])
+-- `stopped`: before the limit, because of HANDLED_LIMIT.
+CREATE FUNCTION expire_v1(p_queue text, p_limit integer, p_now bigint,
+                          OUT moved integer, OUT stopped boolean, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
     j job;
+    v_handled bigint := 0;
 BEGIN
     moved := 0;
+    stopped := false;
     signals := '{}';
     FOR j IN SELECT * FROM job WHERE queue = p_queue AND expires_at <= p_now AND state <= 2
              ORDER BY expires_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED LOOP
         j := append_failure_v1(j, said_v1('expired', 'not started before it expired'), j.attempts, NULL, p_now);
         signals := signals || to_final_v1(j, 5, p_now);
         moved := moved + 1;
+        v_handled := v_handled + CASE WHEN j.on_dead IS NOT NULL THEN length(j.body) ELSE 0 END;
+        stopped := v_handled >= 4194304;
+        EXIT WHEN stopped;
     END LOOP;
 END $$;
 
 -- Move due jobs of one queue to ready in the order of due time, then of their former seq. Under a lock of its
 -- own: two promoters could else draw seqs against the order of due times.
-CREATE FUNCTION due_v1(q queue, p_limit integer, p_now bigint) RETURNS integer LANGUAGE plpgsql AS $$
+CREATE FUNCTION due_v1(q queue, p_limit integer, p_now bigint, OUT moved integer, OUT signals text[])
+LANGUAGE plpgsql AS $$
 DECLARE
-    v_moved integer;
+    v_ids bytea[];
 BEGIN
+    moved := 0;
+    signals := '{}';
     IF NOT EXISTS (SELECT 1 FROM job WHERE state = 1 AND queue = q.name AND due_at <= p_now) THEN
-        RETURN 0;
+        RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock(lock_v1('due', q.name));
     PERFORM pg_current_xact_id();  -- and the queue is read after it: see `reshaped` in claim_v1
@@ -341,19 +439,19 @@ BEGIN
             SELECT id FROM job WHERE state = 1 AND queue = q.name AND due_at <= p_now
             ORDER BY due_at, seq LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED
         ) AS in_order
-    ), moved AS (
+    ), changed AS (
         UPDATE job SET state = 2, seq = due.seq, back = false, xid = pg_current_xact_id(), ready_at = p_now,
             lane = group_of_v1(q.keyed, q.tasks, task, key)
         FROM due WHERE job.id = due.id
-        RETURNING priority, suspect, lane, task, key
+        RETURNING job.id, job.seq, priority, suspect, lane, task, key
     ), announced AS (
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
         SELECT DISTINCT q.name, priority, suspect, lane, CASE WHEN q.tasks ? task THEN task ELSE '' END,
             CASE WHEN q.keyed THEN key ELSE '' END
-        FROM moved WHERE lane <> ''
+        FROM changed WHERE lane <> ''
     )
-    SELECT count(*) INTO v_moved FROM moved;
-    RETURN v_moved;
+    SELECT count(*), array_agg(m.id ORDER BY m.seq) INTO moved, v_ids FROM changed AS m;
+    signals := named_all_v1(v_ids);
 END $$;
 
 -- The queue of this name; one that so far only a user's transaction has named is made now.

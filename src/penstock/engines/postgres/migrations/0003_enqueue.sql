@@ -145,6 +145,8 @@ BEGIN
     END IF;
     PERFORM lock_jobs_v1(p_parents, 0, 6);
     UPDATE job SET back = true WHERE id = ANY (p_parents) AND state::integer = 2 AND NOT back;
+    -- a claim that comes for a parent now passes it, because we have it locked: it has to come again
+    signals := ARRAY(SELECT DISTINCT 'ready:' || queue FROM job WHERE id = ANY (p_parents) AND state::integer = 2);
     created := '{}';
     FOR n IN 1 .. cardinality(p_ids) LOOP
         IF EXISTS (SELECT 1 FROM job WHERE id = p_ids[n]) THEN
@@ -180,7 +182,6 @@ BEGIN
             signals := signals || wait_for_v1(p_ids[n], v_parents, p_parent_died[n], v_now);
         END IF;
     END LOOP;
-    signals := signals || (SELECT t.signals FROM tell_v1(1000, v_now) AS t);
 END $$;
 
 -- The same in a transaction of the user's own, with the signal in it.

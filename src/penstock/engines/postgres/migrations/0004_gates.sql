@@ -156,7 +156,8 @@ $$;
 
 -- Choose up to p_most jobs of a queue with limits or groups, in the order in which they are taken: by
 -- priority, lanes by turns from where the claimant stopped, in a lane by seq, while its gates have room.
--- `used` says how many jobs of its turn the lane has given then. Starts are logged, full gates of keys parked.
+-- `used` says how many jobs of its turn the lane has given then. Starts are logged, full gates of keys parked. A last row
+-- without `at`: a lane was left because somebody has locked its next job.
 CREATE FUNCTION gated_v1(
     q queue, p_most integer, p_suspects integer, p_turns jsonb, p_cursors bigint[], p_lanes jsonb,
     p_taken tid[], p_tasks text[], p_keys text[], p_now bigint
@@ -190,6 +191,8 @@ DECLARE
     v_fetch integer;
     v_given integer;
     v_met integer;
+    v_looks integer := 0;
+    v_locked boolean := false;
     v_cursor bigint;
     v_task_at integer;
     v_key_at integer;
@@ -283,8 +286,22 @@ BEGIN
                         v_done[i] := true;
                         EXIT;
                     END IF;
+                    IF r.suspect AND v_suspects <= 0 THEN
+                        v_pos[i] := r.seq;
+                        CONTINUE;
+                    END IF;
+                    -- Locked before it counts: a gate that is parked for a job which then cannot be taken (it was
+                    -- cancelled, or got a child) would never be told that it is free. One that changes now is looked
+                    -- at again, and then left to the next claim; nobody behind it passes.
+                    PERFORM 1 FROM job AS j WHERE j.ctid = r.at AND j.state::integer = 2 FOR NO KEY UPDATE SKIP LOCKED;
+                    IF NOT FOUND THEN
+                        v_looks := v_looks + 1;
+                        v_done[i] := v_looks > 3;
+                        v_locked := v_locked OR v_done[i];
+                        v_met := v_fetch;
+                        EXIT;
+                    END IF;
                     v_pos[i] := r.seq;
-                    CONTINUE WHEN r.suspect AND v_suspects <= 0;
                     v_own := v_own - 1;
                     IF v_task_at IS NOT NULL THEN
                         v_task_left[v_task_at] := v_task_left[v_task_at] - 1;
@@ -344,6 +361,10 @@ BEGIN
         ON CONFLICT (queue, key) DO UPDATE SET wake_at = excluded.wake_at;
         UPDATE lane SET parked = true FROM unnest(v_keys, v_key_left) AS u (key, room)
         WHERE u.room <= 0 AND lane.queue = q.name AND lane.key = u.key AND NOT lane.parked;
+    END IF;
+    IF v_locked THEN
+        at := NULL;
+        RETURN NEXT;
     END IF;
 END $$;
 

@@ -158,6 +158,7 @@ DECLARE
     v_alone text[];
     v_seen bigint;
     v_more boolean := false;
+    v_locked boolean := false;    -- a lane was left because somebody has locked its next job
     v_signals text[] := '{}';
     v_names text[] := '{}';       -- the queues that take part, in the order of their turns
     v_queues queue[] := '{}';
@@ -221,7 +222,7 @@ BEGIN
     END IF;
     v_now := coalesce(p_now, instant_v1());
     SELECT t.signals INTO v_signals FROM tell_v1(1000, v_now) AS t;
-    v_seen := (SELECT last_value FROM seq);
+    v_seen := (SELECT last_value - (NOT is_called)::integer FROM seq);  -- one that was never asked says 1
 
     -- bring the queues up to date, in the order of their names
     FOR r IN
@@ -239,10 +240,10 @@ BEGIN
         END IF;
         IF p_ids IS NULL
            AND EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2) THEN
-            SELECT v_signals || e.signals, e.moved INTO v_signals, v_count FROM expire_v1(q.name, 1000, v_now) AS e;
-            v_more := v_more OR v_count >= 1000;
+            SELECT v_signals || e.signals, e.moved >= 1000 OR e.stopped OR v_more INTO v_signals, v_more
+            FROM expire_v1(q.name, 1000, v_now) AS e;
         END IF;
-        PERFORM due_v1(q, 1000, v_now);
+        v_signals := v_signals || (SELECT d.signals FROM due_v1(q, 1000, v_now) AS d);
         IF q.name = ANY (v_alone) THEN
             -- Jobs may still be stored in lanes of the former shape by whoever has read the queue before the change was
             -- there. They have drawn their xid before they read, and we, under the queue's lock, have drawn ours after it.
@@ -319,6 +320,8 @@ BEGIN
                                                     p_cursors[22 * v_place[i] - 21 : 22 * v_place[i]],
                                                     coalesce(p_lanes -> (v_place[i] - 1), '{}'),
                                                     v_taken, v_tasks, v_keys, v_now) LOOP
+                        v_locked := v_locked OR r.at IS NULL;
+                        CONTINUE WHEN r.at IS NULL;
                         v_found := v_found || r.at;
                         v_suspects := v_suspects - r.suspect::integer;
                         v_turns := v_turns || jsonb_build_array(jsonb_build_array(q.name, r.priority, r.lane, r.used));
@@ -353,6 +356,11 @@ BEGIN
             FOREACH q IN ARRAY v_queues LOOP
                 v_next := least(v_next, opens_next_v1(q, v_now));
             END LOOP;
+            -- Whoever has locked it tells nobody when it is free. Most hold it for some milliseconds; a user's transaction
+            -- may for minutes, so not at once.
+            IF v_locked THEN
+                v_next := least(v_next, v_now + 50000);
+            END IF;
             head := head || jsonb_build_object(
                 'wait', CASE WHEN v_next IS NOT NULL THEN greatest(0, v_next - v_now) END);
         END IF;

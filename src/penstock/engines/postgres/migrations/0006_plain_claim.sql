@@ -35,7 +35,7 @@ BEGIN
     END IF;
     IF v_plain THEN
         v_now := coalesce(p_now, instant_v1());
-        SELECT m.name, c.id IS NULL AS new, (SELECT last_value FROM seq) AS seen,
+        SELECT m.name, c.id IS NULL AS new, (SELECT last_value - (NOT is_called)::integer FROM seq) AS seen,
             NOT (q.shaped OR q.limited) AND q.stale IS NULL AND q.reshaped IS NULL AND q.paused_at IS NULL
             AND (c.id IS NULL OR (c.retired_at IS NULL AND c.member = p_member AND last_claim_v1(c.id) < p_number))
             AND NOT EXISTS (SELECT 1 FROM ripple)

@@ -124,6 +124,7 @@ DECLARE
     v_answers integer[];
     v_signals text[] := '{}';
     v_more text[];
+    v_stored bytea[];
     v_answer integer;
     n integer;
 BEGIN
@@ -155,19 +156,20 @@ BEGIN
         END LOOP;
     END IF;
     IF p_then_of <> '{}' THEN
-        PERFORM store_v1(
+        SELECT store_v1(
             array_agg(t.a ORDER BY t.place), array_agg(t.b ORDER BY t.place), array_agg(t.c ORDER BY t.place),
             array_agg(t.d ORDER BY t.place), array_agg(t.e ORDER BY t.place), array_agg(t.f ORDER BY t.place),
             array_agg(t.g ORDER BY t.place), array_agg(t.h ORDER BY t.place), array_agg(t.i ORDER BY t.place),
             array_agg(t.k ORDER BY t.place), array_agg(t.l ORDER BY t.place), array_agg(t.m ORDER BY t.place),
             array_agg(t.n ORDER BY t.place), array_agg(t.o ORDER BY t.place), array_agg(t.p ORDER BY t.place),
             array_agg(t.q ORDER BY t.place), v_now)
-        FROM unnest(p_then_of, p_then_ids, p_then_tasks, p_then_queues, p_then_priorities, p_then_bodies,
+        INTO v_stored FROM unnest(p_then_of, p_then_ids, p_then_tasks, p_then_queues, p_then_priorities, p_then_bodies,
                     p_then_codecs, p_then_headers, p_then_keys, p_then_delays, p_then_ats, p_then_expires,
                     p_then_timeouts, p_then_retries, p_then_attempts, p_then_on_deads, p_then_schedules)
             WITH ORDINALITY AS t (item, a, b, c, d, e, f, g, h, i, k, l, m, n, o, p, q, place)
         WHERE v_answers[t.item] = 0 HAVING count(*) > 0;
-        v_signals := v_signals || ARRAY(SELECT DISTINCT 'ready:' || u FROM unnest(p_then_queues) AS u);
+        v_signals := v_signals || named_all_v1(v_stored)
+            || ARRAY(SELECT DISTINCT 'ready:' || u FROM unnest(p_then_queues) AS u);
     END IF;
     IF p_schedules_of <> '{}' THEN
         UPDATE schedule AS s SET next_at = v_now + u.ahead

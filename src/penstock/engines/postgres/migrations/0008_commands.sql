@@ -180,6 +180,7 @@ DECLARE
     q queue;
     v_now bigint := coalesce(p_now, instant_v1());
     v_expired integer := 0;
+    v_stopped boolean := false;
     v_due integer := 0;
     v_told integer;
     v_count integer;
@@ -189,9 +190,10 @@ BEGIN
     signals := '{}';
     PERFORM fold_v1();
     FOR q IN SELECT * FROM queue ORDER BY name LOOP
-        EXIT WHEN v_expired >= p_limit;
+        EXIT WHEN v_expired >= p_limit OR v_stopped;
         CONTINUE WHEN NOT EXISTS (SELECT 1 FROM job WHERE queue = q.name AND expires_at <= v_now AND state <= 2);
-        SELECT e.moved, e.signals INTO v_count, v_more FROM expire_v1(q.name, p_limit - v_expired, v_now) AS e;
+        SELECT e.moved, e.signals, e.stopped INTO v_count, v_more, v_stopped
+        FROM expire_v1(q.name, p_limit - v_expired, v_now) AS e;
         v_expired := v_expired + v_count;
         signals := signals || v_more;
     END LOOP;
@@ -199,14 +201,14 @@ BEGIN
     signals := signals || v_more;
     FOR q IN SELECT * FROM queue ORDER BY name LOOP
         EXIT WHEN v_due >= p_limit;
-        v_count := due_v1(q, p_limit - v_due, v_now);
+        SELECT d.moved, d.signals INTO v_count, v_more FROM due_v1(q, p_limit - v_due, v_now) AS d;
         IF v_count > 0 THEN
             v_due := v_due + v_count;
-            signals := signals || ('ready:' || q.name);
+            signals := signals || v_more || ('ready:' || q.name);
         END IF;
     END LOOP;
     moved := v_expired + v_told + v_due;
-    IF v_expired >= p_limit OR v_told >= p_limit OR v_due >= p_limit THEN
+    IF v_stopped OR v_expired >= p_limit OR v_told >= p_limit OR v_due >= p_limit THEN
         ahead := 0;
     ELSE
         FOR q IN SELECT * FROM queue LOOP

@@ -85,4 +85,4 @@ S.finish()
 -- A policy that evicts would lose jobs: it may have been set since we were opened. Not everybody may ask.
 local said = redis.pcall('INFO', 'memory')
 local policy = type(said) == 'string' and said:match('maxmemory_policy:(%S+)') or ''
-return { m.n, NOW, raw and 0 or 1, lost, asked, epoch, rolled_back and 1 or 0, policy }
+return S.answer({ m.n, NOW, raw and 0 or 1, lost, asked, epoch, rolled_back and 1 or 0, policy })

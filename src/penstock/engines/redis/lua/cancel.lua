@@ -27,4 +27,4 @@ end
 S.tell_children(LIMIT)
 S.audit_jobs(A.by, 'cancel', changed)
 S.finish()
-return answers
+return S.answer(answers)

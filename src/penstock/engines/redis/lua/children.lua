@@ -1,3 +1,4 @@
+--# at need
 --# include moves
 -- Children of ended parents. An ended parent is one entry of `ripple`: its id, how it ended (-1: deleted), and the
 -- birth number of the last child told.
@@ -15,11 +16,6 @@ local function tell(id, j, parent, state)
     elseif state == -1 or j.pd == 'cancel' then
         S.cancel_child(id, j, state == -1 and 'which was deleted' or S.uuid(parent))
     end
-end
-
-function S.uuid(id)
-    local h = S.hex(id)
-    return string.format('%s-%s-%s-%s-%s', h:sub(1, 8), h:sub(9, 12), h:sub(13, 16), h:sub(17, 20), h:sub(21))
 end
 
 function S.cancel_child(id, j, parent)

@@ -1,3 +1,4 @@
+--# at need
 --# include sources
 -- Whose turn it is. Nothing is written here: jobs are chosen one by one, and permits are counted in memory.
 --
@@ -12,7 +13,7 @@ local LANES = 1000
 
 -- Weighted turns over the lanes of one priority: a function that answers id, record, group, used in this turn.
 local function priority_source(ctx, name, q, priority, stop, hint)
-    local fresh = groups_in_turn(ctx, name, q, priority, stop)
+    local fresh = S.groups_in_turn(ctx, name, q, priority, stop)
     local this_round, next_round, at, lane, looked = nil, {}, 0, nil, 0
     local function next_lane()
         if fresh then
@@ -23,10 +24,10 @@ local function priority_source(ctx, name, q, priority, stop, hint)
                     ctx.again = true
                     return nil
                 end
-                local weight = weight_of(q, group)
+                local weight = S.weight_of(q, group)
                 local used = looked == 1 and stop and stop[1] == group and stop[2] < weight and stop[2] or 0
                 return { group = group, weight = weight, used = used,
-                         take = lane_source(ctx, name, q, priority, group, hint or weight) }
+                         take = S.lane_source(ctx, name, q, priority, group, hint or weight) }
             end
             fresh = nil
         end
@@ -80,14 +81,14 @@ local function queue_source(ctx, name, q, stops, most)
     local shaped = q.keyed or next(q.tasks) ~= nil
     local own = S.own_gate(name, q)
     if own and own.room <= 0 then
-        note_full(ctx, own)
+        S.note_full(ctx, own)
         return nil
     end
     local priority, source = -1, nil
     return function()
         while true do
             if own and own.room <= 0 then
-                note_full(ctx, own)
+                S.note_full(ctx, own)
                 return nil
             end
             if source then

@@ -7,8 +7,8 @@ local refused = S.refusal(c)
 if refused == 'BADCLAIMANT' then
     return redis.error_reply('BADCLAIMANT')
 elseif refused then
-    return { refused, c.known.n or 0 }
+    return S.answer({ refused, c.known.n or 0 })
 end
 local answer = S.claim(c)
 S.finish()
-return answer
+return S.answer(answer)

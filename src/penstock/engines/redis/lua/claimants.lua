@@ -1,3 +1,4 @@
+--# at need
 --# include children
 -- Claimants and members that go.
 

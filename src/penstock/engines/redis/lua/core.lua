@@ -19,9 +19,10 @@ do
     NOW = tonumber(ARGV[2]) or CLOCK
 end
 local BLOCKED, SCHEDULED, READY, RUNNING, COMPLETED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5, 6
-local MINUTE, LIMIT = 60000000, 1000
+local MINUTE, LIMIT, HANDLED_LIMIT = 60000000, 1000, 4194304
 
 local S = {}
+local handled = 0 -- bytes of payloads that went on to handlers in this call
 local next_blob, queues, tallies, minutes, signals = 4, {}, {}, {}, {}
 
 function S.blob()
@@ -46,6 +47,11 @@ end
 
 function S.hex(bytes)
     return (string.gsub(bytes, '.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+
+function S.uuid(id)
+    local h = S.hex(id)
+    return string.format('%s-%s-%s-%s-%s', h:sub(1, 8), h:sub(9, 12), h:sub(13, 16), h:sub(17, 20), h:sub(21))
 end
 
 function S.number(name)
@@ -108,6 +114,22 @@ function S.save_queue(name, q)
     call('HSET', P .. 'q', name, pack(q))
 end
 
+-- A queue comes into being by its first job. Who stores jobs sends the options that it gets; they are also published with
+-- the tasks, for a death whose handler has a queue of its own.
+function S.found_queue(name)
+    local q = S.queue(name)
+    if not q then
+        local defaults = A.defaults or call('GET', P .. 'defaults')
+        if not defaults then
+            return false
+        end
+        q = unpack_(type(defaults) == 'string' and defaults or pack(defaults))
+        q.c = NOW
+        S.save_queue(name, q)
+    end
+    return q
+end
+
 function S.queue_names()
     local names = call('HKEYS', P .. 'q')
     table.sort(names, S.less)
@@ -143,8 +165,7 @@ end
 
 function S.audit_jobs(by, action, ids)
     if #ids > 0 then
-        local h = S.hex(ids[1])
-        local shown = string.format('%s-%s-%s-%s-%s', h:sub(1, 8), h:sub(9, 12), h:sub(13, 16), h:sub(17, 20), h:sub(21))
+        local shown = S.uuid(ids[1])
         if #ids > 1 then
             shown = shown .. ' and ' .. (#ids - 1) .. ' more'
         end
@@ -185,6 +206,34 @@ function S.flush()
         call(unpack(list))
     end
     gathered = nil
+end
+
+-- While somebody listens to events, jobs that move are named, up to A.naming of them (`Moves` of the protocol): id,
+-- state, queue, task and reason, one after another.
+local named, unnamed, whys = {}, 0, {}
+
+-- A failure was recorded, with which a job moves now. said: kind, error, message
+function S.why(id, said)
+    if A.naming then
+        whys[id] = string.sub((said[2] ~= '' and said[2] or said[1]) .. ': ' .. said[3], 1, 1200)
+    end
+end
+
+function S.moved(id, j, state)
+    local n = #named
+    if not A.naming or state == COMPLETED then
+        return
+    elseif n >= 5 * A.naming then
+        unnamed = unnamed + 1
+        return
+    end
+    named[n + 1], named[n + 2], named[n + 3], named[n + 4], named[n + 5] = id, state, j.q, j.t, whys[id] or ''
+    whys[id] = nil
+end
+
+-- What an operation answers that may have moved jobs.
+function S.answer(value)
+    return A.naming and { value, named, unnamed } or value
 end
 
 -- Write what was summed up and tell whom it concerns.

@@ -1,3 +1,4 @@
+--# at need
 --# include moves
 -- Completions on the plain way: see plain.lua. What is otherwise goes the general way: moves.lua.
 

@@ -19,4 +19,4 @@ end
 S.tell_children(LIMIT)
 S.audit_jobs(A.by, 'drop', changed)
 S.finish()
-return answers
+return S.answer(answers)

@@ -1,3 +1,4 @@
+--# at need
 --# include children
 -- What time alone does in a queue: due jobs become ready, expired ones dead, waiting jobs move to their new lanes.
 
@@ -16,7 +17,10 @@ end
 
 function S.expire_due(name, limit)
     local ids = call('ZRANGEBYSCORE', P .. 'exp/' .. name, '-inf', S.int(NOW), 'LIMIT', 0, limit)
-    for _, id in ipairs(ids) do
+    for n, id in ipairs(ids) do
+        if handled >= HANDLED_LIMIT then
+            return n - 1
+        end
         S.expire(id, S.job(id))
     end
     return #ids

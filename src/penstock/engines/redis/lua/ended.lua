@@ -1,3 +1,4 @@
+--# at need
 --# include core
 -- What ended, by the minute. min/<queue>/<hour> has '<minute>/<kind>' and, summed up over the hour, '<kind>'; `mins` has
 -- the names of all of them by hour. A long span is read in parts: each call reads about BUDGET numbers and tells where to

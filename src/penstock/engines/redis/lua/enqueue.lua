@@ -84,9 +84,12 @@ local function stretches()
     local seq, since, jobs, bodies, at = S.seqs(count), S.be8(NOW), {}, {}, 0
     S.gather()
     for _, stretch in ipairs(A.stretches) do
-        local order = S.plain(S.found_queue(stretch[1])) and lane_of(stretch[1], stretch[2])
+        local order -- from the first new one on: there is no lane to write to for a stretch of known ones
         for n = at + 1, at + stretch[3] do
             if not (known and known[n]) then
+                if order == nil then
+                    order = S.plain(S.found_queue(stretch[1])) and lane_of(stretch[1], stretch[2])
+                end
                 local id, body = ids[n], apart[n]
                 local raw = (body and 'A' or 'E') .. struct.pack('>I8', seq) .. since .. ARGV[2 * n + 4]
                 if order then

@@ -1,3 +1,4 @@
+--# at need
 --# include core
 -- The epoch: a token that changes when somebody finds that data was lost. Every client remembers the one that it was
 -- answered by beats; whoever comes with another one has to be told. So nobody is missed, whatever answers get lost and

@@ -1,3 +1,4 @@
+--# at need
 --# include moves
 -- Gates (model.gate): how many starts they admit now, and the log of starts of a rate.
 --

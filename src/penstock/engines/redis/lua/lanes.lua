@@ -1,3 +1,4 @@
+--# at need
 --# include record
 -- Lanes: a zset of jobs by seq each, r/<queue>/<priority>/<suspect>/<group>. Those with jobs are members of
 -- lanes/<queue>/<suspect>, those that may be claimed from of open/<queue>/<suspect>, in the order of turns.

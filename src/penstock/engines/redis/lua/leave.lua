@@ -9,4 +9,4 @@ end
 S.forget_member(member)
 S.tell_children(LIMIT)
 S.finish()
-return released
+return S.answer(released)

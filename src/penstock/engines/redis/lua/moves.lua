@@ -1,4 +1,6 @@
+--# at need
 --# include lanes
+--# include deaths
 -- The moves of a job: out of the structure of one state, into that of another. A caller saves the record.
 --
 -- Fields of a record (absent: none, 0 or false):
@@ -74,6 +76,7 @@ end
 
 local function waits_from(id, j, state)
     j.st = state
+    S.moved(id, j, state)
     S.tally(j.q, state, 1)
     if j.x then
         call('ZADD', P .. 'exp/' .. j.q, j.x, id)
@@ -134,9 +137,29 @@ local function tell_watchers(id)
     call('DEL', key)
 end
 
+local function leave_handler(id, j)
+    local handler, new, body = S.handler_of(id, j)
+    if S.known(handler) then
+        return
+    end
+    new.b = S.seq()
+    new.s = new.b
+    if S.inline(body) then
+        new.bd = body
+    else
+        S.put('HSET', P .. 'body', handler, body)
+    end
+    S.to_ready(handler, new, true)
+    S.save(handler, new)
+end
+
 -- To a final state: counted, its children and watchers told. It is saved here.
 function S.to_final(id, j, state)
+    if state == DEAD and j.od then
+        leave_handler(id, j)
+    end
     S.leave(id, j)
+    S.moved(id, j, state)
     j.st, j.e, j.x = state, NOW, nil
     S.count(j.q, NAMES[state])
     if j.kd then
@@ -164,6 +187,7 @@ end
 function S.fail(id, j, said, attempt, retry_in)
     local number = (j.fc or 0) + 1
     j.fc = number
+    S.why(id, said)
     call('HSET', P .. 'f/' .. id, number, pack({
         said[1], said[2], said[3], said[4], attempt, number, j.m or '', j.cl or -1, j.sa or -1, NOW, retry_in or -1,
     }))

@@ -1,3 +1,4 @@
+--# at need
 --# include due
 -- Claims on the plain way: whole stretches of jobs that have nothing about them, in queues without limits and groups, are
 -- taken with a few commands for all of them. Whatever is otherwise goes the general way: choose.lua.

@@ -16,10 +16,10 @@ for _, name in ipairs(names) do
     end
     next_at = math.min(next_at, S.next_due(name) or math.huge)
 end
-local _, more_after = S.tell_children(limit - told)
+local told_after, more_after = S.tell_children(limit - told)
 S.finish()
 local wait = next_at < math.huge and math.max(0, next_at - NOW) or -1
-if expired == limit or due == limit or more or more_after then
+if expired == limit or due == limit or more or more_after or handled >= HANDLED_LIMIT then
     wait = 0
 end
-return { told + expired + due, wait }
+return S.answer({ told + told_after + expired + due, wait })

@@ -76,4 +76,4 @@ for _, gate in ipairs(past('ratelife', NOW)) do
     end
 end
 S.finish()
-return { A.limit - left, (left <= 0 or more) and 1 or 0 }
+return S.answer({ A.limit - left, (left <= 0 or more) and 1 or 0 })

@@ -6,7 +6,7 @@ local raw = call('HGET', P .. 'member', S.blob())
 local sweeper = raw and unpack_(raw)
 -- model.member.may_sweep
 if not sweeper or NOW - sweeper.at > 2 * sweeper.bt or NOW - sweeper.ss < sweeper.ls then
-    return { 0, 0, {} }
+    return S.answer({ 0, 0, {} })
 end
 local all, silent, jobs, gone = call('HGETALL', P .. 'member'), {}, 0, {}
 for n = 1, #all, 2 do
@@ -30,4 +30,4 @@ for _, each in ipairs(silent) do
 end
 S.tell_children(LIMIT)
 S.finish()
-return { 1, jobs, gone }
+return S.answer({ 1, jobs, gone })

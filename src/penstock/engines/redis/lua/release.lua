@@ -17,4 +17,4 @@ for n, item in ipairs(A.items) do
 end
 S.tell_children(LIMIT)
 S.finish()
-return answers
+return S.answer(answers)

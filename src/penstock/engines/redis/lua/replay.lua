@@ -30,4 +30,4 @@ for n = 1, A.count do
 end
 S.audit_jobs(A.by, 'replay', changed)
 S.finish()
-return answers
+return S.answer(answers)

@@ -17,4 +17,4 @@ end)
 S.retire(claimant)
 S.tell_children(LIMIT)
 S.finish()
-return held
+return S.answer(held)

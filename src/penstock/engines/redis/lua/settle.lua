@@ -2,12 +2,13 @@
 --# include take
 --# include store
 --# include done
--- A.done: so many that just completed, each as three blobs: its id, its fence and how long it ran (8 bytes each), its
--- result or ''. Then A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
+-- A.done: so many that just completed, in one blob: of each its id (16 bytes), its fence and how long it ran (8 each), and
+-- whether it has a result (1); then A.results of these, a blob each. Then A.items: {fence, kind, ran, has result, said, retry_in, then}, ids and results as blobs; said is
 -- {kind, error, message, traceback}; then is {jobs, schedule, schedule_in}. A.claim: a claim or nil.
 -- Answers {answers, claim}: 0 applied, 1 already, 2 stale, in that order; the claim as in claim.lua, or nil.
 
 local ITEM_COMPLETED, ITEM_FAILED, ITEM_STOPPED, ITEM_CRASHED = 0, 1, 2, 3
+local byte, sub = string.byte, string.sub
 
 local function complete(id, j, result)
     j.a = (j.a or 0) + 1
@@ -76,15 +77,19 @@ local function settle(item)
 end
 
 -- Those that just completed, the plain way where they have nothing about them. No id comes twice among all that is settled.
-local first_done = S.skip(3 * A.done)
+local DONE = 33
+local done, next_result = S.blob(), S.skip(A.results)
 
 local function settle_done(answers)
-    local ids, first = {}, first_done
+    local ids = {}
     for n = 1, A.done do
-        ids[n] = ARGV[first + 3 * n - 3]
+        ids[n] = sub(done, DONE * n - 32, DONE * n - 17)
     end
     for n, raw in ipairs(A.done > 0 and call('HMGET', P .. 'job', unpack(ids)) or {}) do
-        local id, stamp, result = ids[n], ARGV[first + 3 * n - 2], ARGV[first + 3 * n - 1]
+        local id, stamp, result = ids[n], sub(done, DONE * n - 16, DONE * n - 1), ''
+        if byte(done, DONE * n) == 1 then
+            result, next_result = ARGV[next_result], next_result + 1
+        end
         if raw and raw:byte(1) == CLAIMED and raw:find(stamp:sub(1, 8), 2, true) == 2
             and S.complete_plain(id, raw, stamp, result) then
             answers[n] = 0
@@ -134,4 +139,4 @@ elseif c then
     claim = S.claim(c)
 end
 S.finish()
-return { answers, claim }
+return S.answer({ answers, claim })

@@ -1,3 +1,4 @@
+--# at need
 --# include record
 -- A job as it is shown; see rows.py for the order. The last failure is always with it.
 

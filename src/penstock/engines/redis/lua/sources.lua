@@ -1,19 +1,20 @@
+--# at need
 --# include gates
 -- What a claim walks over: the jobs of a lane, and the open groups of a priority in the order of their turns. Nothing is
 -- written here. ctx: see choose.lua.
 
 local CHUNK = 50
 
-local function weight_of(q, group)
+function S.weight_of(q, group)
     return q.weights[group:match('[^\31]*$')] or 1
 end
 
-local function note_full(ctx, gate)
+function S.note_full(ctx, gate)
     ctx.full[gate] = true
 end
 
 -- The jobs of one lane in the order of seq: a function that answers an id and its record, or nil.
-local function lane_source(ctx, name, q, priority, group, hint)
+function S.lane_source(ctx, name, q, priority, group, hint)
     local heads = {}
     local function head(suspect)
         local h = heads[suspect]
@@ -58,7 +59,7 @@ local function lane_source(ctx, name, q, priority, group, hint)
                     ctx.parked[#ctx.parked + 1] = { name, j.k or '', key, priority, group }
                     return nil
                 elseif (own and own.room <= 0) or (task and task.room <= 0) then
-                    note_full(ctx, own and own.room <= 0 and own or task)
+                    S.note_full(ctx, own and own.room <= 0 and own or task)
                     return nil
                 end
                 h.at = h.at + 2
@@ -95,7 +96,7 @@ local function groups_between(ctx, name, q, from, to, pch)
         local task = member:match('^.([^\31]*)\31')
         local gate = task and q.tasks[task] and S.task_gate(name, q, task)
         if gate and gate.room <= 0 then
-            note_full(ctx, gate)
+            S.note_full(ctx, gate)
             return task
         end
     end
@@ -135,7 +136,7 @@ local function groups_between(ctx, name, q, from, to, pch)
 end
 
 -- The open groups of a priority in the order of their turns, beginning after the one served last.
-local function groups_in_turn(ctx, name, q, priority, stop)
+function S.groups_in_turn(ctx, name, q, priority, stop)
     local pch, beyond = string.char(48 + priority), '(' .. string.char(49 + priority)
     if not stop then
         return groups_between(ctx, name, q, '[' .. pch, beyond, pch)
@@ -145,7 +146,7 @@ local function groups_in_turn(ctx, name, q, priority, stop)
         function() return groups_between(ctx, name, q, '[' .. pch, '(' .. pch .. stop[1], pch) end,
         function() return groups_between(ctx, name, q, '[' .. pch .. stop[1], '[' .. pch .. stop[1], pch) end,
     }
-    if stop[2] < weight_of(q, stop[1]) then -- it stopped inside a turn
+    if stop[2] < S.weight_of(q, stop[1]) then -- it stopped inside a turn
         table.insert(parts, 1, table.remove(parts))
     end
     local at, part = 0, nil

@@ -18,7 +18,7 @@ end
 for _, key in ipairs({ 'job', 'body', 'result', 'audit', 'tomb', 'watches' }) do
     add(key, key)
 end
-for _, key in ipairs({ 'meta', 'n', 'q', 'tally', 'mins', 'task', 'schedule', 'member', 'claimant', 'retired', 'lease',
+for _, key in ipairs({ 'meta', 'n', 'q', 'tally', 'mins', 'task', 'defaults', 'schedule', 'member', 'claimant', 'retired', 'lease',
     'leaseend' }) do
     add('rest', key)
 end

@@ -1,3 +1,4 @@
+--# at need
 --# include children
 -- Storing new jobs. See call.py, which sends them.
 --
@@ -53,17 +54,6 @@ local function look_at_parents(id, j, parents)
     return nil
 end
 
--- A queue comes into being by its first job.
-function S.found_queue(name)
-    local q = S.queue(name)
-    if not q then
-        q = unpack_(type(A.defaults) == 'string' and A.defaults or pack(A.defaults))
-        q.c = NOW
-        S.save_queue(name, q)
-    end
-    return q
-end
-
 -- A new job that may run at once. body: where it is kept apart
 function S.store_ready(id, j, body)
     if body then
@@ -107,6 +97,7 @@ function S.store(new)
     else
         j.r = NOW
         j.st = READY
+        S.moved(id, j, READY)
         S.tally(j.q, READY, 1)
         if j.x then
             call('ZADD', P .. 'exp/' .. j.q, j.x, id)

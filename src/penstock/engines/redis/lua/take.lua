@@ -1,3 +1,4 @@
+--# at need
 --# include plain
 --# include choose
 --# include epoch

@@ -360,10 +360,12 @@ CREATE TABLE schedule (
     job     BLOB NOT NULL,
     missed  TEXT NOT NULL,
     overlap TEXT NOT NULL,
+    waiting INTEGER NOT NULL,
     source  TEXT NOT NULL,
     declared_at INTEGER NOT NULL,
     next_at INTEGER,
     last_at INTEGER,
+    line    BLOB NOT NULL DEFAULT x'5b5d',
     paused  INTEGER NOT NULL DEFAULT 0,
     retired_at INTEGER,
     version INTEGER NOT NULL DEFAULT 1

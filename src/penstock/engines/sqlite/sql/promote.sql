@@ -1,7 +1,7 @@
 -- Time passes.
 
 -- name: due
-SELECT job.pk, due.due_at, due.seq, job.priority, job.suspect, job.task, job.key
+SELECT job.pk, due.due_at, due.seq, job.priority, job.suspect, job.task, job.key, job.id
 FROM due CROSS JOIN job ON job.pk = due.pk
 WHERE due.queue = ? AND due.due_at <= ? ORDER BY due.due_at, due.seq LIMIT ?;
 

@@ -1,6 +1,9 @@
 """Whether an answer to a claim is legal."""
 
+from collections.abc import Callable
+
 from penstock.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
+from penstock.model.ids import JobId, handler_id
 from penstock.model.job import JobState
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 from penstock.model.time import HOUR, Instant
@@ -34,8 +37,9 @@ class Claims:
             self._promote(request, now, seen, repeat=True)
             self._accept_repeat(request, answer)
         else:
+            mark = self._store.places
             self._promote(request, now, seen, repeat=False)
-            self._accept_fresh(request, claimant, answer, now)
+            self._accept_fresh(request, claimant, answer, now, lambda: self._store.adopt_order(mark, seen))
         self._clear_expired(request, now, seen)
         if not repeat and request.ids is None:
             self._check_none_passed_over(answer, now)
@@ -84,12 +88,20 @@ class Claims:
             self._check_shown(shown, job)
 
     def _accept_fresh(
-        self, request: ClaimRequest, claimant: ClaimantRecord, answer: Claim, now: Instant
+        self,
+        request: ClaimRequest,
+        claimant: ClaimantRecord,
+        answer: Claim,
+        now: Instant,
+        adopt_order: Callable[[], None],
     ) -> None:
         assert len(answer.jobs) <= request.most, f"asked for {request.most}, got {len(answer.jobs)}"
         turns = Turns(self._store, request, claimant, now)
         for shown in answer.jobs:
             job = self._store.known(shown.id)
+            if job is None and (job := self._handler_of_expired(shown.id, now)) is not None:
+                adopt_order()  # whether it came before or after what was promoted is not fixed
+                turns.add(job)
             assert job is not None, f"{shown.id.hex()} was taken, but does not exist"
             try:
                 turns.take(job) if request.ids is None else self._take_by_id(request, turns, job)
@@ -104,6 +116,13 @@ class Claims:
             self._check_nothing_left(request, turns)
             if request.ids is None:
                 self._check_wait(request, turns, answer, now)
+
+    def _handler_of_expired(self, job_id: JobId, now: Instant) -> JobRecord | None:
+        """A claim that makes an expired job dead may take the handler that this leaves."""
+        for job in self._store.in_state(JobState.READY, JobState.SCHEDULED, JobState.BLOCKED):
+            if job.new.on_dead is not None and handler_id(job.id, job.replays) == job_id and job.expired(now):
+                self._store.expire(job, now)
+        return self._store.known(job_id)
 
     def _take_by_id(self, request: ClaimRequest, turns: Turns, job: JobRecord) -> None:
         assert request.ids is not None
@@ -146,6 +165,8 @@ class Claims:
             for name, value in expected.items()
             if getattr(shown, name) != value
         }
+        if job.id in self._store.handlers:  # `compare` looks at what it carries
+            wrong.pop("body", None)
         assert not wrong, f"a claimed job shows (it, right): {wrong}"
         options = self._store.queues[job.queue].options
         if gates_for(self._store, job) or options.fair_by is not None:

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.model.ids import JobId
+import msgspec
+
+from penstock.model.death import DeadJob, said
+from penstock.model.ids import JobId, show_id
 from penstock.model.job import FINAL, LIVE, STATES, Failure, Job, JobState, kept_numbers
 from penstock.model.member import Member, health
 from penstock.model.time import MINUTE, Instant, Span
@@ -50,10 +53,15 @@ def _jobs(store: Store, view: View) -> Iterator[str]:
             if (job is None) is not (shown is None):
                 yield f"{job_id.hex()}: shown {shown and shown.state}, should be {job and job.state}"
             continue
-        for name, value in _expected(job).items():
+        expected = _expected(job)
+        if job_id in store.handlers and job.has_body:
+            del expected["body"]
+        for name, value in expected.items():
             if getattr(shown, name) != value:
                 yield f"{job_id.hex()}: {name} is {getattr(shown, name)!r}, should be {value!r}"
         yield from (f"{job_id.hex()}: {line}" for line in _failures(job, shown))
+        if job_id in store.handlers and shown.body is not None:
+            yield from (f"{job_id.hex()}: {line}" for line in _carried(store.handlers[job_id], shown.body))
     for job_id, shown in view.tombstones.items():
         job = store.jobs.get(job_id)
         known = job and (job.state, job.settled_fence)
@@ -111,6 +119,28 @@ def _failures(job: JobRecord, shown: Job) -> Iterator[str]:
             yield f"failure {failure.number} is {failure}, should be {right}"
     if shown.error != (shown.failures[-1] if shown.failures else None):
         yield f"error is {shown.error}, should be the last failure"
+
+
+def _carried(dead: JobRecord, body: bytes) -> Iterator[str]:
+    """What a handler's job tells of the one that died."""
+    ((told,), named) = msgspec.json.decode(body, type=tuple[tuple[DeadJob], dict[str, None]])
+    last = dead.failures[-1]
+    right = {
+        "id": show_id(dead.id),
+        "task": dead.new.task,
+        "queue": dead.queue,
+        "key": dead.new.key,
+        "attempts": dead.attempts,
+        "crashes": dead.crashes,
+        "replays": dead.replays,
+        "body": dead.new.body.decode(),
+        "failure": said(last) if last.attempt else told.failure,  # the engine's own words are not compared
+    }
+    for name, value in right.items():
+        if getattr(told, name) != value:
+            yield f"tells {name} {getattr(told, name)!r}, should be {value!r}"
+    if told.failure.kind != last.kind or named:
+        yield f"tells of {told.failure} and {named}, should be {last}"
 
 
 def _said(failure: Failure, right: Failure) -> tuple[object, ...]:

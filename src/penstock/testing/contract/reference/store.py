@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from penstock.model.crash import AfterLoss
-from penstock.model.ids import JobId
-from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState
+from penstock.model.ids import JobId, handler_id
+from penstock.model.job import FINAL, Failure, FailureKind, Job, JobState, NewJob
 from penstock.model.lane import group_of
 from penstock.model.lifecycle import check_step, state_after_enqueue, state_after_release
 from penstock.model.queue import KEEP_ENDED, Keep, QueueOptions
+from penstock.model.retry import Retry
 from penstock.model.time import MINUTE, Instant
+from penstock.model.view import TaskEntry
 from penstock.testing.contract.reference.records import (
     UNSAID,
     ClaimantRecord,
@@ -41,6 +44,10 @@ class Store:
         self.claimants: dict[bytes, ClaimantRecord] = {}
         self.finished: Counter[tuple[str, Instant, str]] = Counter()
         """By queue, minute and "completed", "failed", "dead", "cancelled"."""
+        self.tasks: dict[str, TaskEntry] = {}
+        """The catalogue."""
+        self.handlers: dict[JobId, JobRecord] = {}
+        """Which death each handler was stored for."""
         self.top_fence = 0
         self.top_beat = 0
         self.places = 0
@@ -118,8 +125,43 @@ class Store:
         self.move(job, state)
         job.ended_at = now
         self.count(job, state.value, now)
+        if state is JobState.DEAD and job.new.on_dead is not None:
+            self.leave_handler(job, job.new.on_dead, now)
         self.tell_children(job, now)
         job.tombstone = keep_of(self.queues[job.queue].options, state).nothing
+
+    def leave_handler(self, dead: JobRecord, name: str, now: Instant) -> None:
+        """A job of the dead one's handler; what it carries is compared part by part."""
+        entry = self.tasks.get(name) or TaskEntry(name=name, queue=dead.queue)
+        new = NewJob(
+            id=handler_id(dead.id, dead.replays),
+            task=name,
+            queue=entry.queue,
+            priority=entry.priority,
+            key=dead.new.key,
+            timeout=entry.timeout,
+            attempts=(entry.retry or Retry()).attempts,
+        )
+        if new.id in self.jobs:
+            return
+        self.queue(new.queue, now)
+        handler = JobRecord(new, now, None, None, self.next_place())
+        self.jobs[new.id] = handler
+        self.handlers[new.id] = replace(dead, failures=list(dead.failures))
+        self.become_ready(handler, now)
+
+    def possible_handlers(self) -> list[JobId]:
+        """The handlers that are there, and those of the next deaths."""
+        mortal = [job for job in self.jobs.values() if job.new.on_dead is not None]
+        return list({**self.handlers, **{handler_id(job.id, job.replays): None for job in mortal}})
+
+    def adopt_handlers(self, mark: int, seen: Seen) -> None:
+        """Of several that died in one step, the order of the handlers is not fixed: take the engine's."""
+        fresh = [job for job in self.in_state(JobState.READY) if job.id in self.handlers and job.place > mark]
+        places = [job.place for job in fresh]
+        fresh.sort(key=lambda job: shown.seq if (shown := seen.get(job.id)) else 0)
+        for job, place in zip(fresh, places, strict=True):
+            job.place = place
 
     def count(self, job: JobRecord, what: str, now: Instant) -> None:
         self.finished[job.queue, now - now % MINUTE, what] += 1

@@ -1,7 +1,8 @@
 """Whose turn it was: an answer is followed job by job, and each must be one that could come next.
 
-Within one claim nothing becomes claimable: gates only fill up and the allowance of suspects only
-shrinks. So a queue or lane may be passed over exactly when it has nothing to give at that point.
+Within one claim nothing becomes claimable (except the handlers of jobs that it finds expired, which it may
+take or leave): gates only fill up, and the allowance of suspects only shrinks. So a queue or lane may be
+passed over exactly when it has nothing to give at that point.
 """
 
 from collections.abc import Sequence
@@ -45,6 +46,12 @@ class Turns:
         assert room_for(self._store, job, self._now).most > 0, "a gate of the job was full"
         self._claimant.last_queues = (*self._last_queues, job.queue)
         self._remove(job)
+
+    def add(self, job: JobRecord) -> None:
+        """It became claimable on the way."""
+        if self._open(job):
+            self._waiting.append(job)
+        self._waiting.sort(key=lambda waiting: waiting.place)
 
     def must_give(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
         """Those that can be taken now by every reading of the contract."""

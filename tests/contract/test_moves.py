@@ -1,0 +1,1 @@
+from penstock.testing.contract.moves import *

@@ -1,0 +1,1 @@
+"""What is tested alike on every engine that is a server: their test modules import it."""

@@ -1,0 +1,67 @@
+"""Fixtures for engines on a private server, and what those of one engine are made of."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from penstock.engine.protocol import Engine
+from penstock.engine.registry import connect as open_engine
+from penstock.testing.contract.fixtures import Claimant, Clock, clock
+from tests.integration.outages import Groups
+from tests.integration.supervisor.conftest import StartGroup, start_groups
+from tests.servers.proxy import Proxy
+
+__all__ = ["behind", "claimant", "clock", "groups", "opening", "proxied_url"]
+
+E = TypeVar("E", bound=Engine)
+
+Sever = Callable[[float], Awaitable[object]]
+"""Ends at least this share of the connections of engines at the place, on the server's side."""
+
+
+@asynccontextmanager
+async def opening(url: str, kind: type[E]) -> AsyncIterator[Callable[..., Awaitable[E]]]:
+    """Opens engines, here unless told otherwise; closed at the end."""
+    opened: list[E] = []
+
+    async def one_more(place: str = url, **options: Any) -> E:
+        engine = await open_engine(place, **options)
+        assert isinstance(engine, kind)
+        opened.append(engine)
+        return engine
+
+    yield one_more
+    for engine in reversed(opened):
+        await engine.close()
+
+
+@pytest.fixture
+async def claimant(engine: Engine, clock: Clock) -> Claimant:
+    claimant = Claimant(engine, clock)
+    await claimant.beat()
+    return claimant
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Iterator[Groups]:
+    """Starts worker groups at a place."""
+    with ExitStack() as ending:
+
+        def at(url: str) -> StartGroup:
+            return ending.enter_context(contextmanager(start_groups)(url, tmp_path))
+
+        yield at
+
+
+def behind(url: str, proxy: Proxy) -> str:
+    """The same place, reached through the proxy."""
+    scheme, _, rest = url.partition("127.0.0.1:")
+    return f"{scheme}127.0.0.1:{proxy.port}/{rest.partition('/')[2]}"
+
+
+@pytest.fixture
+def proxied_url(url: str, proxy: Proxy) -> str:
+    return behind(url, proxy)

@@ -1,0 +1,73 @@
+"""New jobs that wait for others: what they were when they were stored, however late that is told."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from penstock import JobState, Penstock
+from penstock.model.job import Failure, NewJob
+from penstock.model.run import Completed, Failed, Settlement
+from tests.integration.events.conftest import Open, Process
+from tests.integration.events.held import a_held
+from tests.integration.events.reading import new_jobs, read, states_of, take
+
+BLOCKED, READY, RUNNING, CANCELLED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.CANCELLED
+
+
+async def end(worker: Process, number: int, good: NewJob, bad: NewJob) -> None:
+    """Take both; one completes, the other does not."""
+    runs = {job.id: job.fence for job in await take(worker, number)}
+    assert set(runs) == {good.id, bad.id}
+    failed = Failed(failure=Failure(message="no"))
+    outcomes: list[tuple[NewJob, Any]] = [(good, Completed()), (bad, failed)]
+    await worker.engine.jobs.settle(
+        [Settlement(id=job.id, fence=runs[job.id], outcome=outcome) for job, outcome in outcomes]
+    )
+
+
+def child_of(parent: NewJob) -> NewJob:
+    return msgspec.structs.replace(new_jobs(1)[0], after=(parent.id,))
+
+
+@pytest.mark.row("C2")
+async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
+    app: Penstock, open_process: Open
+) -> None:
+    """Whoever ended the parent tells the rest, so the producer must not tell that as well."""
+    producer, turns = await a_held(open_process)
+    worker, [good, bad] = await open_process(), new_jobs(2)
+    child, orphan = child_of(good), child_of(bad)
+    async with app.events() as events:
+        await producer.engine.jobs.enqueue([good, bad])
+        await read(events, 2)
+        turns["get"] = asyncio.Event()
+        await producer.engine.jobs.enqueue([child, orphan])
+        await end(worker, 1, good, bad)
+        found = await read(events, 2 + 2 + 2)
+        assert [states_of(found, job.id) for job in (child, orphan)] == [[READY], [CANCELLED]]
+        turns["get"].set()
+        found = await read(events, 2)
+        assert [states_of(found, job.id) for job in (child, orphan)] == [[BLOCKED], [BLOCKED]]
+
+
+@pytest.mark.row("C2")
+async def test_a_child_of_ended_parents_never_was_blocked(app: Penstock, open_process: Open) -> None:
+    """Also when it runs already, and has ended, before it is told."""
+    producer, turns = await a_held(open_process)
+    worker, [good, bad] = await open_process(), new_jobs(2)
+    child, cancelled, orphan = child_of(good), child_of(good), child_of(bad)
+    await producer.engine.jobs.enqueue([good, bad])
+    await end(worker, 1, good, bad)
+    async with app.events() as events:
+        turns["get"] = asyncio.Event()
+        await producer.engine.jobs.enqueue([child, cancelled, orphan])
+        await worker.engine.jobs.cancel([cancelled.id])
+        assert [run.id for run in await take(worker, 2)] == [child.id]
+        found = await read(events, 2)
+        assert [states_of(found, job.id) for job in (child, cancelled)] == [[RUNNING], [CANCELLED]]
+        turns["get"].set()
+        found = await read(events, 3)
+        told = [states_of(found, job.id) for job in (child, cancelled, orphan)]
+    assert told == [[READY], [READY], [CANCELLED]]

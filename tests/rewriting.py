@@ -1,0 +1,47 @@
+"""How the text of an engine is changed where a bug is planted: its statements, migrations or scripts.
+
+`put` is `setattr` of whoever plants it: of a `MonkeyPatch`, where the bug is taken out again, or for good.
+Each place must be there exactly once: a bug that no longer fits the code must not pass unseen.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from penstock.engine.statements import Statements
+
+Put: TypeAlias = Callable[[object, str, object], None]
+
+
+def in_statement(put: Put, statements: Statements, name: str, old: str, new: str) -> None:
+    """Of the SQLite engine."""
+    put(statements, name, replaced(getattr(statements, name), old, new, where=name))
+
+
+def in_migration(put: Put, part: str, old: str, new: str) -> None:
+    """Of the PostgreSQL engine: the one whose name contains `part`."""
+    from penstock.engines.postgres import schema
+
+    for place, migration in enumerate(schema.MIGRATIONS):
+        if part in migration.name:
+            changed = list(schema.MIGRATIONS)
+            changed[place] = migration._replace(sql=replaced(migration.sql, old, new, where=migration.name))
+            put(schema, "MIGRATIONS", changed)
+            return
+    raise AssertionError(f"there is no migration {part}")
+
+
+def in_script(put: Put, name: str, old: str, new: str) -> None:
+    """Of the Redis engine."""
+    from penstock.engines.redis import scripts
+
+    right = scripts.source
+    changed = replaced(right(name), old, new, where=f"{name}.lua")
+    put(scripts, "source", lambda each: changed if each == name else right(each))
+    scripts.script.cache_clear()
+
+
+def replaced(text: str, old: str, new: str, *, where: str) -> str:
+    """The text with its one place changed."""
+    found = text.count(old)
+    assert found == 1, f"{where} contains {old!r} {found} times: renew this planted bug"
+    return text.replace(old, new)
