@@ -55,7 +55,12 @@ class Crew:
         self._seats = [
             # A suspect runs alone: one seat takes them, so that there is one at a time in the member.
             Seat(
-                engine, config, member=self._member, takes_suspects=number == 0, unfit=self._cannot_be_loaded
+                engine,
+                config,
+                member=self._member,
+                takes_suspects=number == 0,
+                is_ready=self._one_is_ready,
+                unfit=self._cannot_be_loaded,
             )
             for number in range(config.processes if works else 0)
         ]
@@ -167,6 +172,10 @@ class Crew:
         self._gave_up = True
         if not self._ending.is_set():
             self._drain(None)
+
+    def _one_is_ready(self) -> None:
+        """A process takes nothing before a beat has spoken of it."""
+        self._beats.soon()
 
     def _cannot_be_loaded(self, why: str) -> None:
         if not self._unfit and not any(seat.was_ready for seat in self._seats):

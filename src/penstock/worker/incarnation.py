@@ -11,7 +11,7 @@ end is known nobody takes its seat.
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.engine.boot import boot_ns
 from penstock.model.ids import JobId
@@ -45,7 +45,15 @@ log = logging.getLogger("penstock.worker")
 class Incarnation:
     """One worker process. See `penstock.worker.beats.Charge` for what beats ask of it."""
 
-    def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        member: bytes,
+        takes_suspects: bool,
+        is_ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`is_ready`: called when it has said so. It claims nothing before the next beat."""
         self.claimant = os.urandom(16)
         self.board = Board.create(config.board_capacity)
         self.ready: Ready | None = None
@@ -60,6 +68,7 @@ class Incarnation:
         """The runs for which it was killed: past their deadline, and not to be stopped otherwise."""
         self.killed = False
         """By us: no task is to blame."""
+        self._is_ready = is_ready
         self._program: Program | None = None
         self._closed = False
         self._overdue: asyncio.TimerHandle | None = None
@@ -142,6 +151,7 @@ class Incarnation:
             case Ready():
                 self.ready, self.ready_ns = message, boot_ns()
                 log.info("worker process %d is ready", self.pid)
+                self._is_ready()
                 return
             case Drained():
                 self.drained = message

@@ -55,6 +55,7 @@ class Seat:
         *,
         member: bytes,
         takes_suspects: bool,
+        is_ready: Callable[[], None],
         unfit: Callable[[str], None],
     ) -> None:
         self.incarnation: Incarnation | None = None
@@ -67,6 +68,7 @@ class Seat:
         self._config = config
         self._member = member
         self._takes_suspects = takes_suspects
+        self._is_ready = is_ready
         self._unfit = unfit
         self._watch = self._new_watch()
         self._closing = False
@@ -142,7 +144,12 @@ class Seat:
         """A new one; None where the machine has no room for it now: memory, process numbers, descriptors."""
         one: Incarnation | None = None
         try:
-            one = Incarnation(self._config, member=self._member, takes_suspects=self._takes_suspects)
+            one = Incarnation(
+                self._config,
+                member=self._member,
+                takes_suspects=self._takes_suspects,
+                is_ready=self._is_ready,
+            )
             await one.start()
         except OSError as error:
             log.error("a worker process could not be started: %s", error)

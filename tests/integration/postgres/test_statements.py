@@ -14,9 +14,18 @@ from penstock.engines.postgres.claim import Claims
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.model.job import JobState
 from penstock.model.queue import Limit, QueueOptions
+from penstock.model.run import Failed, Started
 from penstock.model.time import SECOND
 from penstock.model.view import JobFilter
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, some_jobs
+from penstock.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_failure,
+    a_job,
+    completed,
+    settlement,
+    some_jobs,
+)
 from tests.integration.postgres.conftest import Plain
 
 STATEMENTS = {
@@ -64,15 +73,15 @@ class Plans:
     """The plans of everything that one connection runs, those inside functions too."""
 
     def __init__(self, connection: "asyncpg.Connection[Any]") -> None:
-        self._connection = connection
+        self.connection = connection
         self.texts: list[str] = []
 
     async def begin(self) -> "Plans":
-        await self._connection.execute(
+        await self.connection.execute(
             "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET client_min_messages = log; "
             "SET auto_explain.log_nested_statements = on; SET auto_explain.log_analyze = off"
         )
-        self._connection.add_log_listener(lambda _, message: self.texts.append(str(message.message)))
+        self.connection.add_log_listener(lambda _, message: self.texts.append(str(message.message)))
         return self
 
     def of(self, part: str) -> str:
@@ -217,6 +226,45 @@ async def test_beats_and_sweeps_go_claim_by_claim(
         "beat: what is held, what is to be cancelled, what is over; reclaim; what was left"
     )
     assert all("claim_no = " in condition for condition in found)
+
+
+@pytest.mark.parametrize("rows", [None, 0, 1, 10])
+async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, rows: int | None
+) -> None:
+    """A worker waits on a queue that is empty most of the time, the table is analyzed, and then there is a
+    burst. Walking the table once for 100 named jobs made a settle take 0.9 s at 20,000 jobs."""
+    connection = await plain()
+    if rows is not None:
+        if rows:
+            await engine.jobs.enqueue(some_jobs(rows), now=clock.now)
+            await claimant.complete(*await claimant.take(most=rows))
+        await connection.execute("VACUUM ANALYZE penstock.job, penstock.claimed, penstock.claimant")
+    texts: list[str] = []
+    store = engine.store
+    for line in (store.claims, store.settles, store.enqueues, store.beats, store.commands):
+        plans = await Plans(await plain()).begin()
+        plans.texts = texts
+        line.adopt(plans.connection)
+    parent = a_job()
+    await engine.jobs.enqueue([parent, a_job(after=(parent.id,)), *some_jobs(8)], now=clock.now)
+    runs = await claimant.take(most=9)
+    await engine.jobs.watch([runs[0].id], waiter="me", ttl=SECOND, now=clock.now)
+    await claimant.write(runs[0], Started())
+    await claimant.complete(*runs[:3])
+    await claimant.settle(completed(runs[3]), settlement(runs[4], Failed(failure=a_failure())))
+    await claimant.release(*runs[5:7])
+    await store.change(store.beats, "behind_v1", ["q"], [5], [""], [0], [1_000_000], 1_000_000, 10)
+    await engine.looks.look()
+    await claimant.beat()
+    await engine.members.leave(claimant.member.id, now=clock.now)
+    assert len(texts) > 50
+    assert walks(texts) == []
+
+
+def walks(plans: list[str]) -> list[str]:
+    """The plans that read all jobs that an index has."""
+    return [text for text in plans if re.search(r"Scan using \w+ on job\b.*\n(?!\s+Index Cond)", text)]
 
 
 @pytest.mark.parametrize("state", JobState)

@@ -33,6 +33,20 @@ async def test_an_app_that_broke_after_it_was_loaded_once_is_waited_for(
     assert await one.stop() == 0
 
 
+async def test_the_first_claim_does_not_wait_for_the_next_beat(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    """Nor does that of a successor: without a beat of their own both would wait longer than this test may."""
+    one = await group(beat_s=200.0, lease_s=600.0).ready()
+    ids = await enqueue(engine, a_job("quick", str(tmp_path)))
+    assert states(await finished(engine, ids)) == {"completed": 1}
+    os.kill(one.workers[0], signal.SIGKILL)
+    await one.ready(2)
+    ids = await enqueue(engine, a_job("quick", str(tmp_path)))
+    assert states(await finished(engine, ids)) == {"completed": 1}
+    assert await one.stop() == 0
+
+
 SHORT_OF_PATIENCE = """
 import penstock.worker.seat as seats
 seats.SHORT_LIFE_S, seats.FIRST_PAUSE_S, seats.LONGEST_PAUSE_S = 0.01, 1_000.0, 1_000.0

@@ -45,7 +45,7 @@ class TheEngine:
 class AnIncarnation:
     """A worker process that ends when it is told to."""
 
-    def __init__(self, config: WorkerConfig, *, member: bytes, takes_suspects: bool) -> None:
+    def __init__(self, config: WorkerConfig, **options: Any) -> None:
         self.pid, self.claimant = 7, new_id()
         self.board = Board.create(8)
         self.ready: Ready | None = Ready(["default"])
@@ -92,6 +92,7 @@ class TheSeat:
             CONFIG,
             member=new_id(),
             takes_suspects=True,
+            is_ready=lambda: None,
             unfit=self.unfit.append,
         )
 

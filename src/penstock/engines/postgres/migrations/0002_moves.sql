@@ -75,7 +75,7 @@ BEGIN
     PERFORM set_config('penstock.naming', greatest(0, v_room::integer - v_count)::text, true);
     RETURN ARRAY(
         SELECT concat_ws(chr(10), '!' || j.state, encode(j.id, 'hex'), j.queue, j.task, '')
-        FROM unnest(p_ids[:v_room::integer]) WITH ORDINALITY AS u (id, place) JOIN job AS j ON j.id = u.id
+        FROM unnest(p_ids[:v_room::integer]) WITH ORDINALITY AS u (id, place) JOIN job AS j ON j.id = ANY (ARRAY[u.id])
         ORDER BY u.place
     ) || array_fill('!'::text, ARRAY[greatest(0, v_count - v_room::integer)]);
 END $$;
@@ -83,10 +83,14 @@ END $$;
 -- Lock jobs named by the caller, in the order of their ids, if they are in these states. The cast keeps the
 -- planner from the partial indexes of a state, which it would walk whole: here and wherever a row is known by
 -- its id or its place, `state::integer` is compared.
+--
+-- `= ANY (ARRAY[...])`, here and wherever jobs are joined by their ids: with a plain `=` the index of ids is in an order
+-- that a merge join could use, so the planner considers to walk all of it, and to compare every job with every name. For a
+-- table that has one row that is the cheapest way, and the plan is kept when there are 20,000: 0.9 s to settle 100.
 CREATE FUNCTION lock_jobs_v1(p_ids bytea[], p_lowest integer, p_highest integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS named
-    JOIN job AS j ON j.id = named.id
+    JOIN job AS j ON j.id = ANY (ARRAY[named.id])
     WHERE j.state::integer BETWEEN p_lowest AND p_highest
     FOR NO KEY UPDATE OF j;
 END $$;

@@ -67,7 +67,7 @@ BEGIN
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
         SELECT DISTINCT j.queue, j.priority, false, j.lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
             CASE WHEN q.keyed THEN j.key ELSE '' END
-        FROM unnest(v_created) AS c (id) JOIN job AS j ON j.id = c.id JOIN queue AS q ON q.name = j.queue
+        FROM unnest(v_created) AS c (id) JOIN job AS j ON j.id = ANY (ARRAY[c.id]) JOIN queue AS q ON q.name = j.queue
         WHERE j.state::integer = 2 AND j.lane <> '';
     END IF;
     RETURN coalesce(v_created, '{}');
@@ -84,8 +84,8 @@ DECLARE
     v_lost bytea;
 BEGIN
     SELECT * INTO j FROM job WHERE id = p_child;
-    FOR r IN SELECT DISTINCT p.id, p.state, p.has_children, p.back FROM unnest(p_parents) AS n (id)
-             JOIN job AS p ON p.id = n.id LOOP
+    FOR r IN SELECT p.id, p.state, p.has_children, p.back FROM (SELECT DISTINCT u.id FROM unnest(p_parents) AS u (id)) AS n
+             JOIN job AS p ON p.id = ANY (ARRAY[n.id]) LOOP
         IF r.state IN (5, 6) AND p_parent_died = 'cancel' THEN
             v_lost := r.id;
         ELSIF r.state <> 4 AND NOT (r.state IN (5, 6) AND p_parent_died = 'run') THEN

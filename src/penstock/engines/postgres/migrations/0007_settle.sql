@@ -26,7 +26,7 @@ BEGIN
             body = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE body END,
             result = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE i.result END
         FROM unnest(p_ids, p_fences, p_rans, p_results) AS i (id, fence, ran, result)
-        WHERE j.id = i.id AND j.token IS NOT DISTINCT FROM i.fence
+        WHERE j.id = ANY (ARRAY[i.id]) AND j.token IS NOT DISTINCT FROM i.fence
         RETURNING j.id, j.queue, j.key, j.has_children
     )
     SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(queue), '{}'), coalesce(array_agg(key), '{}'),
@@ -47,7 +47,7 @@ BEGIN
     END IF;
     IF v_parents THEN
         INSERT INTO ripple (parent, state)
-        SELECT j.id, 4 FROM unnest(p_ids) WITH ORDINALITY AS u (id, place) JOIN job AS j ON j.id = u.id
+        SELECT j.id, 4 FROM unnest(p_ids) WITH ORDINALITY AS u (id, place) JOIN job AS j ON j.id = ANY (ARRAY[u.id])
         WHERE j.has_children AND u.id = ANY (applied) ORDER BY u.place;
     END IF;
     IF v_none && v_queues THEN
@@ -247,7 +247,7 @@ BEGIN
                 (array_agg(u.value ORDER BY u.place DESC) FILTER (WHERE u.kind = 1))[1] AS progress
             FROM unnest(p_ids, p_kinds, p_values, v_applied) WITH ORDINALITY AS u (id, kind, value, applied, place)
             WHERE u.applied AND u.kind <= 1 GROUP BY u.id
-        ) AS s WHERE j.id = s.id;
+        ) AS s WHERE j.id = ANY (ARRAY[s.id]);
     END IF;
     IF 2 = ANY (p_kinds) THEN
         INSERT INTO log (job, fence, number, at, level, message)

@@ -131,12 +131,12 @@ DECLARE
 BEGIN
     INSERT INTO watch (job, waiter, until)
     SELECT j.id, p_waiter, v_now + p_ttl FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
-    JOIN job AS j ON j.id = u.id WHERE j.state::integer < 4
+    JOIN job AS j ON j.id = ANY (ARRAY[u.id]) WHERE j.state::integer < 4
     ON CONFLICT (job, waiter) DO UPDATE SET until = greatest(watch.until, excluded.until);
     BEGIN
         PERFORM set_config('lock_timeout', '100ms', true);
         PERFORM 1 FROM (SELECT DISTINCT u.id FROM unnest(p_ids) AS u (id) ORDER BY u.id) AS u
-        JOIN job AS j ON j.id = u.id WHERE j.state::integer = 3 FOR SHARE OF j;
+        JOIN job AS j ON j.id = ANY (ARRAY[u.id]) WHERE j.state::integer = 3 FOR SHARE OF j;
     EXCEPTION WHEN lock_not_available THEN
         NULL;
     END;

@@ -60,7 +60,7 @@ BEGIN
         SELECT 'ended:' || waiter || chr(10) || encode(p_id, 'hex') AS signal FROM watch
         WHERE job = p_id AND until > v_now
         UNION ALL SELECT 'ready:' || j.queue WHERE q.limited
-        UNION ALL SELECT 'ready:' || c.queue FROM wait AS w JOIN job AS c ON c.id = w.child
+        UNION ALL SELECT 'ready:' || c.queue FROM wait AS w JOIN job AS c ON c.id = ANY (ARRAY[w.child])
         WHERE w.parent = p_id AND j.has_children
     ) AS s;
     RETURN 0;
