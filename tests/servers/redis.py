@@ -134,7 +134,7 @@ class RedisServer:
     def log(self) -> str:
         return (self.folder / "log").read_text(errors="replace")
 
-    def command(self, *parts: str, database: int = 0) -> bytes:
+    def command(self, *parts: str | bytes, database: int = 0) -> bytes:
         """What the server answers to one command, as it is on the wire. For commands of a test's own."""
         with closing(socket.create_connection(("127.0.0.1", self.port), 5)) as sock:
             if database:
@@ -142,8 +142,8 @@ class RedisServer:
             return self._ask(sock, *parts)
 
     @staticmethod
-    def _ask(sock: socket.socket, *parts: str) -> bytes:
-        encoded = [part.encode() for part in parts]
+    def _ask(sock: socket.socket, *parts: str | bytes) -> bytes:
+        encoded = [part if isinstance(part, bytes) else part.encode() for part in parts]
         sock.sendall(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in encoded))
         return sock.recv(1 << 16)
 

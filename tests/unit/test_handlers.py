@@ -1,5 +1,7 @@
 """`@app.on_dead` and `using(on_dead=...)`: what is declared, and what is refused."""
 
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -198,6 +200,38 @@ def test_a_refused_handler_leaves_no_trace() -> None:
         handle(other)
     handle(bury)
     assert (charge.call("c").job.on_dead, mail.call().job.on_dead) == ("bury", "bury")
+
+
+def test_a_declaration_that_failed_is_made_good_by_the_next() -> None:
+    """As in a notebook: the cell below @app.on_dead(charge) was wrong."""
+    app, charge, bury = an_app()
+    app.on_dead(charge)
+    with pytest.raises(BadInput, match="was given no handler"):
+        charge.call("c")
+    app.on_dead(charge)(bury)
+    assert charge.call("c").job.on_dead == "bury"
+
+
+def test_the_task_of_a_module_that_is_imported_a_second_time(tmp_path: Path) -> None:
+    """It runs as a program, and imports one that imports it by its name."""
+    (tmp_path / "shop.py").write_text(
+        "from penstock import DeadJob\ndef charge() -> None: ...\ndef bury(dead: DeadJob) -> None: ...\n"
+    )
+
+    def load(name: str) -> Any:
+        spec = spec_from_file_location(name, tmp_path / "shop.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    app = Penstock("sqlite://")
+    first, second = load("__shop__"), load("shop")
+    charge = app.task(name="charge")(first.charge)
+    app.task(name="charge")(second.charge)
+    app.on_dead(charge)(app.task(name="bury")(first.bury))
+    assert app.registry.handler_of(charge.definition) == "bury"
 
 
 def test_a_handler_of_another_app_is_refused() -> None:

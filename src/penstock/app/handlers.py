@@ -61,7 +61,7 @@ def _definition_of(task: object) -> Definition:
 
 
 def _check_own(registry: Registry, definition: Definition) -> None:
-    if registry.find(definition.name) is not definition:
+    if not registry.owns(definition):
         raise BadInput(f"{definition.name} is not a task of this app")
 
 

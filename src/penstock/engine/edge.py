@@ -6,8 +6,11 @@ from penstock.engine.protocol import BATCH_LIMIT
 from penstock.model.errors import BadInput
 from penstock.model.ids import JobId, check_id
 from penstock.model.job import NewJob, check_new_jobs
+from penstock.model.lane import check_priority
+from penstock.model.names import check_queue, check_task
 from penstock.model.run import Completed, Failed, Settlement, check_result
 from penstock.model.time import Span, check_span
+from penstock.model.view import TaskEntry
 
 LOCK_NAME_LIMIT = 200
 
@@ -28,6 +31,17 @@ def check_jobs(jobs: Sequence[NewJob]) -> None:
     """Refuse jobs that cannot be stored."""
     check_batch(len(jobs))
     check_new_jobs(jobs)
+
+
+def check_entries(entries: Sequence[TaskEntry]) -> None:
+    """Refuse tasks of which no job could be stored with the defaults that they name."""
+    check_batch(len(entries))
+    for entry in entries:
+        check_task(entry.name)
+        check_queue(entry.queue)
+        check_priority(entry.priority)
+        if entry.timeout is not None:
+            check_span(entry.timeout)
 
 
 def check_lock(name: str, ttl: Span) -> None:

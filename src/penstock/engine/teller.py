@@ -15,7 +15,9 @@ or fail (the look, a record that must be asked for, publishing) happens here, in
 sees how many are missing as soon as he hears the next batch. After a burst there may be none for long: while
 somebody listens, every `MARK_S` a mark says how far we are.
 
-**Time.** An event carries the engine's time: ours, corrected by the difference at the last look.
+**Time.** An event carries the engine's time: ours, corrected by the difference at the last look. It is that
+of the answer; of a new job, that of the call. So it is never later than the step that stored the job, and
+that of its claim never earlier: sorted by time the events of a job are in order, whoever told them.
 """
 
 import asyncio
@@ -86,12 +88,12 @@ class Teller:
         ahead = self._ahead
         return time.time_ns() // 1_000 if ahead is None else round(time.monotonic() * SECOND) + ahead
 
-    def tell(self, describe: Callable[[], Changes]) -> None:
-        """Something was changed. Never waits, never raises."""
+    def tell(self, describe: Callable[[], Changes], *, since: float | None = None) -> None:
+        """Something was changed, now or since that moment of our clock. Never waits, never raises."""
         try:
             if self._closing.is_set():
                 return
-            if dropped := self._waiting.add(time.monotonic(), describe()):
+            if dropped := self._waiting.add(time.monotonic() if since is None else since, describe()):
                 self._lose(dropped, "they come faster than they can be told")
             elif self._waiting and not self._woken:  # a wake-up that is on its way will find this too
                 self._woken = self.busy = True

@@ -12,6 +12,7 @@ while a call was under way that was not asked for names, and its answer shows th
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -91,14 +92,14 @@ class _Facet:
 
 class _Jobs(_Facet):
     async def enqueue(self, jobs: Sequence[NewJob], **options: Any) -> list[bool]:
-        teller = self._teller
+        teller, since = self._teller, time.monotonic()
         try:
             created: list[bool] = await self._facet.enqueue(jobs, **options)
         except UNANSWERED as error:
             _unanswered(teller, error)
             raise
         if teller.wanted:
-            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
+            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()), since=since)
         return created
 
     async def claim(self, request: ClaimRequest, **options: Any) -> Claim:
@@ -184,7 +185,7 @@ class _Members(_Facet):
 
 class _Blocking(_Facet):
     def enqueue(self, jobs: Sequence[NewJob], **options: Any) -> list[bool]:
-        teller = self._teller
+        teller, since = self._teller, time.monotonic()
         try:
             created: list[bool] = self._facet.enqueue(jobs, **options)
         except BaseException as error:
@@ -192,13 +193,13 @@ class _Blocking(_Facet):
                 _unanswered(teller, error)
             raise
         if teller.wanted:
-            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
+            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()), since=since)
         return created
 
 
 class _Schedules(_Facet):
     async def fire(self, name: str, *, jobs: Sequence[NewJob], **options: Any) -> Fired | None:
-        teller = self._teller
+        teller, since = self._teller, time.monotonic()
         try:
             fired: Fired | None = await self._facet.fire(name, jobs=jobs, **options)
         except UNANSWERED as error:
@@ -206,7 +207,7 @@ class _Schedules(_Facet):
             raise
         if fired is not None and jobs and teller.wanted:
             created = fired.created
-            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()))
+            teller.tell(lambda: changes.enqueued(jobs, created, teller.clock()), since=since)
         return fired
 
 

@@ -68,7 +68,8 @@ class Death(msgspec.Struct, frozen=True, kw_only=True):
 
 def handler_job(name: str, entry: TaskEntry | None, death: Death) -> NewJob:
     """The job of the handler's task: its queue, priority, timeout and attempts are those of its entry in the
-    catalogue; without one it stands in the queue of the dead job. Its key is the dead job's."""
+    catalogue; without one it stands in the queue of the dead job. Its key is the dead job's. Its id may be
+    taken: see `handler_id`."""
     entry = entry or TaskEntry(name=name, queue=death.queue)
     told = DeadJob(
         id=show_id(death.id),

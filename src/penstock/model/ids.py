@@ -57,12 +57,13 @@ def id_at(moment: Instant, rest: bytes) -> JobId:
     return value.to_bytes(16, "big")
 
 
-def handler_id(dead: JobId, replays: int) -> JobId:
+def handler_id(dead: JobId, number: int) -> JobId:
     """The id of the job that handles a death: a UUIDv8, made of the dead job's by what every engine can
-    reckon, and never that one itself. The same death has the same handler; the death after a replay has
-    another."""
-    mixed = (int.from_bytes(dead[6:8], "big") ^ replays) & 0xFFF
-    last = dead[14] ^ replays >> 12 & 0xFF, dead[15] ^ 0xFF
+    reckon, and never that one itself. The number is that of the job's replays, so that the death after a
+    replay has another; or the first after it whose id is free, where the dead job's own id has been used
+    before, for a job that is forgotten while its handler is kept."""
+    mixed = (int.from_bytes(dead[6:8], "big") ^ number) & 0xFFF
+    last = dead[14] ^ number >> 12 & 0xFF, dead[15] ^ 0xFF
     return dead[:6] + (0x8000 | mixed).to_bytes(2, "big") + dead[8:14] + bytes(last)
 
 

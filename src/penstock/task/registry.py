@@ -47,7 +47,7 @@ class Registry:
         self._said: dict[str, Hashable] = {}
         self._handlers: dict[str | None, str] = {}
         """The task that handles the deaths of each; under None, those of all that have no other."""
-        self._expected: list[str] = []
+        self._expected: dict[str, None] = {}
         """Whose handlers are still to be named."""
         self.startups: list[Definition] = []
         """Tasks that every worker process runs when it starts."""
@@ -85,7 +85,7 @@ class Registry:
         handler, and nobody would know."""
         names: list[str | None] = [task.name for task in handled] or [None]
         expected = ", ".join(name or "" for name in names)
-        self._expected.append(expected)
+        self._expected[expected] = None
         self.version += 1
 
         def handle(handler: Definition) -> None:
@@ -96,8 +96,7 @@ class Registry:
                     )
             self._handlers |= dict.fromkeys(names, handler.name)
             self.version += 1
-            if expected in self._expected:
-                self._expected.remove(expected)
+            self._expected.pop(expected, None)
 
         return handle
 
@@ -105,12 +104,17 @@ class Registry:
         """The task that handles the deaths of its jobs. Handlers have none: a death ends there."""
         if self._expected:
             raise BadInput(
-                f"app.on_dead({self._expected[0]}) was given no handler: write @app.on_dead() above "
+                f"app.on_dead({next(iter(self._expected))}) was given no handler: write @app.on_dead() above "
                 "@app.task, with the tasks in the brackets whose deaths it handles, and let it take a DeadJob"
             )
         if self.handles(definition.name):
             return None
         return self._handlers.get(definition.name, self._handlers.get(None))
+
+    def owns(self, definition: Definition) -> bool:
+        """Whether this is one of ours; also in a module that is imported twice."""
+        known = self._definitions.get(definition.name)
+        return known is not None and _same_code(known, definition)
 
     def handles(self, name: str) -> bool:
         """Whether a task is one that handles deaths."""

@@ -13,8 +13,8 @@ rewrite = partial(in_migration, swap)
 def completion_ignores_the_fence() -> None:
     rewrite(
         "settle",
-        "j.id = i.id AND j.token IS NOT DISTINCT FROM i.fence",
-        "j.id = i.id AND j.token IS NOT NULL",
+        "j.id = ANY (ARRAY[i.id]) AND j.token IS NOT DISTINCT FROM i.fence",
+        "j.id = ANY (ARRAY[i.id]) AND j.token IS NOT NULL",
     )
 
 

@@ -8,7 +8,8 @@ from tests.integration.events.conftest import Open, Process
 
 
 class Held:
-    """A facet whose calls wait at their beginning: each for its turn, if it was named before."""
+    """A facet whose calls wait at their beginning, or (`answered`) for their answer: each for its turn, if it
+    was named before."""
 
     def __init__(self, facet: Any, turns: dict[str, asyncio.Event]) -> None:
         self._facet = facet
@@ -20,7 +21,10 @@ class Held:
         async def call(*args: Any, **options: Any) -> Any:
             if name in self._turns:
                 await self._turns[name].wait()
-            return await method(*args, **options)
+            answer = await method(*args, **options)
+            if f"{name} answered" in self._turns:
+                await self._turns[f"{name} answered"].wait()
+            return answer
 
         return call
 

@@ -24,6 +24,7 @@ from penstock.model.run import ClaimRequest, Completed, Failed, Loss, Release, S
 from penstock.model.schedule import Every, Schedule
 from penstock.model.time import HOUR, SECOND
 from tests.integration.events.conftest import Open, Process
+from tests.integration.events.held import a_held
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, states_of, take
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue
@@ -63,6 +64,27 @@ async def test_producer_worker_and_listener_are_different_processes(
     ended_at = (await app.job(death.job).arefresh()).ended_at
     assert ended_at is not None
     assert abs(death.instant - ended_at) < 2 * SECOND, "by the engine's clock"
+
+
+@pytest.mark.row("C2")
+async def test_by_their_times_the_events_of_a_job_are_in_order(app: Penstock, open_process: Open) -> None:
+    """Whoever told them: here the producer has its answer only after the job has ended."""
+    producer, turns = await a_held(open_process)
+    worker, [job] = await open_process(), new_jobs(1)
+    turns["enqueue answered"] = asyncio.Event()
+    async with app.events() as events:
+        enqueued = asyncio.create_task(producer.engine.jobs.enqueue([job]))
+        while not (runs := await take(worker)):  # noqa: ASYNC110  (nobody tells when it is stored)
+            await asyncio.sleep(0.01)
+        await worker.engine.jobs.settle(
+            [Settlement(id=job.id, fence=runs[0].fence, outcome=Completed(), ran=0)]
+        )
+        found = await read(events, 2)
+        turns["enqueue answered"].set()
+        await enqueued
+        found += await read(events, 1)
+    assert [one.state for one in found] == [RUNNING, COMPLETED, READY]
+    assert [one.state for one in sorted(found, key=lambda one: one.instant)] == [READY, RUNNING, COMPLETED]
 
 
 @pytest.mark.row("C2")

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.engines.postgres.queues import flat
-from penstock.model.queue import QueueOptions
+from penstock.model.queue import Limit, QueueOptions
 from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Connect, Plain
 from tests.integration.postgres.test_lines import sent
@@ -220,6 +220,33 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease
             await user.execute(statement.sql, *statement.parameters)
     await engine.looks.once_a_lease()
     assert ids_of(await claimant.take()) == ids_of(jobs)
+
+
+async def test_jobs_stored_by_an_old_snapshot_stay_within_the_limits_of_their_task(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """They stand in a lane without a group, with those of other tasks, which go on while they wait."""
+    await engine.queues.configure("q", QueueOptions(concurrency=100), now=clock.now)
+    limited, others = [a_job(task="slow") for _ in range(3)], [a_job(task="quick") for _ in range(2)]
+    user = await plain()
+    async with user.transaction(isolation="repeatable_read"):
+        await user.execute("SELECT count(*) FROM penstock.queue")
+        options = QueueOptions(concurrency=100, per_task={"slow": Limit(concurrency=1)})
+        await engine.queues.configure("q", options, now=clock.now)
+        for _ in range(3):
+            assert await claimant.take() == []
+        for statement in engine.transactions.enqueue([*limited, *others]):
+            await user.execute(statement.sql, *statement.parameters)
+    await engine.looks.look()
+    left = ids_of(limited)
+    taken = await claimant.take()
+    assert ids_of(taken) == [left.pop(0), *ids_of(others)]
+    while left:
+        assert await claimant.take() == []
+        await engine.looks.look()
+        await claimant.complete(*taken)
+        taken = await claimant.take()
+        assert ids_of(taken) == [left.pop(0)]
 
 
 async def test_an_idle_claim_writes_nothing(

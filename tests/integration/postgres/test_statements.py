@@ -226,6 +226,9 @@ async def test_beats_and_sweeps_go_claim_by_claim(
         "beat: what is held, what is to be cancelled, what is over; reclaim; what was left"
     )
     assert all("claim_no = " in condition for condition in found)
+    marks = re.findall(r"using claimed_pkey on claimed m.*\n\s*Index Cond: (.*)", "\n".join(plans.texts))
+    assert len(marks) >= 5
+    assert all("number >= " in condition for condition in marks), "from the oldest on"
 
 
 @pytest.mark.parametrize("rows", [None, 0, 1, 10])

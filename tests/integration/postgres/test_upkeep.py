@@ -11,9 +11,10 @@ import pytest
 from penstock.engine.protocol import PRUNE_LIMIT
 from penstock.engines.postgres.engine import PostgresEngine
 from penstock.engines.postgres.jobs import PRUNE_BUDGET
+from penstock.model.job import JobState
 from penstock.model.queue import Keep, Limit, QueueOptions
 from penstock.model.time import MILLISECOND, SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
+from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Plain
 
 SELDOM_CHANGED = {"meta", "task", "audit"}
@@ -193,6 +194,46 @@ async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
     await engine.jobs.cancel([long.id], now=clock.now)
     assert [ask.fence for ask in (await claimant.beat()).asked] == [long.fence]
     assert await engine.jobs.retire(claimant.id, now=clock.now) == 1
+
+
+@pytest.mark.parametrize("end", ["retire", "leave"])
+async def test_nothing_is_remembered_of_the_claims_of_those_who_have_ended(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock, end: str
+) -> None:
+    """Sweeps look through the claims of all who are remembered. What a transaction holds is found later."""
+    user = await plain()
+    await engine.jobs.enqueue(some_jobs(6), now=clock.now)
+    claims = [await claimant.take(most=2) for _ in range(3)]
+    await claimant.complete(*claims[0])
+    async with user.transaction():
+        await user.execute("SELECT 1 FROM penstock.job WHERE id = $1 FOR UPDATE", claims[1][0].id)
+        if end == "retire":
+            await engine.jobs.retire(claimant.id, now=clock.now)
+        else:
+            await engine.members.leave(claimant.member.id, now=clock.now)
+        assert await user.fetchval("SELECT array_agg(number) FROM penstock.claimed") == [2]
+    sweeper = await a_claimant(engine, clock, name="host:2")
+    for _ in range(11):
+        clock.forward(1)
+        await sweeper.beat()
+    assert (await engine.jobs.reclaim(sweeper.member.id, now=clock.now)).jobs == 1
+    assert {run.id for run in await sweeper.take()} == {run.id for run in (*claims[1], *claims[2])}
+
+
+async def test_a_claim_of_many_queues_lets_a_bounded_number_expire(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock
+) -> None:
+    for queue in "abc":
+        await engine.jobs.enqueue(some_jobs(600, queue=queue, expires=SECOND), now=clock.now)
+    clock.forward(5)
+    await claimant.beat()
+    first = await engine.jobs.claim(claimant.request("a", "b", "c"), now=clock.now)
+    assert (first.jobs, first.wait) == ([], 0)
+    counts = {each.queue: each.in_state(JobState.DEAD) for each in await engine.inspect.counts(now=clock.now)}
+    assert counts == {"a": 600, "b": 400, "c": 0}
+    await engine.jobs.claim(claimant.request("a", "b", "c"), now=clock.now)
+    counts = {each.queue: each.in_state(JobState.DEAD) for each in await engine.inspect.counts(now=clock.now)}
+    assert counts == {"a": 600, "b": 600, "c": 600}
 
 
 async def test_two_processes_share_a_limit_and_lose_no_permit(

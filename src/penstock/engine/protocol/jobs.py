@@ -66,10 +66,10 @@ class Jobs(Protocol):
     A job with `on_dead` that becomes `dead`, by whatever call and for whatever reason, leaves a job of that
     task in the same step, before its children are told: `model.death.handler_job` says what it is made of.
     It carries what was known of the dead job, so nothing else of that has to be kept. Its id follows from
-    the dead job's and its replays, so each death has one handler and a known id is left as it is; it has
-    no `on_dead` itself. Its queue, priority, timeout and attempts are those of the task's entry in the
-    catalogue at this moment; without an entry it stands in the dead job's queue with the defaults of
-    `NewJob`."""
+    the dead job's and its replays (`handler_id`); if a job has that id, the next one that is free is taken:
+    each death has one handler. It has no `on_dead` itself. Its queue, priority, timeout and attempts are
+    those of the task's entry in the catalogue at this moment; without an entry, or with one that this engine
+    cannot read, it stands in the dead job's queue with the defaults of `NewJob`."""
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         """Store new jobs: True where created, False where a job with that id exists.

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engine.edge import check_batch
+from penstock.engine.edge import check_entries
 from penstock.engine.statements import load_statements
 from penstock.engines.postgres.store import Store
-from penstock.model.names import check_queue, check_task
+from penstock.model.names import check_queue
 from penstock.model.queue import KEEP_ENDED, Keep, Limit, QueueOptions
 from penstock.model.time import Instant, span_of
 from penstock.model.view import QueueInfo, TaskEntry
@@ -64,10 +64,7 @@ class PostgresTasks:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
-        check_batch(len(entries))
-        for entry in entries:
-            check_task(entry.name)
-            check_queue(entry.queue)
+        check_entries(entries)
         last = {entry.name: _encode(entry) for entry in entries}
         names = sorted(last)
         await self._store.see_through(

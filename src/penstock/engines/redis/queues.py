@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engine.edge import check_batch
+from penstock.engine.edge import check_entries
 from penstock.engines.redis.call import DEFAULTS, Call
 from penstock.engines.redis.flat import flat
 from penstock.engines.redis.store import Store
 from penstock.model.errors import UnknownQueue
-from penstock.model.names import check_queue, check_task
+from penstock.model.names import check_queue
 from penstock.model.queue import QueueOptions
 from penstock.model.time import Instant
 from penstock.model.view import QueueInfo, TaskEntry
@@ -67,10 +67,7 @@ class RedisTasks:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
-        check_batch(len(entries))
-        for entry in entries:
-            check_task(entry.name)
-            check_queue(entry.queue)
+        check_entries(entries)
         call = Call(names=[entry.name for entry in entries], defaults=DEFAULTS)
         call.add(*(_encode(entry) for entry in entries))
         await self._store.run(self._store.commands, "publish", call, now)

@@ -1,12 +1,17 @@
 """A job that dies leaves a job of its handler, if it has one."""
 
+from itertools import count
+
 import msgspec
 
+from penstock.engine.edge import check_entries
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import storing
 from penstock.engines.sqlite.facts import Facts
 from penstock.engines.sqlite.step import READY, Step
 from penstock.model.death import Death, handler_job
+from penstock.model.errors import BadInput
+from penstock.model.ids import handler_id
 from penstock.model.job import Failure
 from penstock.model.view import TaskEntry
 
@@ -34,8 +39,24 @@ def leave_handler(step: Step, job: Facts) -> None:
         codec=codec,
         body=body,
     )
-    handler = handler_job(name, None if entry is None else _entry(entry), death)
+    handler = handler_job(name, _readable(entry), death)
     step.handled += len(body)
-    if storing.store_all(step, (handler,)):
-        queue = step.catalogue.by_name[handler.queue]
-        step.moved(handler.id, READY, queue.pk, handler.task)
+    for number in count(replays + 1):
+        if storing.store_all(step, (handler,)):
+            break
+        handler = msgspec.structs.replace(handler, id=handler_id(job.id, number))
+    queue = step.catalogue.by_name[handler.queue]
+    step.moved(handler.id, READY, queue.pk, handler.task)
+
+
+def _readable(entry: bytes | None) -> TaskEntry | None:
+    """What the catalogue says of a task. What cannot be read, as a later release may publish it, must not be
+    in the way of a death."""
+    if entry is None:
+        return None
+    try:
+        read = _entry(entry)
+        check_entries([read])
+    except (msgspec.DecodeError, BadInput):
+        return None
+    return read

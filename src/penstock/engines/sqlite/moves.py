@@ -60,6 +60,7 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
 
 def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) -> None:
     """It ended. Tell waiters and children; leave only a tombstone where nothing is kept."""
+    step.moved(job.id, state, job.queue, job.task)
     if state == DEAD:
         deaths.leave_handler(step, job)
     options = step.catalogue.by_pk[job.queue].options
@@ -75,7 +76,6 @@ def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) ->
         step.db.execute(SQL.wait_no_more, (job.pk,))
     places.put_ended(step, job, state, step.now, buried=buried)
     step.move(job.queue, job.state, state)
-    step.moved(job.id, state, job.queue, job.task)
     step.ended(job.pk, job.id)
     if job.has_children:
         children.parent_ended(step, job.pk, state)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.engine.edge import check_batch
+from penstock.engine.edge import check_entries
 from penstock.engine.statements import load_statements
 from penstock.engines.sqlite import gates, lanes
 from penstock.engines.sqlite.catalogue import Queue, encode_options
 from penstock.engines.sqlite.step import Step
 from penstock.engines.sqlite.store import Session
 from penstock.model.errors import UnknownQueue
-from penstock.model.names import check_queue, check_task
+from penstock.model.names import check_queue
 from penstock.model.queue import QueueOptions
 from penstock.model.time import Instant
 from penstock.model.view import QueueInfo, TaskEntry
@@ -78,10 +78,7 @@ class SqliteTasks:
         self._session = session
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
-        check_batch(len(entries))
-        for entry in entries:
-            check_task(entry.name)
-            check_queue(entry.queue)
+        check_entries(entries)
         rows = [(entry.name, _encode(entry)) for entry in entries]
 
         def work(step: Step) -> None:

@@ -142,6 +142,12 @@ BAD_CALLS: dict[str, Callable[[Engine], Awaitable[object]]] = {
     "a pause of an unknown queue": lambda engine: engine.queues.pause("nothing", by="ann"),
     "a resume of an unknown queue": lambda engine: engine.queues.resume("nothing", by="ann"),
     "a short token": lambda engine: engine.jobs.replay([ONE_ID], token=b"short"),
+    "a task of no priority": lambda engine: engine.tasks.publish(
+        [TaskEntry(name="t", queue="q", priority=99)]
+    ),
+    "a task with a timeout before now": lambda engine: engine.tasks.publish(
+        [TaskEntry(name="t", queue="q", timeout=-1)]
+    ),
 }
 
 

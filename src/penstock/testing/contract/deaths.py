@@ -9,9 +9,9 @@ import pytest
 from penstock.engine.protocol import Engine
 from penstock.model.death import DeadJob
 from penstock.model.ids import handler_id, new_id, show_id
-from penstock.model.job import Failure, Job, JobState, NewJob
+from penstock.model.job import DropAnswer, Failure, Job, JobState, NewJob
 from penstock.model.move import Moves
-from penstock.model.queue import Keep, QueueOptions
+from penstock.model.queue import TOMBSTONE_AGE, Keep, QueueOptions
 from penstock.model.retry import Retry
 from penstock.model.run import Answer, Crashed, Failed, Loss, Started
 from penstock.model.time import MINUTE, SECOND
@@ -270,6 +270,43 @@ async def test_whatever_id_a_job_has(version: int, engine: Engine, clock: Clock,
     assert (await handler_of(engine, job)).task == "bury"
 
 
+@pytest.mark.row("D7")
+@pytest.mark.parametrize("kept", [True, False])
+async def test_each_death_of_an_id_that_is_used_again_has_one(
+    engine: Engine, clock: Clock, claimant: Claimant, kept: bool
+) -> None:
+    """The handler of the first is still there."""
+    await engine.tasks.publish([HANDLER], now=clock.now)
+    if not kept:
+        await engine.queues.configure("q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
+    job = mortal()
+    for _ in range(3):
+        assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+        await claimant.fail(await claimant.take_one())
+        if kept:
+            assert await engine.jobs.drop([job.id], now=clock.now) == [DropAnswer.DROPPED]
+        else:
+            clock.forward(TOMBSTONE_AGE / SECOND + 1)
+            await claimant.beat()
+            await engine.jobs.prune(now=clock.now)
+    handlers = [await handler_of(engine, job, number) for number in range(3)]
+    assert {told(handler).id for handler in handlers} == {show_id(job.id)}
+    assert len(await listed(engine, JobFilter(task="bury"))) == 3
+
+
+async def test_many_large_ones_that_a_claim_finds_expire_in_several_steps(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    large = [mortal(expires=SECOND, body=b'[["%b"],{}]' % (b"x" * 900_000)) for _ in range(8)]
+    await engine.jobs.enqueue(large, now=clock.now)
+    clock.forward(60)
+    await claimant.beat()
+    await claimant.take("q")
+    assert (await states_of(engine, large)).count(DEAD) == 5
+    await claimant.take("q")
+    assert await states_of(engine, large) == [DEAD] * 8
+
+
 async def test_many_large_ones_expire_in_several_steps(engine: Engine, clock: Clock) -> None:
     """A step is bounded in what it copies, too."""
     large = [mortal(expires=SECOND, body=b'[["%b"],{}]' % (b"x" * 900_000)) for _ in range(8)]
@@ -306,7 +343,7 @@ async def test_it_is_claimed_in_the_same_trip_and_named(
     settled = await engine.jobs.settle([outcome], claim=claim, moves=moves, now=clock.now)
     assert settled.claim is not None
     assert [each.id for each in settled.claim.jobs] == [handler_id(job.id, 0)]
-    assert sorted((move.state, move.task, move.queue) for move in moves.named) == [
+    assert [(move.state, move.task, move.queue) for move in moves.named] == [
         (DEAD, "t", "q"),
         (READY, "bury", "graves"),
     ]

@@ -271,6 +271,15 @@ BEGIN
                 FOR r IN SELECT * FROM in_lane_v1(q.name, p, v_lanes[i], v_pos[i], v_cursor, v_fetch,
                                                   v_suspects > 0, p_taken, p_now) LOOP
                     v_met := v_met + 1;
+                    -- A transaction that does not see the queue as it is now stores jobs of a limited task without a
+                    -- group. They are passed over while the task's gate is full: others behind them may go.
+                    IF v_lanes[i] = '' THEN
+                        v_task_at := array_position(v_tasks, r.task);
+                        IF v_task_left[v_task_at] <= 0 THEN
+                            v_pos[i] := r.seq;
+                            CONTINUE;
+                        END IF;
+                    END IF;
                     v_key_at := NULL;
                     IF q.key_limited THEN
                         v_key_at := array_position(v_keys, r.key);

@@ -158,6 +158,7 @@ DECLARE
     v_alone text[];
     v_seen bigint;
     v_more boolean := false;
+    v_room integer := 1000;       -- so many expired jobs may still die, of all queues: each may cost a millisecond
     v_locked boolean := false;    -- a lane was left because somebody has locked its next job
     v_signals text[] := '{}';
     v_names text[] := '{}';       -- the queues that take part, in the order of their turns
@@ -238,10 +239,11 @@ BEGIN
             v_more := true;
             CONTINUE;
         END IF;
-        IF p_ids IS NULL
+        IF p_ids IS NULL AND v_room > 0
            AND EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2) THEN
-            SELECT v_signals || e.signals, e.moved >= 1000 OR e.stopped OR v_more INTO v_signals, v_more
-            FROM expire_v1(q.name, 1000, v_now) AS e;
+            SELECT v_signals || e.signals, CASE WHEN e.stopped THEN 0 ELSE v_room - e.moved END INTO v_signals, v_room
+            FROM expire_v1(q.name, v_room, v_now) AS e;
+            v_more := v_more OR v_room <= 0;
         END IF;
         v_signals := v_signals || (SELECT d.signals FROM due_v1(q, 1000, v_now) AS d);
         IF q.name = ANY (v_alone) THEN

@@ -26,7 +26,7 @@ BEGIN
     PERFORM lock_jobs_v1(p_ids, 0, 3);
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
-        SELECT * INTO j FROM job WHERE id = p_ids[n];
+        SELECT * INTO j FROM job WHERE id = p_ids[n] FOR NO KEY UPDATE;  -- it may have been replayed since
         IF NOT FOUND THEN
             answers := answers || 3;
         ELSIF j.state = 3 THEN
@@ -63,6 +63,9 @@ BEGIN
     v_now := coalesce(p_now, instant_v1());
     FOR n IN 1 .. cardinality(p_ids) LOOP
         SELECT * INTO j FROM job WHERE id = p_ids[n] AND form < 2;
+        IF j.state >= 4 THEN  -- it may have ended since
+            SELECT * INTO j FROM job WHERE id = p_ids[n] AND form < 2 FOR NO KEY UPDATE;
+        END IF;
         IF NOT FOUND THEN
             answers := answers || 3;
         ELSIF j.replay_token = p_token THEN
@@ -328,7 +331,10 @@ BEGIN
         DELETE FROM claimant WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM claimant WHERE retired_at <= v_now - 3600000000 LIMIT 1000)) RETURNING id
     )
-    DELETE FROM claimed USING gone WHERE claimed.claimant = gone.id;
+    SELECT coalesce(array_agg(id), '{}') INTO v_ids FROM gone;
+    IF v_ids <> '{}' THEN
+        DELETE FROM claimed WHERE claimant = ANY (v_ids);
+    END IF;
     DELETE FROM finished WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM finished WHERE minute < v_now - 32 * 86400000000 LIMIT 1000));
     signals := (SELECT t.signals FROM tell_v1(1000, v_now) AS t);

@@ -139,9 +139,6 @@ end
 
 local function leave_handler(id, j)
     local handler, new, body = S.handler_of(id, j)
-    if S.known(handler) then
-        return
-    end
     new.b = S.seq()
     new.s = new.b
     if S.inline(body) then
@@ -155,11 +152,11 @@ end
 
 -- To a final state: counted, its children and watchers told. It is saved here.
 function S.to_final(id, j, state)
+    S.moved(id, j, state)
     if state == DEAD and j.od then
         leave_handler(id, j)
     end
     S.leave(id, j)
-    S.moved(id, j, state)
     j.st, j.e, j.x = state, NOW, nil
     S.count(j.q, NAMES[state])
     if j.kd then

@@ -219,6 +219,10 @@ function S.claim(c)
         taken, last = S.choose(ctx, wants, c.most, positions)
     end
     for _, job in ipairs(ctx.expired) do
+        if handled >= HANDLED_LIMIT then
+            ctx.again = true -- the next claim finds the others
+            break
+        end
         S.expire(job[1], job[2])
     end
     if #taken > 0 then

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from penstock.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from penstock.model.ids import JobId, handler_id
+from penstock.model.ids import JobId
 from penstock.model.job import JobState
 from penstock.model.run import Claim, ClaimedJob, ClaimRequest
 from penstock.model.time import HOUR, Instant
@@ -120,7 +120,7 @@ class Claims:
     def _handler_of_expired(self, job_id: JobId, now: Instant) -> JobRecord | None:
         """A claim that makes an expired job dead may take the handler that this leaves."""
         for job in self._store.in_state(JobState.READY, JobState.SCHEDULED, JobState.BLOCKED):
-            if job.new.on_dead is not None and handler_id(job.id, job.replays) == job_id and job.expired(now):
+            if job.new.on_dead is not None and job.expired(now) and self._store.next_handler(job) == job_id:
                 self._store.expire(job, now)
         return self._store.known(job_id)
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count as count_from
 from typing import TypeAlias
 
 from penstock.model.crash import AfterLoss
@@ -134,7 +135,7 @@ class Store:
         """A job of the dead one's handler; what it carries is compared part by part."""
         entry = self.tasks.get(name) or TaskEntry(name=name, queue=dead.queue)
         new = NewJob(
-            id=handler_id(dead.id, dead.replays),
+            id=self.next_handler(dead),
             task=name,
             queue=entry.queue,
             priority=entry.priority,
@@ -142,18 +143,21 @@ class Store:
             timeout=entry.timeout,
             attempts=(entry.retry or Retry()).attempts,
         )
-        if new.id in self.jobs:
-            return
         self.queue(new.queue, now)
         handler = JobRecord(new, now, None, None, self.next_place())
         self.jobs[new.id] = handler
         self.handlers[new.id] = replace(dead, failures=list(dead.failures))
         self.become_ready(handler, now)
 
+    def next_handler(self, job: JobRecord) -> JobId:
+        """The id that the handler of its next death will have."""
+        ids = (handler_id(job.id, number) for number in count_from(job.replays))
+        return next(job_id for job_id in ids if job_id not in self.jobs)
+
     def possible_handlers(self) -> list[JobId]:
         """The handlers that are there, and those of the next deaths."""
         mortal = [job for job in self.jobs.values() if job.new.on_dead is not None]
-        return list({**self.handlers, **{handler_id(job.id, job.replays): None for job in mortal}})
+        return list({**self.handlers, **{self.next_handler(job): None for job in mortal}})
 
     def adopt_handlers(self, mark: int, seen: Seen) -> None:
         """Of several that died in one step, the order of the handlers is not fixed: take the engine's."""

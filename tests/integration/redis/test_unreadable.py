@@ -1,0 +1,16 @@
+"""A task in the catalogue that cannot be read is not in the way of a death."""
+
+import pytest
+
+from penstock.engines.redis.engine import RedisEngine
+from penstock.testing.contract.fixtures import Claimant, Clock
+from tests.integration.redis.conftest import Command
+from tests.integration.unreadable import ENTRIES, a_job_dies
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+async def test_a_handler_whose_entry_cannot_be_read(
+    engine: RedisEngine, claimant: Claimant, clock: Clock, command: Command, entry: bytes
+) -> None:
+    command("HSET", f"{engine.store.place.prefix}task", "bury", entry)
+    await a_job_dies(engine, clock, claimant)
