@@ -263,6 +263,9 @@ async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
     await engine.members.leave(claimant.member.id, now=clock.now)
     assert len(texts) > 50
     assert walks(texts) == []
+    for part, index in {"j.back AND j.queue": "job_back", "j.suspect AND": "job_suspect"}.items():
+        (probe,) = {found for text in texts if part in text for found in re.findall(rf"using {index}", text)}
+        assert probe, "not among all that were ever ready"
 
 
 def walks(plans: list[str]) -> list[str]:

@@ -97,10 +97,13 @@ CREATE TABLE job (
         autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1,
         toast.autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_threshold = 5000,
         toast.autovacuum_vacuum_cost_delay = 1);
+-- Each condition of the first four is of one index alone, so that the planner has no choice: with `state = 2` in all of them,
+-- plans made for a table without statistics looked for marked jobs and suspects among all that were ever ready (3.6 ms a claim
+-- after 80,000 jobs beside a held snapshot, 0.1 now). A job that is `back` is ready.
 CREATE INDEX job_ready     ON job (queue, priority, suspect, lane, seq) WHERE state = 2;
-CREATE INDEX job_back      ON job (queue, priority, suspect, lane, seq) WHERE state = 2 AND back;
-CREATE INDEX job_suspect   ON job (queue, priority, lane, seq) WHERE state = 2 AND suspect;
-CREATE INDEX job_late      ON job (queue, xid) WHERE state = 2;
+CREATE INDEX job_back      ON job (queue, priority, suspect, lane, seq) WHERE back;
+CREATE INDEX job_suspect   ON job (queue, priority, lane, seq) WHERE suspect AND state::integer = 2;
+CREATE INDEX job_late      ON job (queue, xid) WHERE xid IS NOT NULL AND state::integer = 2;
 CREATE INDEX job_due       ON job (queue, due_at, seq) WHERE state = 1;
 CREATE INDEX job_blocked   ON job (queue, born) WHERE state = 0;
 CREATE INDEX job_running   ON job (claimant, claim_no) WHERE token IS NOT NULL;

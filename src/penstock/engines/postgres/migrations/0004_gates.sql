@@ -135,7 +135,7 @@ CREATE FUNCTION in_lane_v1(
 ) RETURNS TABLE (at tid, seq bigint, suspect boolean, task text, key text) LANGUAGE sql AS $$
     SELECT at, seq, suspect, task, key FROM (
         (SELECT job.ctid AS at, job.seq, job.suspect, job.task, job.key FROM job
-         WHERE state = 2 AND back AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = p_lane
+         WHERE back AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = p_lane
            AND seq > p_after AND seq < p_cursor AND (expires_at IS NULL OR expires_at > p_now)
            AND job.ctid <> ALL (p_taken)
          ORDER BY job.seq LIMIT p_most)
@@ -147,7 +147,7 @@ CREATE FUNCTION in_lane_v1(
          ORDER BY job.seq LIMIT p_most)
         UNION ALL
         (SELECT job.ctid, job.seq, job.suspect, job.task, job.key FROM job
-         WHERE p_suspects AND state = 2 AND suspect AND queue = p_queue AND priority = p_priority AND lane = p_lane
+         WHERE p_suspects AND suspect AND state::integer = 2 AND queue = p_queue AND priority = p_priority AND lane = p_lane
            AND seq > p_after AND (expires_at IS NULL OR expires_at > p_now) AND job.ctid <> ALL (p_taken)
          ORDER BY job.seq LIMIT p_most)
     ) AS part

@@ -52,7 +52,7 @@ DECLARE
 BEGIN
     RETURN QUERY
         SELECT ctid FROM job
-        WHERE state = 2 AND back AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = ''
+        WHERE back AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = ''
           AND seq > p_after AND seq < least(p_before, p_cursor) AND (expires_at IS NULL OR expires_at > p_now)
           AND ctid <> ALL (p_taken)
         ORDER BY seq LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED;
@@ -92,12 +92,13 @@ CREATE FUNCTION plain_v1(
 ) LANGUAGE plpgsql AS $$
 DECLARE
     s record;
-    v_suspects boolean := p_suspects > 0 AND EXISTS (SELECT 1 FROM job WHERE state = 2 AND suspect AND queue = p_queue);
+    v_suspects boolean := p_suspects > 0
+        AND EXISTS (SELECT 1 FROM job WHERE suspect AND state::integer = 2 AND queue = p_queue);
     v_after bigint;
     p smallint;
 BEGIN
     suspects := 0;
-    IF NOT v_suspects AND NOT EXISTS (SELECT 1 FROM job WHERE state = 2 AND back AND queue = p_queue) THEN
+    IF NOT v_suspects AND NOT EXISTS (SELECT 1 FROM job WHERE back AND queue = p_queue) THEN
         taken := from_cursors_v1(p_queue, p_most, p_cursors, p_taken, p_now);
         RETURN;
     END IF;
@@ -107,7 +108,7 @@ BEGIN
         v_after := -1;
         IF v_suspects THEN
             FOR s IN SELECT ctid AS at, seq FROM job
-                     WHERE state = 2 AND suspect AND queue = p_queue AND priority = p AND lane = ''
+                     WHERE suspect AND state::integer = 2 AND queue = p_queue AND priority = p AND lane = ''
                        AND (expires_at IS NULL OR expires_at > p_now) AND ctid <> ALL (p_taken)
                      ORDER BY seq LIMIT p_suspects LOOP
                 EXIT WHEN cardinality(taken) >= p_most OR suspects >= p_suspects;

@@ -41,9 +41,9 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM ripple)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.state = 1 AND j.queue = q.name AND j.due_at <= v_now)
-            AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.state = 2 AND j.back AND j.queue = q.name)
+            AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.back AND j.queue = q.name)
             AND (p_suspects = 0
-                 OR NOT EXISTS (SELECT 1 FROM job AS j WHERE j.state = 2 AND j.suspect AND j.queue = q.name)) AS plain
+                 OR NOT EXISTS (SELECT 1 FROM job AS j WHERE j.suspect AND j.state::integer = 2 AND j.queue = q.name)) AS plain
         INTO r
         FROM member AS m JOIN queue AS q ON q.name = p_queues[1] LEFT JOIN claimant AS c ON c.id = p_claimant
         WHERE m.id = p_member;

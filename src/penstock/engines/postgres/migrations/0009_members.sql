@@ -436,9 +436,8 @@ $$;
 
 -- Rows behind a process's cursors whose transactions ran at its last look and have ended since: they may have drawn their
 -- seq long ago. A snapshot names those that run below its xmax, which is one more than the newest that has ENDED; those from
--- there up to the look's own transaction are looked through as a range. The order, and ranges even for one, leave the
--- planner no index but job_late: by job_ready it walks everything that was ever ready (200 ms beside a snapshot held for
--- 150,000 jobs).
+-- there up to the look's own transaction are looked through as a range. The conditions are those of job_late: by job_ready
+-- the planner walks everything that was ever ready (200 ms beside a snapshot held for 150,000 jobs).
 --   p_cursors, p_lanes   as for claim_v1
 --   p_snapshot, p_me     of the last look
 --   p_held               what was locked at the last look
@@ -472,7 +471,7 @@ BEGIN
                 SELECT s.id FROM unnest(v_firsts, v_lasts) AS e (first, last)
                 CROSS JOIN LATERAL (
                     SELECT id, seq, priority, suspect, lane FROM job
-                    WHERE state = 2 AND queue = p_queues[n] AND xid >= e.first AND xid <= e.last AND NOT back
+                    WHERE state::integer = 2 AND queue = p_queues[n] AND xid >= e.first AND xid <= e.last AND NOT back
                     ORDER BY xid OFFSET 0
                 ) AS s
                 WHERE s.seq < CASE WHEN s.lane = '' THEN p_cursors[22 * n - 21 + 2 * s.priority + s.suspect::integer]
