@@ -12,6 +12,7 @@ ENTRIES = [
     b"7",
     b'{"name":"bury","queue":7,"priority":5}',
     b'{"name":"bury","queue":"graves","priority":"high"}',
+    b'{"name":"bury","queue":"graves","priority":99,"timeout":"long"}',
     b'{"name":"bury","queue":"graves","priority":5,"retry":{"attempts":"many","backoff":"linear"}}',
     b'{"name":"bury","queue":"graves","priority":5,"key":"a\\u0000b","timeout":1180591620717411303424}',
 ]

@@ -235,7 +235,8 @@ BEGIN
         priority := NULL;
     END IF;
 EXCEPTION WHEN data_exception THEN
-    NULL;
+    priority := NULL;
+    timeout := NULL;
 END $$;
 
 -- model.ids.handler_id
