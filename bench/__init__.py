@@ -1,10 +1,10 @@
-"""Measurements: what Penstock costs beside a frozen minimal loop on the same store, and beside another queue.
+"""Measurements: what Tidemill costs beside a frozen minimal loop on the same store, and beside another queue.
 
     python -m bench [--engine-only] [--quick] [--only NAME]... [--json FILE]
     python -m bench --peers [NAME]... [--quick] [--json FILE] [--docs]
 
 Without `--engine-only` the whole product is measured, as applications use it (`product`), by the code of
-`penstock bench`; with it, the engine's facets alone (`engine`). `--peers` sets the product beside other
+`tidemill bench`; with it, the engine's facets alone (`engine`). `--peers` sets the product beside other
 queues (`side_by_side`).
 
 The machine swings by 2x within minutes, so nothing here is a figure of its own: everything is a

@@ -82,7 +82,7 @@ def main(
     only: tuple[str, ...],
     json_file: Path | None,
 ) -> None:
-    """Measure Penstock against a frozen minimal loop on the same store, and beside other queues."""
+    """Measure Tidemill against a frozen minimal loop on the same store, and beside other queues."""
     if peers:
         beside_peers(names, jobs, rounds, quick, docs, note, json_file)
         return
@@ -92,7 +92,7 @@ def main(
     if wrong := [name for name in only if name not in known]:
         raise click.UsageError(f"no measure {', '.join(wrong)} here; there are {', '.join(known)}")
     with (
-        TemporaryDirectory(prefix="penstock-bench-") as folder,
+        TemporaryDirectory(prefix="tidemill-bench-") as folder,
         closing(STORES[engine](Path(folder), durability)) as store,
         Steps(Console(stderr=True)) as steps,
     ):

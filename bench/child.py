@@ -11,7 +11,7 @@ from bench.claimer import Claimer
 from bench.race import Report
 from bench.raw import postgres, redis, sqlite
 from bench.stores import Drain, Raw, SqliteRaw
-from penstock.engine.registry import connect
+from tidemill.engine.registry import connect
 
 
 class Errand(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,11 @@ import asyncio
 import os
 
 from bench.load import QUEUE, RESULT
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
-from penstock.model.member import MemberInfo
-from penstock.model.run import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
-from penstock.model.time import HOUR
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
+from tidemill.model.time import HOUR
 
 
 class Claimer:

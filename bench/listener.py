@@ -5,7 +5,7 @@ import threading
 
 import msgspec
 
-from penstock import Gap, Penstock
+from tidemill import Gap, Tidemill
 
 
 class Heard(msgspec.Struct, kw_only=True):
@@ -17,7 +17,7 @@ class Heard(msgspec.Struct, kw_only=True):
 
 def main() -> None:
     """Say "listening"; then, for every line that comes, what was heard until then."""
-    app = Penstock(sys.argv[1])
+    app = Tidemill(sys.argv[1])
     with app.events() as events:
         print("listening", flush=True)
         heard = Heard(events=0, missed=0)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from bench.plan import BULK
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
-from penstock.model.job import NewJob
-from penstock.model.time import Span
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
+from tidemill.model.job import NewJob
+from tidemill.model.time import Span
 
 QUEUE = "default"
 TASK = "noop"

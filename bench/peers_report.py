@@ -17,7 +17,7 @@ PICTURE = "![Throughput beside other queues](peers.svg)"
 BEGIN, END = "<!-- measured -->", "<!-- end of measured -->"
 ENGINE_TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis", "rabbitmq": "RabbitMQ"}
 HEADS = (
-    "queue", "jobs/s", "Penstock beside it", "ratio", "enqueue/s, one by one", "in bulk", "CPU us/job",
+    "queue", "jobs/s", "Tidemill beside it", "ratio", "enqueue/s, one by one", "in bulk", "CPU us/job",
     "memory MB", "pick-up ms, p50 / p99", "20 jobs of 2 s after kill -9",
 )  # fmt: skip
 
@@ -37,7 +37,7 @@ def markdown(outcome: Outcome) -> str:
         lines += ["", "Failed:", ""]
         lines += [f"- {_title(result)} {result.version}: {result.error}" for result in failed]
     versions = ", ".join(
-        dict.fromkeys(result.version for result in outcome.results if result.name != "penstock")
+        dict.fromkeys(result.version for result in outcome.results if result.name != "tidemill")
     )
     return "\n".join([*lines, "", f"Versions: {versions}.", ""])
 
@@ -68,7 +68,7 @@ def medians(turns: Sequence[Turn]) -> dict[str, float | None]:
 
 
 def ratio(result: Result) -> float:
-    """Penstock's throughput as a multiple of the peer's: the median of neighbouring turns."""
+    """Tidemill's throughput as a multiple of the peer's: the median of neighbouring turns."""
     return median(
         ours.jobs_s / theirs.jobs_s for ours, theirs in zip(result.beside, result.turns, strict=False)
     )
@@ -86,9 +86,9 @@ def chart(runs: Sequence[Outcome]) -> str:
     groups = []
     for engine, title in ENGINE_TITLES.items():
         there = [one for one in shown if (one.beside_engine or one.engine) == engine]
-        bars = [Bar(_label(one, engine), _rate(one.turns)) for one in there if one.name != "penstock"]
-        if ours := [turn for one in there if one.name == "penstock" for turn in one.turns]:
-            bars.append(Bar("Penstock", _rate(ours), ours=True))
+        bars = [Bar(_label(one, engine), _rate(one.turns)) for one in there if one.name != "tidemill"]
+        if ours := [turn for one in there if one.name == "tidemill" for turn in one.turns]:
+            bars.append(Bar("Tidemill", _rate(ours), ours=True))
         bars.sort(key=lambda bar: -bar.value)
         if bars:
             groups.append(Group(f"{title}: no-op jobs/s, two worker processes", bars))
@@ -114,7 +114,7 @@ def shown(runs: Sequence[Outcome]) -> str:
 
 def published(former: Sequence[Outcome], latest: Outcome) -> list[Outcome]:
     """Runs with every peer once, as it was measured last. Runs of one day and one size are one."""
-    again = {result.name for result in latest.results} - {"penstock"}
+    again = {result.name for result in latest.results} - {"tidemill"}
     runs = [kept for run in former if (kept := _without(run, again)).results]
     for run in runs:
         if _kind(run) == _kind(latest):
@@ -128,32 +128,32 @@ def _kind(run: Outcome) -> tuple[object, ...]:
 
 
 def _without(run: Outcome, names: AbstractSet[str]) -> Outcome:
-    """What is left of a run. Penstock stays on the engines of which a peer does."""
-    peers = [one for one in run.results if one.name not in names and one.name != "penstock"]
+    """What is left of a run. Tidemill stays on the engines of which a peer does."""
+    peers = [one for one in run.results if one.name not in names and one.name != "tidemill"]
     engines = {one.beside_engine or one.engine for one in peers}
-    ours = [one for one in run.results if one.name == "penstock" and one.engine in engines]
+    ours = [one for one in run.results if one.name == "tidemill" and one.engine in engines]
     return _ordered(run, [*ours, *peers])
 
 
 def _joined(run: Outcome, latest: Outcome) -> Outcome:
     ours: dict[str, Result] = {}
     for one in (*run.results, *latest.results):
-        if one.name == "penstock":
+        if one.name == "tidemill":
             before = ours.get(one.engine)
             turns = [*before.turns, *one.turns] if before else one.turns
             ours[one.engine] = replace(one, turns=turns)
-    peers = [one for one in (*run.results, *latest.results) if one.name != "penstock"]
+    peers = [one for one in (*run.results, *latest.results) if one.name != "tidemill"]
     return _ordered(run, [*ours.values(), *peers])
 
 
 def _ordered(run: Outcome, results: Sequence[Result]) -> Outcome:
-    """By the engine beside which they were measured, Penstock first."""
+    """By the engine beside which they were measured, Tidemill first."""
     engines = list(ENGINE_TITLES)
     return replace(
         run,
         results=sorted(
             results,
-            key=lambda one: (engines.index(one.beside_engine or one.engine), one.name != "penstock"),
+            key=lambda one: (engines.index(one.beside_engine or one.engine), one.name != "tidemill"),
         ),
     )
 
@@ -194,7 +194,7 @@ def _row(result: Result) -> str:
     found = medians(result.turns)
     beside = f"{_rate(result.beside):,.0f}" if result.beside else ""
     times = f"{ratio(result):.1f}" if result.beside else ""
-    name = f"**{_title(result)}**" if result.name == "penstock" else _title(result)
+    name = f"**{_title(result)}**" if result.name == "tidemill" else _title(result)
 
     def show(key: str) -> str:
         return "-" if found[key] is None else f"{found[key]:,.0f}"

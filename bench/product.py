@@ -1,7 +1,7 @@
 """The whole product: what applications get, beside the raw loop on the same store and beside other queues.
 
 Every ratio comes from two subjects that took turns in this run. Our side is measured by the code of
-`penstock bench`, with a real `penstock worker` in processes of its own. One module of `products` for each
+`tidemill bench`, with a real `tidemill worker` in processes of its own. One module of `products` for each
 store says what is measured there."""
 
 import os
@@ -14,9 +14,9 @@ from bench.progress import Steps
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, compare
 from bench.subjects import RAW, Subjects
-from penstock.cli.bench.crew import Crew, hire
-from penstock.cli.bench.run import open_engine
-from penstock.engine.protocol import Engine
+from tidemill.cli.bench.crew import Crew, hire
+from tidemill.cli.bench.run import open_engine
+from tidemill.engine.protocol import Engine
 
 WARM_UP = 2_000
 
@@ -40,7 +40,7 @@ async def run(
 ) -> list[Comparison | Figure]:
     """The measures named, or all."""
     # The application that is measured reads its settings as any other: it must not be imported before this.
-    os.environ["PENSTOCK_URL"] = plan.url("product")
+    os.environ["TIDEMILL_URL"] = plan.url("product")
     raw = await plan.store.raw(RAW)
     try:
         async with open_engine() as engine:
@@ -59,7 +59,7 @@ class Product:
     """What a measure needs: one engine, one raw loop, and workers to hire."""
 
     def __init__(self, engine: Engine, plan: Plan, steps: Steps, make: Subjects) -> None:
-        from penstock.cli.bench import app
+        from tidemill.cli.bench import app
 
         self.engine, self.plan, self.steps, self.make, self.app = engine, plan, steps, make, app
 

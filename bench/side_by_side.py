@@ -1,4 +1,4 @@
-"""`python -m bench --peers [NAME ...]`: Penstock beside other queues on the same engine, turn and turn about.
+"""`python -m bench --peers [NAME ...]`: Tidemill beside other queues on the same engine, turn and turn about.
 
 Each contender has a private server of its own and works alone while it has its turn. A peer that fails is
 reported with what it said, and the others go on."""
@@ -21,19 +21,19 @@ from rich.markup import escape
 
 from bench.peers.brokers import BROKERS
 from bench.peers.catalogue import PEERS, Peer
-from bench.peers.contender import PENSTOCK, Contender, Turn, penstock_home
+from bench.peers.contender import TIDEMILL, Contender, Turn, tidemill_home
 from bench.peers.environment import PeerMissing
 from bench.peers.processes import PeerFailed
 from bench.peers.recovery import Recovery
 from bench.peers.recovery import measure as recover
 from bench.progress import Steps
-from penstock.model.errors import PenstockError
 from tests.servers.postgres import NoServer
+from tidemill.model.errors import TidemillError
 
 ENGINES = ("sqlite", "postgres", "redis", "rabbitmq")
 PEER_S = 420.0
-"""The longest that one peer may take, Penstock's turns beside it included."""
-FAILURES = (PeerMissing, PeerFailed, NoServer, PenstockError, OSError, RuntimeError, TimeoutError)
+"""The longest that one peer may take, Tidemill's turns beside it included."""
+FAILURES = (PeerMissing, PeerFailed, NoServer, TidemillError, OSError, RuntimeError, TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, kw_only=True):
     turns: list[Turn] = []
     recovery: Recovery | None = None
     beside: list[Turn] = []
-    """Penstock's turns in the same rounds; empty for Penstock itself."""
+    """Tidemill's turns in the same rounds; empty for Tidemill itself."""
     beside_engine: str = ""
     error: str | None = None
 
@@ -112,7 +112,7 @@ def machine() -> str:
 
 
 class Arena:
-    """One engine: Penstock on it, and its peers one after another."""
+    """One engine: Tidemill on it, and its peers one after another."""
 
     def __init__(self, engine: str, sizes: Sizes, steps: Steps) -> None:
         self._engine, self._sizes, self._steps = engine, sizes, steps
@@ -129,21 +129,21 @@ class Arena:
             f"{self._engine}: " + ", ".join(peer.name for peer in peers),
             len(peers) * (2 * self._sizes.rounds + 1) + 1,
         )
-        ours = Result(name="penstock", title="Penstock", engine=self._engine, version=version("penstock"))
+        ours = Result(name="tidemill", title="Tidemill", engine=self._engine, version=version("tidemill"))
         results.append(ours)
         try:
-            penstock = self._enter(PENSTOCK, self._engine, penstock_home(), self._stack)
-            ours.broker = penstock.broker.version
+            tidemill = self._enter(TIDEMILL, self._engine, tidemill_home(), self._stack)
+            ours.broker = tidemill.broker.version
             for peer in peers:
-                results.append(await self._beside(peer, penstock, advance))
+                results.append(await self._beside(peer, tidemill, advance))
                 ours.turns += results[-1].beside
-            ours.recovery = await recover(penstock)
+            ours.recovery = await recover(tidemill)
             advance()
         except FAILURES as failure:
             ours.error = _said(failure)
-            self._steps.say(escape(f"FAILED: Penstock on {self._engine}: {ours.error}"))
+            self._steps.say(escape(f"FAILED: Tidemill on {self._engine}: {ours.error}"))
 
-    async def _beside(self, peer: Peer, penstock: Contender, advance: Callable[[], None]) -> Result:
+    async def _beside(self, peer: Peer, tidemill: Contender, advance: Callable[[], None]) -> Result:
         result = Result(
             name=peer.name,
             title=peer.title,
@@ -160,7 +160,7 @@ class Arena:
                     for _ in range(self._sizes.rounds):
                         result.turns.append(await contender.turn(self._sizes.jobs, self._sizes.samples))
                         advance()
-                        result.beside.append(await penstock.turn(self._sizes.jobs, self._sizes.samples))
+                        result.beside.append(await tidemill.turn(self._sizes.jobs, self._sizes.samples))
                         advance()
                     result.recovery = await recover(contender)
                     advance()
@@ -171,13 +171,13 @@ class Arena:
         return result
 
     def _enter(self, peer: Peer, engine: str, home: Path, stack: ExitStack) -> Contender:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix=f"penstock-{peer.name}-")))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix=f"tidemill-{peer.name}-")))
         return Contender(peer, home, stack.enter_context(closing(BROKERS[engine](folder))), folder)
 
 
 def _summary(result: Result) -> str:
     theirs, ours = (median(turn.jobs_s for turn in turns) for turns in (result.turns, result.beside))
-    return f"{result.name}: {theirs:,.0f} jobs/s, Penstock beside it {ours:,.0f}; {result.recovery}"
+    return f"{result.name}: {theirs:,.0f} jobs/s, Tidemill beside it {ours:,.0f}; {result.recovery}"
 
 
 def _said(failure: BaseException) -> str:

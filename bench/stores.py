@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.raw import postgres, redis, sqlite
-from penstock.cli.bench.crew import cpu_s_of
 from tests.servers.postgres import PostgresServer, program
 from tests.servers.redis import RedisServer
+from tidemill.cli.bench.crew import cpu_s_of
 
 RawJob = tuple[bytes, bytes]
 """Id and body."""
@@ -124,7 +124,7 @@ class PostgresStore:
     def raw_place(self, name: str) -> str:
         """A database, for clients that are not our engine."""
         if name not in self._made:
-            place = ("-h", "127.0.0.1", "-p", str(self._server.port), "-U", "penstock")
+            place = ("-h", "127.0.0.1", "-p", str(self._server.port), "-U", "tidemill")
             subprocess.run([program("createdb"), *place, name], check=True)
             self._made.add(name)
         return self._server.url(name)

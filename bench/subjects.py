@@ -13,9 +13,9 @@ from bench.measures.pair import pair_turn
 from bench.plan import BULK, Plan
 from bench.rounds import Subject, Turn, Watch
 from bench.stores import Raw
-from penstock.cli.bench import measures
-from penstock.cli.bench.crew import Crew
-from penstock.engine.protocol import Engine
+from tidemill.cli.bench import measures
+from tidemill.cli.bench.crew import Crew
+from tidemill.engine.protocol import Engine
 
 RAW = "product_raw"
 """The raw loop's place."""
@@ -27,7 +27,7 @@ class Subjects:
     """Makes subjects over one engine and one raw loop."""
 
     def __init__(self, engine: Engine, plan: Plan, raw: Raw) -> None:
-        from penstock.cli.bench import app
+        from tidemill.cli.bench import app
 
         self._engine, self._plan, self._app, self._raw = engine, plan, app, raw
 

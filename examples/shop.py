@@ -1,6 +1,6 @@
 """A shop: welcome mails and invoices. Run a worker, then this file:
 
-penstock worker shop:app
+tidemill worker shop:app
 python shop.py
 """
 
@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass
 from decimal import Decimal
 
-from penstock import Penstock, Retry, current_job
+from tidemill import Retry, Tidemill, current_job
 
-app = Penstock()  # where $PENSTOCK_URL points
+app = Tidemill()  # where $TIDEMILL_URL points
 app.queue("mail", rate="100/m", retry=Retry(attempts=3, base=5))
 
 

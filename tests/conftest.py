@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["pytester", "tests.leftovers", "tests.rows", "tests.servers.fixtures"]
 
-pytest.register_assert_rewrite("penstock.testing.contract", "tests.integration.any_server")  # before imports
+pytest.register_assert_rewrite("tidemill.testing.contract", "tests.integration.any_server")  # before imports
 
 # A shell ignores SIGINT for what it starts in the background, and whatever is started from there inherits
 # that: our children would never hear the interrupts of tests. A handler, unlike that, is not inherited.
@@ -15,5 +15,5 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on what else the machine does: no test is decided by it.
-settings.register_profile("penstock", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("penstock")
+settings.register_profile("tidemill", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidemill")

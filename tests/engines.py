@@ -25,4 +25,4 @@ def fresh_place(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iter
     elif mode == "sqlite-memory":
         yield "sqlite://"
     else:
-        yield f"sqlite:///{folder}/penstock.db?durability=normal"
+        yield f"sqlite:///{folder}/tidemill.db?durability=normal"

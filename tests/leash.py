@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-MARK = "PENSTOCK_TEST_RUN"
+MARK = "TIDEMILL_TEST_RUN"
 """Of the environment."""
 START_S = 60
 ROUNDS, PAUSE_S = 40, 0.05
@@ -72,7 +72,7 @@ def label() -> str:
 
 
 def _label(mark: str) -> str:
-    return f"penstock-run-{mark[:8]}"
+    return f"tidemill-run-{mark[:8]}"
 
 
 def belonging_to(mark: str) -> list[int]:

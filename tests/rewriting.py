@@ -7,7 +7,7 @@ Each place must be there exactly once: a bug that no longer fits the code must n
 from collections.abc import Callable
 from typing import TypeAlias
 
-from penstock.engine.statements import Statements
+from tidemill.engine.statements import Statements
 
 Put: TypeAlias = Callable[[object, str, object], None]
 
@@ -19,7 +19,7 @@ def in_statement(put: Put, statements: Statements, name: str, old: str, new: str
 
 def in_migration(put: Put, part: str, old: str, new: str) -> None:
     """Of the PostgreSQL engine: the one whose name contains `part`."""
-    from penstock.engines.postgres import schema
+    from tidemill.engines.postgres import schema
 
     for place, migration in enumerate(schema.MIGRATIONS):
         if part in migration.name:
@@ -32,7 +32,7 @@ def in_migration(put: Put, part: str, old: str, new: str) -> None:
 
 def in_script(put: Put, name: str, old: str, new: str) -> None:
     """Of the Redis engine."""
-    from penstock.engines.redis import scripts
+    from tidemill.engines.redis import scripts
 
     right = scripts.source
     changed = replaced(right(name), old, new, where=f"{name}.lua")

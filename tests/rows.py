@@ -14,7 +14,7 @@ in pyproject.toml), `any` (one passing test is enough, with or without an engine
 Otherwise the run fails.
 
 A family of which every test was skipped was not available on this machine. Its rows are excused and the run
-ends with "NOT TESTED: ..."; with PENSTOCK_REQUIRE_ALL=1, as in CI, that fails the run instead.
+ends with "NOT TESTED: ..."; with TIDEMILL_REQUIRE_ALL=1, as in CI, that fails the run instead.
 
 Under xdist the workers attach rows and engine to their reports; the controlling process alone adds up and
 judges.
@@ -266,7 +266,7 @@ def _is_full_run(config: pytest.Config) -> bool:
 
 
 def _requires_all() -> bool:
-    return os.environ.get("PENSTOCK_REQUIRE_ALL") == "1"
+    return os.environ.get("TIDEMILL_REQUIRE_ALL") == "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -286,4 +286,4 @@ def pytest_configure(config: pytest.Config) -> None:
         promises = read_promises(table.read_text(encoding="utf-8"), config.getini("row_engines"))
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"{table}: {error}") from error
-    config.pluginmanager.register(Rows(config, promises), "penstock-rows")
+    config.pluginmanager.register(Rows(config, promises), "tidemill-rows")

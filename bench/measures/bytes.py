@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from bench.load import BODY
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id
-from penstock.model.job import Failure, NewJob
-from penstock.model.member import MemberInfo
-from penstock.model.queue import Keep, QueueOptions
-from penstock.model.run import ClaimRequest, Completed, Failed, Outcome, Settlement, Want
-from penstock.model.time import DAY, Span
 from tests.servers.redis import RedisServer
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id
+from tidemill.model.job import Failure, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.run import ClaimRequest, Completed, Failed, Outcome, Settlement, Want
+from tidemill.model.time import DAY, Span
 
 JOBS, BULK = 100_000, 1_000
 QUEUE = "q"

@@ -6,8 +6,8 @@ from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from bench.stores import Drain, Raw, SqliteRaw
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
 
 
 async def measure(plan: Plan, steps: Steps) -> list[Comparison]:

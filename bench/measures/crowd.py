@@ -11,9 +11,9 @@ from bench.measures.claim import engine_turn
 from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, compare
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.time import DAY
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.time import DAY
 
 WANTED = 0.9
 

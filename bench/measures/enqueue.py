@@ -8,9 +8,9 @@ from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from bench.stores import Raw
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.job import NewJob
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.job import NewJob
 
 MERGED = (50, 200)
 

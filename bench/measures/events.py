@@ -19,11 +19,11 @@ from bench.plan import Plan
 from bench.product import Product
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, Turn, compare
-from penstock.cli.bench.run import MANY_SLOTS
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.engine.teller import ANNOUNCED
-from penstock.engine.telling import telling
+from tidemill.cli.bench.run import MANY_SLOTS
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.engine.teller import ANNOUNCED
+from tidemill.engine.telling import telling
 
 WANTED_HEARD, WANTED_UNHEARD = 0.85, 0.97
 BATCH = 100

@@ -13,13 +13,13 @@ from bench.product import Product
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Turn
 from bench.stores import PostgresStore
-from penstock.cli.bench.crew import Crew
-from penstock.cli.bench.measures import ended
-from penstock.cli.bench.run import MANY_SLOTS
-from penstock.model.ids import new_id
-from penstock.model.job import NewJob
-from penstock.model.queue import QueueOptions
-from penstock.model.time import SECOND
+from tidemill.cli.bench.crew import Crew
+from tidemill.cli.bench.measures import ended
+from tidemill.cli.bench.run import MANY_SLOTS
+from tidemill.model.ids import new_id
+from tidemill.model.job import NewJob
+from tidemill.model.queue import QueueOptions
+from tidemill.model.time import SECOND
 
 WANTED = 0.7
 CLAIM_MS = 50.0
@@ -30,7 +30,7 @@ ROOMY = QueueOptions(concurrency=10_000)
 LIMITED_S = 30.0
 """A limited queue is only reported on: it is not held for longer than this."""
 
-_READER = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM penstock.member"
+_READER = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM tidemill.member"
 _WRITER = "BEGIN; SELECT pg_current_xact_id()"
 _SLOWEST = "SELECT max(max_exec_time) FROM pg_stat_statements WHERE query ~ 'claim_plain_v1|settle_v1'"
 

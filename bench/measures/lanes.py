@@ -13,10 +13,10 @@ from bench.load import fill, new_jobs
 from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.job import NewJob
-from penstock.model.queue import Limit, QueueOptions
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.job import NewJob
+from tidemill.model.queue import Limit, QueueOptions
 
 QUEUE = "tenants"
 WANTED = 0.9

@@ -5,9 +5,9 @@ from bench.load import fill, new_jobs
 from bench.product import Product
 from bench.report import Figure
 from bench.stores import RedisStore
-from penstock.engine.registry import connect
-from penstock.model.queue import QueueOptions
-from penstock.model.time import DAY
+from tidemill.engine.registry import connect
+from tidemill.model.queue import QueueOptions
+from tidemill.model.time import DAY
 
 QUEUED = 50_000
 

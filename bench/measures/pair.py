@@ -11,7 +11,7 @@ from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.race import race
 from bench.rounds import Comparison, Question, Subject, Turn, compare
-from penstock.engine.registry import connect
+from tidemill.engine.registry import connect
 
 BATCHES = (10, 100)
 BUSIER_WANTED = 0.6

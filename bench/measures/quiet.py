@@ -1,13 +1,13 @@
-"""An idle worker: how soon it has a job, what it costs, how large it is; and what `import penstock` takes."""
+"""An idle worker: how soon it has a job, what it costs, how large it is; and what `import tidemill` takes."""
 
 from typing import NamedTuple
 
 from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import Figure
-from penstock.cli.bench import measures
-from penstock.cli.bench.crew import hire
-from penstock.engine.protocol import Engine
+from tidemill.cli.bench import measures
+from tidemill.cli.bench.crew import hire
+from tidemill.engine.protocol import Engine
 
 SAMPLES = 300
 IMPORT_MS = 120.0
@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
 
 async def measure(engine: Engine, plan: Plan, steps: Steps, bounds: Bounds) -> list[Figure]:
     """Bounds, each the median of the rounds."""
-    from penstock.cli.bench import app
+    from tidemill.cli.bench import app
 
     advance = steps.begin("quiet", 3 * plan.rounds + 1)
     samples = min(SAMPLES, plan.jobs)
@@ -57,5 +57,5 @@ async def measure(engine: Engine, plan: Plan, steps: Steps, bounds: Bounds) -> l
         Figure("idle worker", "% of a core", shares, IDLE_PERCENT),
         Figure("memory, supervisor and 1 worker", "MB", [memory], bounds.memory_mb),
         Figure("memory, 1 worker process", "MB", [of_worker], bounds.worker_memory_mb),
-        Figure("import penstock", "ms", [took], IMPORT_MS),
+        Figure("import tidemill", "ms", [took], IMPORT_MS),
     ]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from penstock.cli.bench.crew import cpu_s_of
 from tests.servers.postgres import PostgresServer, program
 from tests.servers.redis import RedisServer
+from tidemill.cli.bench.crew import cpu_s_of
 
 
 class Broker(Protocol):
@@ -17,7 +17,7 @@ class Broker(Protocol):
 
     version: str
     url: str
-    """For Penstock."""
+    """For Tidemill."""
     place: str
     """For peers."""
 

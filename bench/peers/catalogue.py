@@ -39,7 +39,7 @@ class Peer:
 
     @property
     def beside(self) -> str:
-        """The engine on which Penstock takes its turns: its dispatch over RabbitMQ does not exist yet."""
+        """The engine on which Tidemill takes its turns: its dispatch over RabbitMQ does not exist yet."""
         return "postgres" if self.engine == "rabbitmq" else self.engine
 
 

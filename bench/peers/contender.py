@@ -32,13 +32,13 @@ LOOK_S = 0.02
 AFTER_S = 0.25
 """After the last job: its acknowledgement belongs to the processor time."""
 
-PENSTOCK = Peer(
-    name="penstock",
-    title="Penstock",
+TIDEMILL = Peer(
+    name="tidemill",
+    title="Tidemill",
     engine="",
-    program="penstock_jobs",
-    worker="{bin}/python -m penstock worker penstock_jobs:app -p 2 -c 200",
-    requirements=("penstock",),
+    program="tidemill_jobs",
+    worker="{bin}/python -m tidemill worker tidemill_jobs:app -p 2 -c 200",
+    requirements=("tidemill",),
 )
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contender:
-    """A peer, or Penstock, with a broker of its own."""
+    """A peer, or Tidemill, with a broker of its own."""
 
     def __init__(self, peer: Peer, home: Path, broker: Broker, folder: Path) -> None:
         self.peer, self.broker = peer, broker
@@ -73,8 +73,8 @@ class Contender:
         self._environment = {
             **os.environ,
             **peer.environment,
-            "BENCH_URL": broker.url if peer is PENSTOCK else broker.place,
-            "PENSTOCK_URL": broker.url,
+            "BENCH_URL": broker.url if peer is TIDEMILL else broker.place,
+            "TIDEMILL_URL": broker.url,
             "BENCH_LEDGER": str(self.ledger.folder),
             "BENCH_MODULES": str(home),
             "PYTHONPATH": str(PROGRAMS),
@@ -172,6 +172,6 @@ class Contender:
         return [round((starts[first + number] - at) / 1e6, 2) for number, at in enumerate(called)]
 
 
-def penstock_home() -> Path:
+def tidemill_home() -> Path:
     """The environment that this runs in."""
     return Path(sys.executable).parent

@@ -32,7 +32,7 @@ def node_with(*packages: str) -> Path:
 def _made(
     name: str, wanted: Sequence[str], commands: Callable[[Path, Sequence[str]], list[list[str]]]
 ) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "penstock-bench")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tidemill-bench")
     folder = cache / name
     finished, listed = folder / FINISHED, "\n".join(wanted)
     if not finished.exists() or finished.read_text() != listed:

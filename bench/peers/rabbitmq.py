@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.peers.brokers import first_number
-from penstock.cli.bench.crew import cpu_s_of
 from tests.servers.postgres import NoServer, free_port
+from tidemill.cli.bench.crew import cpu_s_of
 
 PROGRAM = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 """Not the one on PATH, which is the system's own node."""
@@ -30,7 +30,7 @@ class RabbitMQ:
     def __init__(self, folder: Path) -> None:
         if not Path(PROGRAM).exists() or shutil.which("epmd") is None:
             raise NoServer(f"rabbitmq-server is not installed; {HINT}")
-        self.home = Path(tempfile.mkdtemp(prefix="penstock-rabbitmq-"))
+        self.home = Path(tempfile.mkdtemp(prefix="tidemill-rabbitmq-"))
         port, names = free_port(), free_port()
         self.url = self.place = f"amqp://guest:guest@127.0.0.1:{port}/"
         self._environment = {

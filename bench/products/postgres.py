@@ -7,7 +7,7 @@ from bench.product import Case, Measure, Product
 from bench.report import Figure
 from bench.rounds import Comparison
 from bench.stores import PostgresStore
-from penstock.cli.bench.run import MANY_SLOTS
+from tidemill.cli.bench.run import MANY_SLOTS
 
 PROCESSES = 2
 BOUNDS = quiet.Bounds(p50_ms=2.5, p99_ms=10.0, worker_memory_mb=80.0)

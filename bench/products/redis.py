@@ -4,7 +4,7 @@ from bench.measures import api, crowd, events, memory, quiet
 from bench.product import Case, Measure, Product
 from bench.report import Figure
 from bench.rounds import Comparison
-from penstock.cli.bench.run import MANY_SLOTS
+from tidemill.cli.bench.run import MANY_SLOTS
 
 PROCESSES = 2
 BOUNDS = quiet.Bounds(p50_ms=1.5, p99_ms=6.0, worker_memory_mb=80.0)

@@ -7,7 +7,7 @@ from bench.plan import BULK
 from bench.product import WARM_UP, Case, Measure, Product
 from bench.report import Figure
 from bench.rounds import Comparison
-from penstock.cli.bench.run import MANY_SLOTS
+from tidemill.cli.bench.run import MANY_SLOTS
 
 BOUNDS = quiet.Bounds(p50_ms=2.0, p99_ms=10.0, memory_mb=90.0)
 

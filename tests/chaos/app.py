@@ -10,14 +10,14 @@ import signal
 import time
 from pathlib import Path
 
-from penstock import DeadJob, Limit, Penstock, Retry, current_job
-from penstock.model.queue import Keep
-from penstock.worker import child
 from tests.chaos import clock, deploy, plants
 from tests.chaos.history import Recorder
 from tests.chaos.recording import connect_recorded
 from tests.chaos.swap import swap
 from tests.chaos.weather import Weather
+from tidemill import DeadJob, Limit, Retry, Tidemill, current_job
+from tidemill.model.queue import Keep
+from tidemill.worker import child
 
 MOST_ATTEMPTS = 4
 DOOMED_ATTEMPTS = 2
@@ -27,7 +27,7 @@ EVERY_SECOND, INTERVAL = "every-second", "interval"
 INTERVAL_S = 0.3
 LAPS_S = (0.02, 0.1, 0.6)
 
-app = Penstock(retry=Retry(attempts=MOST_ATTEMPTS, base=0.05, cap=0.5))
+app = Tidemill(retry=Retry(attempts=MOST_ATTEMPTS, base=0.05, cap=0.5))
 _ALL = Keep()
 for queue in ("default", "slow"):
     app.queue(queue, keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)

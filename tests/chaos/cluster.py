@@ -1,4 +1,4 @@
-"""The processes of a run: members (`penstock worker`, each with its own way to the engine) and producers.
+"""The processes of a run: members (`tidemill worker`, each with its own way to the engine) and producers.
 
 Whatever ends is started again after a moment, as a service manager would: with a reason, so that the history
 says which deaths nobody asked for.
@@ -116,7 +116,7 @@ class Cluster:
             f"--beat={times.beat_s}", f"--lease={times.lease_s}", f"--sweep={times.sweep_s}",
             "--shutdown-timeout=5", "--cancel-grace=1",
         ]  # fmt: skip
-        environment = {"PENSTOCK_URL": url, **self._environment}
+        environment = {"TIDEMILL_URL": url, **self._environment}
         clock_file = self._folder / f"{name}.clock"
         if self._shifted:
             clock_file.write_text("0")
@@ -132,7 +132,7 @@ class Cluster:
             of_its_own = seed * 1_000 + number * 100 + next(incarnations)
             return ["-m", "tests.chaos.producer", str(of_its_own), str(rate)]
 
-        environment = {"PENSTOCK_URL": url, **self._environment}
+        environment = {"TIDEMILL_URL": url, **self._environment}
         self.producers.append(Process(f"p{number}", self._folder, command, environment))
 
     def start(self) -> None:

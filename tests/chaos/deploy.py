@@ -1,4 +1,4 @@
-"""The next release of Penstock, as far as its schema goes: each deploy brings one more migration that expands
+"""The next release of Tidemill, as far as its schema goes: each deploy brings one more migration that expands
 (a column that old code does not know), and says that the code before it still works.
 
 A member that is restarted in a deploy is told so by a file; its processes then know the new migrations, while
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from penstock.engine.migrations import Migration
+from tidemill.engine.migrations import Migration
 
 
 def deploy(folder: Path, who: str) -> None:
@@ -26,8 +26,8 @@ def upgrade_from_environment() -> None:
     """A process's side."""
     extra = release_of(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"])
     if extra:
-        from penstock.engines.postgres import schema as postgres
-        from penstock.engines.sqlite import schema as sqlite
+        from tidemill.engines.postgres import schema as postgres
+        from tidemill.engines.sqlite import schema as sqlite
 
         for module in (postgres, sqlite):
             _expand(module, extra)

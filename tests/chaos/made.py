@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from penstock.model.schedule import tick_id
-from penstock.model.time import SECOND
 from tests.chaos.app import EVERY_SECOND
 from tests.chaos.checkers.case import Case
 from tests.chaos.history import Event, merged
 from tests.chaos.reading import Reading, SeenJob, SeenSchedule
 from tests.chaos.times import Times
+from tidemill.model.schedule import tick_id
+from tidemill.model.time import SECOND
 
 ONE, OTHER = "01" * 16, "02" * 16
 OFFSET_S = 1_000.0

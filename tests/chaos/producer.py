@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from penstock.model.errors import PenstockError, UnknownJob
-from penstock.model.ids import new_id
-from penstock.model.job import FINAL
 from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
 from tests.chaos.recording import phase_of
+from tidemill.model.errors import TidemillError, UnknownJob
+from tidemill.model.ids import new_id
+from tidemill.model.job import FINAL
 
 OPEN_LIMIT = 400
 """The most of its jobs that have not ended, as far as it knows, before it waits: a cluster that is mostly
@@ -65,7 +65,7 @@ class Producer:
                 ended = tasks.app.job(UUID(job)).refresh().state in FINAL
             except UnknownJob:
                 ended = True  # its enqueue is one of those that failed
-            except PenstockError:
+            except TidemillError:
                 ended = False
             if not ended:
                 self._open.append(job)
@@ -121,7 +121,7 @@ class Producer:
         if not self._recent:
             return
         handle = tasks.app.job(UUID(self._pick()))
-        with suppress(PenstockError):
+        with suppress(TidemillError):
             if handle.refresh().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
                 self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
 
@@ -146,7 +146,7 @@ class Producer:
         op = self._recorder.invoked(kind, jobs=ids, text=text)
         try:
             answer = call()
-        except PenstockError as error:
+        except TidemillError as error:
             phase = phase_of(error)
             self._recorder.write(kind, op=op, phase=phase, text=f"{type(error).__name__}: {error}"[:200])
         else:

@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 import msgspec
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine
-from penstock.model.job import STATES, Failure, Job
-from penstock.model.view import PAGE_LIMIT, JobFilter
+from tidemill.engine.protocol import BATCH_LIMIT, Engine
+from tidemill.model.job import STATES, Failure, Job
+from tidemill.model.view import PAGE_LIMIT, JobFilter
 
 
 class SeenJob(msgspec.Struct, kw_only=True):

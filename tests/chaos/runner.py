@@ -13,11 +13,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.errors import EngineUnavailable
-from penstock.model.time import Instant
-from penstock.model.view import CONTROLLER_LEASE
 from tests.chaos import faults, plants
 from tests.chaos.app import EVERY_SECOND, INTERVAL
 from tests.chaos.checkers import judge
@@ -30,6 +25,11 @@ from tests.chaos.reading import Reading, live, read_engine
 from tests.chaos.recording.facet import DEATH
 from tests.chaos.stores import STORES, make_store
 from tests.chaos.times import Times
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.time import Instant
+from tidemill.model.view import CONTROLLER_LEASE
 
 MEMBERS = 3
 PRODUCERS = 2
@@ -131,7 +131,7 @@ async def run(
 
 def _folders() -> tuple[Path, Path]:
     """Of a run, and of its history."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-chaos-"))
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-chaos-"))
     folder.chmod(0o755)  # a server may run as somebody else
     (folder / "history").mkdir()
     return folder, folder / "history"

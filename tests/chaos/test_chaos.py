@@ -16,7 +16,7 @@ async def verdict_of(engine: str) -> Verdict:
     try:
         return await run(engine, seed=SHORT_SEEDS[engine], seconds=SHORT_S, rate=SHORT_RATE)
     except NoServer as missing:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+        if os.environ.get("TIDEMILL_REQUIRE_ALL") == "1":
             raise
         pytest.skip(str(missing))
 

@@ -4,9 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model.firing import MISSED_LIMIT
-from penstock.model.job import Failure
-from penstock.model.time import SECOND
 from tests.chaos.app import EVERY_SECOND, INTERVAL
 from tests.chaos.checkers import CHECKERS, judge
 from tests.chaos.checkers.attempts import SOON_S
@@ -31,6 +28,9 @@ from tests.chaos.made import (
     swept,
 )
 from tests.chaos.reading import SeenJob
+from tidemill.model.firing import MISSED_LIMIT
+from tidemill.model.job import Failure
+from tidemill.model.time import SECOND
 
 SPOILT: dict[str, Callable[[Made], None]] = {}
 

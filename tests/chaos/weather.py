@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.model.errors import EngineUnavailable
+from tidemill.model.errors import EngineUnavailable
 
 
 class NeverArrived(EngineUnavailable):

@@ -9,8 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.testing.contract.fixtures import (
+from tests.servers.postgres_places import PostgresPlaces, PostgresUser
+from tests.servers.redis_places import RedisPlaces
+from tidemill.engine.protocol import Engine
+from tidemill.testing.contract.fixtures import (
     UserConnection,
     claimant,
     clock,
@@ -19,8 +21,6 @@ from penstock.testing.contract.fixtures import (
     engine,
     transactions,
 )
-from tests.servers.postgres_places import PostgresPlaces, PostgresUser
-from tests.servers.redis_places import RedisPlaces
 
 __all__ = ["claimant", "clock", "connect", "connection", "engine", "transactions"]
 
@@ -49,7 +49,7 @@ def fresh_engine_url(
         yield redis.fresh
         redis.release()
         return
-    names = (f"penstock-{number}" for number in count())
+    names = (f"tidemill-{number}" for number in count())
     if engine_mode == "sqlite-memory":
         yield lambda: f"sqlite://?name={uuid4().hex}"
     else:

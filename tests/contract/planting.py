@@ -1,6 +1,6 @@
 """How a bug is planted in an engine, for its whole run of the contract suite.
 
-A module of planted bugs is a pytest plugin: with `PENSTOCK_PLANT=name` in the environment that bug is
+A module of planted bugs is a pytest plugin: with `TIDEMILL_PLANT=name` in the environment that bug is
 planted before anything else is set up. `test_planted_bugs` runs the contract suite under each and expects
 it to fail. Shipped code has no switch for any of them.
 """
@@ -47,7 +47,7 @@ class Plants(Mapping[str, Plant]):
 
     def configure(self, config: pytest.Config) -> None:
         """The plugin's `pytest_configure`."""
-        name = os.environ.get("PENSTOCK_PLANT")
+        name = os.environ.get("TIDEMILL_PLANT")
         if name:
             patch = pytest.MonkeyPatch()
             self[name].patch(patch)

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.protocol import Fired
-from penstock.engine.statements import Statements
-from penstock.engines.sqlite import (
+from tests.contract.planting import Plants
+from tests.rewriting import in_statement
+from tidemill.engine.protocol import Fired
+from tidemill.engine.statements import Statements
+from tidemill.engines.sqlite import (
     beats,
     claim,
     commands,
@@ -24,12 +26,10 @@ from penstock.engines.sqlite import (
     transactions,
     writer,
 )
-from penstock.engines.sqlite.step import READY, RUNNING, Step
-from penstock.model.job import JobState
-from penstock.model.move import Moves
-from penstock.model.run import Answer
-from tests.contract.planting import Plants
-from tests.rewriting import in_statement
+from tidemill.engines.sqlite.step import READY, RUNNING, Step
+from tidemill.model.job import JobState
+from tidemill.model.move import Moves
+from tidemill.model.run import Answer
 
 PLANTS = Plants()
 plant = PLANTS.plant

@@ -3,12 +3,12 @@ text of a migration: the test server's databases are made with it (see `planting
 
 import pytest
 
-from penstock.engines.postgres import claim, settle
-from penstock.engines.postgres.cursors import Cursors
-from penstock.engines.postgres.floors import Floors
-from penstock.model.run import Answer
 from tests.contract.planting import Plants
 from tests.rewriting import in_migration
+from tidemill.engines.postgres import claim, settle
+from tidemill.engines.postgres.cursors import Cursors
+from tidemill.engines.postgres.floors import Floors
+from tidemill.model.run import Answer
 
 PLANTS = Plants()
 plant = PLANTS.plant

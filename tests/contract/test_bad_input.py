@@ -1,1 +1,1 @@
-from penstock.testing.contract.bad_input import *
+from tidemill.testing.contract.bad_input import *

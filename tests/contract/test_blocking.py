@@ -1,1 +1,1 @@
-from penstock.testing.contract.blocking import *
+from tidemill.testing.contract.blocking import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.cancel import *
+from tidemill.testing.contract.cancel import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.children import *
+from tidemill.testing.contract.children import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.claim import *
+from tidemill.testing.contract.claim import *

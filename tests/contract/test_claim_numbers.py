@@ -1,1 +1,1 @@
-from penstock.testing.contract.claim_numbers import *
+from tidemill.testing.contract.claim_numbers import *

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from penstock.testing import contract
+from tidemill.testing import contract
 
 HERE = Path(__file__).parent
 
@@ -17,11 +17,11 @@ def has_tests(module: ModuleType) -> bool:
 
 @pytest.mark.parametrize("name", contract.MODULES)
 def test_every_module_has_tests_and_is_run(name: str) -> None:
-    assert has_tests(import_module(f"penstock.testing.contract.{name}"))
+    assert has_tests(import_module(f"tidemill.testing.contract.{name}"))
     assert (HERE / f"test_{name}.py").is_file()
 
 
 def test_every_file_with_tests_is_named() -> None:
     files = [path.stem for path in Path(contract.__path__[0]).glob("*.py") if path.stem != "__init__"]
-    with_tests = {name for name in files if has_tests(import_module(f"penstock.testing.contract.{name}"))}
+    with_tests = {name for name in files if has_tests(import_module(f"tidemill.testing.contract.{name}"))}
     assert with_tests == set(contract.MODULES)

@@ -1,1 +1,1 @@
-from penstock.testing.contract.concurrency import *
+from tidemill.testing.contract.concurrency import *

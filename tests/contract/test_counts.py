@@ -1,1 +1,1 @@
-from penstock.testing.contract.counts import *
+from tidemill.testing.contract.counts import *

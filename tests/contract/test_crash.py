@@ -1,1 +1,1 @@
-from penstock.testing.contract.crash import *
+from tidemill.testing.contract.crash import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.deaths import *
+from tidemill.testing.contract.deaths import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.drop import *
+from tidemill.testing.contract.drop import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.engines import *
+from tidemill.testing.contract.engines import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.enqueue import *
+from tidemill.testing.contract.enqueue import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.gates import *
+from tidemill.testing.contract.gates import *

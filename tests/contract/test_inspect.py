@@ -1,1 +1,1 @@
-from penstock.testing.contract.inspect import *
+from tidemill.testing.contract.inspect import *

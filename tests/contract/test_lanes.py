@@ -1,1 +1,1 @@
-from penstock.testing.contract.lanes import *
+from tidemill.testing.contract.lanes import *

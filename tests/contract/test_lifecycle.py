@@ -1,1 +1,1 @@
-from penstock.testing.contract.lifecycle import *
+from tidemill.testing.contract.lifecycle import *

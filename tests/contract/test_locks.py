@@ -1,1 +1,1 @@
-from penstock.testing.contract.locks import *
+from tidemill.testing.contract.locks import *

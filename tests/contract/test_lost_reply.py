@@ -1,1 +1,1 @@
-from penstock.testing.contract.lost_reply import *
+from tidemill.testing.contract.lost_reply import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.members import *
+from tidemill.testing.contract.members import *

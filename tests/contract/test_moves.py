@@ -1,1 +1,1 @@
-from penstock.testing.contract.moves import *
+from tidemill.testing.contract.moves import *

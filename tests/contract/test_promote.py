@@ -1,1 +1,1 @@
-from penstock.testing.contract.promote import *
+from tidemill.testing.contract.promote import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.prune import *
+from tidemill.testing.contract.prune import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.queues import *
+from tidemill.testing.contract.queues import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.rates import *
+from tidemill.testing.contract.rates import *

@@ -9,30 +9,30 @@ from uuid import uuid4
 import pytest
 from hypothesis import Phase
 
-from penstock.model.crash import AfterLoss
-from penstock.model.errors import ClaimOutOfOrder
-from penstock.model.gate import Gate
-from penstock.model.job import JobState
-from penstock.model.run import Answer, ClaimRequest, Failed, Settlement
-from penstock.model.time import Instant
-from penstock.testing.contract import reference
-from penstock.testing.contract.reference import gates, members
-from penstock.testing.contract.reference.claims import Claims
-from penstock.testing.contract.reference.gates import Room
-from penstock.testing.contract.reference.jobs import Jobs
-from penstock.testing.contract.reference.records import JobRecord
-from penstock.testing.contract.reference.store import Store
-from penstock.testing.contract.stateful import RandomCommands, run_commands
+from tidemill.model.crash import AfterLoss
+from tidemill.model.errors import ClaimOutOfOrder
+from tidemill.model.gate import Gate
+from tidemill.model.job import JobState
+from tidemill.model.run import Answer, ClaimRequest, Failed, Settlement
+from tidemill.model.time import Instant
+from tidemill.testing.contract import reference
+from tidemill.testing.contract.reference import gates, members
+from tidemill.testing.contract.reference.claims import Claims
+from tidemill.testing.contract.reference.gates import Room
+from tidemill.testing.contract.reference.jobs import Jobs
+from tidemill.testing.contract.reference.records import JobRecord
+from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.stateful import RandomCommands, run_commands
 
 
 def test_the_reference_imports_only_the_model() -> None:
-    allowed = ("penstock.model", reference.__name__)
+    allowed = ("tidemill.model", reference.__name__)
     for path in Path(reference.__file__ or "").parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
-            ours = [name for name in names if name.startswith("penstock")]
+            ours = [name for name in names if name.startswith("tidemill")]
             assert all(name.startswith(allowed) for name in ours), f"{path.name} imports {ours}"
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import Job, JobState, NewJob
-from penstock.model.member import MemberInfo
-from penstock.model.queue import Limit, QueueOptions, Rate
-from penstock.model.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
-from penstock.model.time import HOUR, MINUTE, SECOND, Instant, Span
-from penstock.testing.contract.reference import Reference, gates
+from tidemill.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import Job, JobState, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
+from tidemill.model.time import HOUR, MINUTE, SECOND, Instant, Span
+from tidemill.testing.contract.reference import Reference, gates
 
 NOW: Instant = 1_800_000_000 * SECOND
 

@@ -1,1 +1,1 @@
-from penstock.testing.contract.release import *
+from tidemill.testing.contract.release import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.replay import *
+from tidemill.testing.contract.replay import *

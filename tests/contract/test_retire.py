@@ -1,1 +1,1 @@
-from penstock.testing.contract.retire import *
+from tidemill.testing.contract.retire import *

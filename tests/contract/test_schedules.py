@@ -1,1 +1,1 @@
-from penstock.testing.contract.schedules import *
+from tidemill.testing.contract.schedules import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.settle import *
+from tidemill.testing.contract.settle import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.settle_then import *
+from tidemill.testing.contract.settle_then import *

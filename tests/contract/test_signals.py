@@ -1,1 +1,1 @@
-from penstock.testing.contract.signals import *
+from tidemill.testing.contract.signals import *

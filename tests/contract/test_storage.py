@@ -1,1 +1,1 @@
-from penstock.testing.contract.storage import *
+from tidemill.testing.contract.storage import *

@@ -1,1 +1,1 @@
-from penstock.testing.contract.tasks import *
+from tidemill.testing.contract.tasks import *

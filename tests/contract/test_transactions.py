@@ -1,1 +1,1 @@
-from penstock.testing.contract.transactions import *
+from tidemill.testing.contract.transactions import *

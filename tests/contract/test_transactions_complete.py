@@ -1,1 +1,1 @@
-from penstock.testing.contract.transactions_complete import *
+from tidemill.testing.contract.transactions_complete import *

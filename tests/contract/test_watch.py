@@ -1,1 +1,1 @@
-from penstock.testing.contract.watch import *
+from tidemill.testing.contract.watch import *

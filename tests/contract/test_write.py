@@ -1,1 +1,1 @@
-from penstock.testing.contract.write import *
+from tidemill.testing.contract.write import *

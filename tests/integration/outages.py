@@ -16,12 +16,12 @@ from uuid import UUID
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineUnavailable
-from penstock.model.ids import show_id
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import ROOT, Group, finished, noted, states
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.ids import show_id
 
 PATIENCE_S = 30.0
 
@@ -31,7 +31,7 @@ Open = Callable[..., Any]
 _PROGRAM = """
 import os
 import sys
-from penstock.model.errors import EngineUnavailable
+from tidemill.model.errors import EngineUnavailable
 from tests.integration.supervisor.app import app, quick
 
 folder, stop = sys.argv[1:]
@@ -68,7 +68,7 @@ class Producer:
                 (sys.executable, "-c", _PROGRAM, str(folder), str(self._stop)),
                 cwd=ROOT,
                 stdout=output,
-                env={**os.environ, "PENSTOCK_URL": url},
+                env={**os.environ, "TIDEMILL_URL": url},
             )
 
     @property

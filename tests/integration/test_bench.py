@@ -56,7 +56,7 @@ def on_postgres() -> tuple[str, ...]:
     try:
         program("postgres")
     except NoServer as missing:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+        if os.environ.get("TIDEMILL_REQUIRE_ALL") == "1":
             raise
         pytest.skip(str(missing))
     return ("--engine", "postgres", *TINY, "--held", "0")
@@ -103,7 +103,7 @@ def test_the_engine_is_measured_on_postgres(on_postgres: tuple[str, ...], tmp_pa
 def on_redis() -> tuple[str, ...]:
     """The options, where a server is installed."""
     if shutil.which("redis-server") is None and shutil.which("valkey-server") is None:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+        if os.environ.get("TIDEMILL_REQUIRE_ALL") == "1":
             raise NoServer("redis-server is not installed")
         pytest.skip("redis-server is not installed")
     return ("--engine", "redis", *TINY)

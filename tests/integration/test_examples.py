@@ -24,13 +24,13 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def environment(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
     for url in fresh_place(engine_mode, tmp_path, request):
-        others = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        yield {**others, "PENSTOCK_URL": url}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
+        yield {**others, "TIDEMILL_URL": url}
 
 
 @pytest.fixture
 def worker(environment: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
-    command = (sys.executable, "-m", "penstock", "worker", "shop:app")
+    command = (sys.executable, "-m", "tidemill", "worker", "shop:app")
     with running(command, cwd=EXAMPLES, env=environment) as process:
         yield process
         if process.poll() is None:

@@ -26,12 +26,12 @@ def shop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    return {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
 
 
 @pytest.fixture
 def worker(shop: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "penstock", "worker", "shop:app"]
+    command = [sys.executable, "-m", "tidemill", "worker", "shop:app"]
     with running(command, cwd=shop, env=environment) as process:
         yield process
         if process.poll() is None:

@@ -1,4 +1,4 @@
-"""A turn of the side-by-side benchmark, with Penstock as the contender: nothing is installed for it."""
+"""A turn of the side-by-side benchmark, with Tidemill as the contender: nothing is installed for it."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ import pytest
 
 from bench.peers import rabbitmq
 from bench.peers.brokers import SqliteFile
-from bench.peers.contender import PENSTOCK, Contender, penstock_home
+from bench.peers.contender import TIDEMILL, Contender, tidemill_home
 from bench.peers.rabbitmq import RabbitMQ
 from tests.servers.postgres import NoServer
 
 
 async def test_a_turn_measures_everything_and_leaves_no_process(tmp_path: Path) -> None:
-    contender = Contender(PENSTOCK, penstock_home(), SqliteFile(tmp_path), tmp_path)
+    contender = Contender(TIDEMILL, tidemill_home(), SqliteFile(tmp_path), tmp_path)
     turn = await contender.turn(jobs=3_000, samples=3)  # processor time is counted in steps of 10 ms
     assert turn.jobs_s > 0
     assert turn.single_s > 0

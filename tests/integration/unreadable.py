@@ -1,10 +1,10 @@
 """Entries of the catalogue that this release cannot read, and what a death does with them."""
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import handler_id
-from penstock.model.job import JobState
-from penstock.model.run import Answer
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, job_of
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import handler_id
+from tidemill.model.job import JobState
+from tidemill.model.run import Answer
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, job_of
 
 ENTRIES = [
     b"no JSON",

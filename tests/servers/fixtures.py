@@ -41,7 +41,7 @@ def or_skip(start: Callable[[], T]) -> T:
     try:
         return start()
     except NoServer as missing:
-        if os.environ.get("PENSTOCK_REQUIRE_ALL") == "1":
+        if os.environ.get("TIDEMILL_REQUIRE_ALL") == "1":
             raise
         pytest.skip(str(missing))
 

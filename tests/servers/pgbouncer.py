@@ -35,7 +35,7 @@ class PgBouncer:
         self._process: subprocess.Popen[bytes] | None = None
         self._account: dict[str, Any] = {}
         users = self._folder / "users.txt"
-        users.write_text('"penstock" ""\n')
+        users.write_text('"tidemill" ""\n')
         settings = self._folder / "pgbouncer.ini"
         settings.write_text(
             "[databases]\n"
@@ -53,7 +53,7 @@ class PgBouncer:
                 os.chown(path, who.pw_uid, who.pw_gid)
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://penstock@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://tidemill@127.0.0.1:{self.port}/{database}"
 
     def start(self, timeout: float = 30) -> "PgBouncer":
         """Returns when it takes connections."""

@@ -72,7 +72,7 @@ class PostgresServer:
             os.chown(self.folder, who.pw_uid, who.pw_gid)
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://penstock@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://tidemill@127.0.0.1:{self.port}/{database}"
 
     @property
     def alive(self) -> bool:
@@ -100,7 +100,7 @@ class PostgresServer:
         other = PostgresServer(settings=self._settings)
         self._run(
             program("pg_basebackup"), "-D", str(other.folder / "data"), "-h", "127.0.0.1",
-            "-p", str(self.port), "-U", "penstock", "-R", "-X", "stream", "-c", "fast", "--no-sync",
+            "-p", str(self.port), "-U", "tidemill", "-R", "-X", "stream", "-c", "fast", "--no-sync",
         )  # fmt: skip
         return other.start()
 
@@ -152,12 +152,12 @@ class PostgresServer:
     def _untouched(self) -> Path:
         """Files of a server that was never started, made once on this machine: initdb takes a second."""
         made_by = Path(self._initdb).resolve().stat()
-        name = f"penstock-initdb-{self._account.get('user', os.geteuid())}-{made_by.st_mtime_ns:x}"
+        name = f"tidemill-initdb-{self._account.get('user', os.geteuid())}-{made_by.st_mtime_ns:x}"
         place = Path(tempfile.gettempdir(), name)
         if not place.exists():
             mine = self.folder / "untouched"
             self._run(
-                self._initdb, "-D", str(mine), "-U", "penstock", "-A", "trust", "-E", "UTF8", "--locale=C",
+                self._initdb, "-D", str(mine), "-U", "tidemill", "-A", "trust", "-E", "UTF8", "--locale=C",
                 "--no-sync",
             )  # fmt: skip
             with suppress(OSError):  # another process was quicker
@@ -197,7 +197,7 @@ class PostgresServer:
 
     def _answers(self) -> bool:
         """Whether it takes connections: it answers a startup message with a request to authenticate."""
-        body = b"\x00\x03\x00\x00user\x00penstock\x00database\x00postgres\x00\x00"
+        body = b"\x00\x03\x00\x00user\x00tidemill\x00database\x00postgres\x00\x00"
         with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self.port), 1)) as sock:
             sock.sendall((len(body) + 4).to_bytes(4, "big") + body)
             return sock.recv(64).startswith(b"R")

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from penstock.engine.registry import DEFAULT_NAMESPACE, connect
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import DEFAULT_NAMESPACE, connect
 
 T = TypeVar("T")
 
-TEMPLATE = "penstock_template"
+TEMPLATE = "tidemill_template"
 _EMPTY = f"""
 DO $$
 DECLARE

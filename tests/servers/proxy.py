@@ -22,8 +22,8 @@ class Reading(NamedTuple):
 
 
 # A startup message has the purpose. Bind asks for something to be done (Parse alone does not).
-POSTGRES = Reading(re.compile(rb"application_name\0penstock (\w+)\0"), lambda data: data.startswith(b"B"))
-REDIS = Reading(re.compile(rb"penstock-(\w+)"), lambda data: b"\r\nEVAL" in data)
+POSTGRES = Reading(re.compile(rb"application_name\0tidemill (\w+)\0"), lambda data: data.startswith(b"B"))
+REDIS = Reading(re.compile(rb"tidemill-(\w+)"), lambda data: b"\r\nEVAL" in data)
 
 
 class Link:

@@ -20,7 +20,7 @@ from tests.servers.postgres import NoServer, free_port
 
 HINT = "install it with: apt-get install --no-install-recommends redis-server"
 DATABASES = 512
-PROGRAM = "PENSTOCK_REDIS_SERVER"
+PROGRAM = "TIDEMILL_REDIS_SERVER"
 """Of the environment: another server than the one that is found, as Redis 6.2 or Valkey."""
 WITHOUT_TLS = (">>> 'tls-port", "Failed finding TLS support")
 """What a server says that was built without it: Redis 6.2, Valkey."""

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, assert_type
 
-from penstock import (
+from tidemill import (
     Bound,
     Call,
     DeadJob,
@@ -16,14 +16,14 @@ from penstock import (
     JobState,
     Keep,
     Member,
-    Penstock,
     Retry,
     ScheduleInfo,
     Task,
+    Tidemill,
     current_job,
 )
 
-app = Penstock("sqlite://")
+app = Tidemill("sqlite://")
 
 
 @app.task
@@ -61,7 +61,7 @@ async def right() -> None:
     assert_type(app.enqueue_many(send.call(to, "b") for to in "xyz"), list[Job[str]])
     assert_type(await app.aenqueue_many([add.call(1)]), list[Job[int]])
     async with app as same:
-        assert_type(same, Penstock)
+        assert_type(same, Tidemill)
     assert_type(send.using(delay=5, priority=1).enqueue("a", "b"), Job[str])
     assert_type(add.using(delay=timedelta(minutes=1)).call(1), Call[int])
     assert_type(add.using(transaction=object()).enqueue(1), Job[int])

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from penstock.app.backlog import Backlog
-from penstock.model.event import Event, Gap
-from penstock.model.ids import new_id
-from penstock.model.job import JobState
+from tidemill.app.backlog import Backlog
+from tidemill.model.event import Event, Gap
+from tidemill.model.ids import new_id
+from tidemill.model.job import JobState
 
 
 def some_events(count: int) -> list[Event]:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadArguments, BadInput, BadPayload, Unencodable
-from penstock.task.signature import Signature
+from tidemill.model.errors import BadArguments, BadInput, BadPayload, Unencodable
+from tidemill.task.signature import Signature
 
 
 class Colour(enum.Enum):

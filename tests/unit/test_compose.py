@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from penstock.engines.postgres.place import place_of
-from penstock.engines.redis.place import place_of as redis_place_of
+from tidemill.engines.postgres.place import place_of
+from tidemill.engines.redis.place import place_of as redis_place_of
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -43,14 +43,14 @@ def test_the_server_is_healthy_persistent_and_for_this_machine_alone(services: A
 def test_the_worker_waits_for_the_server_and_finds_it(services: Any) -> None:
     worker, server = services["worker"], services["postgres"]["environment"]
     assert worker["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    place = place_of(worker["environment"]["PENSTOCK_URL"], "penstock")
+    place = place_of(worker["environment"]["TIDEMILL_URL"], "tidemill")
     assert [address.host for address in place.addresses] == ["postgres"]
     assert (place.user, place.password, place.database) == (
         server["POSTGRES_USER"],
         server["POSTGRES_PASSWORD"],
         server["POSTGRES_DB"],
     )
-    assert urlsplit(worker["environment"]["PENSTOCK_URL"]).port == 5432
+    assert urlsplit(worker["environment"]["TIDEMILL_URL"]).port == 5432
 
 
 def test_redis_keeps_what_it_is_given_and_is_for_this_machine_alone(services: Any) -> None:
@@ -72,7 +72,7 @@ def test_a_worker_on_redis_is_there_on_request_and_finds_it(services: Any) -> No
     assert worker["profiles"] == ["redis"]
     assert worker["depends_on"] == {"redis": {"condition": "service_healthy"}}
     assert (worker["build"], worker["stop_grace_period"]) == (other["build"], other["stop_grace_period"])
-    place = redis_place_of(worker["environment"]["PENSTOCK_URL"], "penstock")
+    place = redis_place_of(worker["environment"]["TIDEMILL_URL"], "tidemill")
     password = services["redis"]["environment"]["REDISCLI_AUTH"]
     assert (place.host, place.port, place.password) == ("redis", 6379, password)
 
@@ -86,5 +86,5 @@ def test_the_image_is_made_of_what_is_there(services: Any) -> None:
     for name in copied:
         assert (ROOT / name).exists(), name
         assert f"!{name}\n" in sent, f"{name} is not sent to the builder"
-    assert 'CMD ["penstock", "worker", "shop:app"]' in image
-    assert "/penstock[postgres,redis]" in image
+    assert 'CMD ["tidemill", "worker", "shop:app"]' in image
+    assert "/tidemill[postgres,redis]" in image

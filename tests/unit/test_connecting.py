@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.engine.connecting import Connecting, StillConnecting
+from tidemill.engine.connecting import Connecting, StillConnecting
 
 SOON_S = 0.01
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from penstock.engine.connections.kinds import adapter_of
-from penstock.engine.connections.placeholders import formatted
-from penstock.model.errors import NoTransaction
-from penstock.model.view import Statement
+from tidemill.engine.connections.kinds import adapter_of
+from tidemill.engine.connections.placeholders import formatted
+from tidemill.model.errors import NoTransaction
+from tidemill.model.view import Statement
 
 
 def test_numbered_placeholders_become_formatted_ones_in_their_order() -> None:
@@ -35,7 +35,7 @@ def test_other_things_are_refused(value: object) -> None:
 def test_no_driver_is_imported() -> None:
     drivers = "('aiosqlite', 'asyncpg', 'django', 'psycopg', 'sqlalchemy', 'sqlite3')"
     code = (
-        "import sys; from penstock.engine.connections import asyncpg, django, psycopg, sqlalchemy, sqlite; "
+        "import sys; from tidemill.engine.connections import asyncpg, django, psycopg, sqlalchemy, sqlite; "
         f"print([name for name in {drivers} if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

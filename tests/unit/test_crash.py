@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from penstock.model.crash import CRASH_LIMIT, AfterLoss, after_claimant_lost, after_member_lost
-from penstock.model.job import JobState
-from penstock.model.lifecycle import allowed
-from penstock.model.run import LossVerdict
+from tidemill.model.crash import CRASH_LIMIT, AfterLoss, after_claimant_lost, after_member_lost
+from tidemill.model.job import JobState
+from tidemill.model.lifecycle import allowed
+from tidemill.model.run import LossVerdict
 
 READY, DEAD, CANCELLED = JobState.READY, JobState.DEAD, JobState.CANCELLED
 

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import Penstock, Retry
-from penstock.app.by_name import Parameters
-from penstock.model.errors import BadInput
-from penstock.model.queue import QueueOptions
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry, nearest
+from tidemill import Retry, Tidemill
+from tidemill.app.by_name import Parameters
+from tidemill.model.errors import BadInput
+from tidemill.model.queue import QueueOptions
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry, nearest
 
 
 class Customer(msgspec.Struct):
@@ -52,7 +52,7 @@ def test_what_cannot_be_a_task_is_refused_at_once(function: Any, options: dict[s
 @pytest.mark.parametrize(("timeout", "retry"), [(0, None), (-1, None), ("5", None), (None, 3)])
 def test_the_decorator_refuses_bad_options(timeout: Any, retry: Any) -> None:
     with pytest.raises(BadInput):
-        Penstock("sqlite://").task(timeout=timeout, retry=retry)(plain)
+        Tidemill("sqlite://").task(timeout=timeout, retry=retry)(plain)
 
 
 def test_the_key_is_a_parameter_or_a_field_of_one() -> None:

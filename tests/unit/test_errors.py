@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from penstock.model import errors
-from penstock.model.errors import BadInput, EngineFull, PenstockError
+from tidemill.model import errors
+from tidemill.model.errors import BadInput, EngineFull, TidemillError
 
 LINE = re.compile(
     r"    (?P<indent>[| ]*)(\+-- )?(?P<name>[A-Z]\w+)(?: \((?P<also>\w+)\))?(?:  +(?P<says>.*))?"
@@ -31,9 +31,9 @@ def real() -> list[tuple[str, str | None, str | None]]:
     tree = []
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and kind.__module__ == errors.__name__:
-            ours = [up.__name__ for up in kind.__bases__ if issubclass(up, PenstockError)]
-            others = [up.__name__ for up in kind.__bases__ if not issubclass(up, PenstockError)]
-            root = kind is PenstockError
+            ours = [up.__name__ for up in kind.__bases__ if issubclass(up, TidemillError)]
+            others = [up.__name__ for up in kind.__bases__ if not issubclass(up, TidemillError)]
+            root = kind is TidemillError
             tree.append((name, None if root else ours[0], None if root or not others else others[0]))
             assert len(ours) <= 1
     return tree

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from penstock.model.event import Event, EventFilter, Gap
-from penstock.model.event_batch import (
+from tidemill.model.event import Event, EventFilter, Gap
+from tidemill.model.event_batch import (
     ERROR_LIMIT,
     Batch,
     Numbers,
@@ -17,8 +17,8 @@ from penstock.model.event_batch import (
     piece_of,
     unpack,
 )
-from penstock.model.ids import new_id
-from penstock.model.job import JobState
+from tidemill.model.ids import new_id
+from tidemill.model.job import JobState
 
 TELLER = b"teller-1"
 EVERYTHING = EventFilter()

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from penstock import Events, Penstock
-from penstock.app.events import Listener
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.engine.telling import TellingEngine
-from penstock.model.event import Gap
-from penstock.model.event_batch import Piece
-from penstock.model.ids import new_id
 from tests.integration.events.reading import new_jobs, read, read_until
+from tidemill import Events, Tidemill
+from tidemill.app.events import Listener
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.engine.telling import TellingEngine
+from tidemill.model.event import Gap
+from tidemill.model.event_batch import Piece
+from tidemill.model.ids import new_id
 
 PATIENCE_S = 10
 pytestmark = pytest.mark.timeout(60)
@@ -36,8 +36,8 @@ async def engine(url: str) -> AsyncIterator[Engine]:
 
 
 @pytest.fixture
-def app(url: str) -> Iterator[Penstock]:
-    app = Penstock(url)
+def app(url: str) -> Iterator[Tidemill]:
+    app = Tidemill(url)
     yield app
     app.close()
 
@@ -54,7 +54,7 @@ def heard(events: Events, count: int) -> None:
     events._listener.backlog.put([Gap("lost", number) for number in range(count)])
 
 
-def test_what_was_not_read_is_dropped(app: Penstock) -> None:
+def test_what_was_not_read_is_dropped(app: Tidemill) -> None:
     events = begun(app.events())
     heard(events, 2)
     assert next(events) == Gap("lost", 0)
@@ -64,7 +64,7 @@ def test_what_was_not_read_is_dropped(app: Penstock) -> None:
     assert list(events) == []
 
 
-def test_closing_between_two_steps_of_the_reader_ends_his_iteration(app: Penstock) -> None:
+def test_closing_between_two_steps_of_the_reader_ends_his_iteration(app: Tidemill) -> None:
     """As another thread may: after he saw that there is something, before he has it."""
     events = begun(app.events())
     heard(events, 2)
@@ -88,7 +88,7 @@ async def nobody_listens(engine: Engine) -> None:
 
 
 async def test_closing_while_it_begins_leaves_no_listener(
-    app: Penstock, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events, start = app.events(), Listener.start
 
@@ -104,7 +104,7 @@ async def test_closing_while_it_begins_leaves_no_listener(
 
 @pytest.mark.row("C2")
 async def test_an_interrupted_beginning_leaves_no_listener_and_never_two(
-    app: Penstock, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The listener had begun when Ctrl-C came, and the reader has not seen it."""
     events, wait = app.events(), app._link.wait
@@ -130,7 +130,7 @@ async def test_an_interrupted_beginning_leaves_no_listener_and_never_two(
 
 @pytest.mark.row("C2")
 async def test_a_fault_while_telling_is_a_gap(
-    app: Penstock, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: Tidemill, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     process = TellingEngine(engine)
     async with app.events() as events:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.firing import (
+from tidemill.model.errors import BadInput
+from tidemill.model.firing import (
     MISSED_LIMIT,
     ON_TIME,
     after_end,
@@ -22,11 +22,11 @@ from penstock.model.firing import (
     right_time,
     then_of,
 )
-from penstock.model.ids import new_id
-from penstock.model.job import Failure, Job, JobState, NewJob
-from penstock.model.run import Completed, Crashed, Failed, Stopped, Then
-from penstock.model.schedule import Cron, Every, Schedule, Startup, check_schedule, tick_id
-from penstock.model.time import DAY, HOUR, MINUTE, SECOND, Instant, instant_of, moment_of
+from tidemill.model.ids import new_id
+from tidemill.model.job import Failure, Job, JobState, NewJob
+from tidemill.model.run import Completed, Crashed, Failed, Stopped, Then
+from tidemill.model.schedule import Cron, Every, Schedule, Startup, check_schedule, tick_id
+from tidemill.model.time import DAY, HOUR, MINUTE, SECOND, Instant, instant_of, moment_of
 
 NOON = instant_of(datetime(2026, 6, 1, 12, tzinfo=UTC))
 JOB = NewJob(id=bytes(16), task="t", queue="q")

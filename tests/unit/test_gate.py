@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.gate import Gate, counts_until, gates_of, opens_at, permits, step_at, step_length
-from penstock.model.queue import Limit, QueueOptions, Rate
-from penstock.model.time import MILLISECOND, MINUTE, SECOND, Instant
+from tidemill.model.gate import Gate, counts_until, gates_of, opens_at, permits, step_at, step_length
+from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.time import MILLISECOND, MINUTE, SECOND, Instant
 
 START: Instant = 1_700_000_000_000_001
 rates = st.builds(

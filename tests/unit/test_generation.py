@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.model.generation import goes_on, live_workers
-from penstock.model.member import Health, Member, MemberInfo
+from tidemill.model.generation import goes_on, live_workers
+from tidemill.model.member import Health, Member, MemberInfo
 
 
 def a_worker(since: int, beat_at: int, health: Health = Health.HEALTHY, **info: object) -> Member:

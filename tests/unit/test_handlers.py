@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from penstock import BadInput, DeadJob, Penstock, Retry
-from penstock.model.death import Death, handler_job
-from penstock.model.ids import handler_id, new_id, show_id
-from penstock.model.job import Failure
-from penstock.model.view import TaskEntry
+from tidemill import BadInput, DeadJob, Retry, Tidemill
+from tidemill.model.death import Death, handler_job
+from tidemill.model.ids import handler_id, new_id, show_id
+from tidemill.model.job import Failure
+from tidemill.model.view import TaskEntry
 
 
-def an_app() -> tuple[Penstock, Any, Any]:
-    app = Penstock("sqlite://")
+def an_app() -> tuple[Tidemill, Any, Any]:
+    app = Tidemill("sqlite://")
 
     @app.task(name="charge")
     def charge(card: str) -> None: ...
@@ -215,7 +215,7 @@ def test_a_declaration_that_failed_is_made_good_by_the_next() -> None:
 def test_the_task_of_a_module_that_is_imported_a_second_time(tmp_path: Path) -> None:
     """It runs as a program, and imports one that imports it by its name."""
     (tmp_path / "shop.py").write_text(
-        "from penstock import DeadJob\ndef charge() -> None: ...\ndef bury(dead: DeadJob) -> None: ...\n"
+        "from tidemill import DeadJob\ndef charge() -> None: ...\ndef bury(dead: DeadJob) -> None: ...\n"
     )
 
     def load(name: str) -> Any:
@@ -226,7 +226,7 @@ def test_the_task_of_a_module_that_is_imported_a_second_time(tmp_path: Path) -> 
         spec.loader.exec_module(module)
         return module
 
-    app = Penstock("sqlite://")
+    app = Tidemill("sqlite://")
     first, second = load("__shop__"), load("shop")
     charge = app.task(name="charge")(first.charge)
     app.task(name="charge")(second.charge)
@@ -241,7 +241,7 @@ def test_a_handler_of_another_app_is_refused() -> None:
 
 
 def test_a_handler_that_only_calls_choose_has_the_apps_retry_too() -> None:
-    app = Penstock("sqlite://")
+    app = Tidemill("sqlite://")
     app.registry.retry = Retry(attempts=9)
 
     @app.task(name="special")

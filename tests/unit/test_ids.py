@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.ids import check_id, id_at, new_id, parse_id, show_id
-from penstock.model.time import Instant
+from tidemill.model.errors import BadInput
+from tidemill.model.ids import check_id, id_at, new_id, parse_id, show_id
+from tidemill.model.time import Instant
 
 moments = st.integers(0, (1 << 48) * 1_000 - 1)
 noise = st.binary(min_size=10, max_size=10)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.in_flight import InFlight
-from penstock.model.errors import EngineClosed, EngineUnavailable
+from tidemill.engine.in_flight import InFlight
+from tidemill.model.errors import EngineClosed, EngineUnavailable
 
 
 async def work(until: asyncio.Event, end: list[str], error: BaseException | None = None) -> str:

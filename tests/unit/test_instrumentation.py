@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.engine.instrumentation import EngineCall, instrument
-from penstock.engine.registry import connect
-from penstock.model.errors import BadInput
-from penstock.model.ids import new_id
-from penstock.model.job import NewJob
+from tidemill.engine.instrumentation import EngineCall, instrument
+from tidemill.engine.registry import connect
+from tidemill.model.errors import BadInput
+from tidemill.model.ids import new_id
+from tidemill.model.job import NewJob
 
 
 async def test_calls_are_told() -> None:

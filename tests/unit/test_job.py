@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput, PayloadTooLarge
-from penstock.model.ids import new_id
-from penstock.model.job import (
+from tidemill.model.errors import BadInput, PayloadTooLarge
+from tidemill.model.ids import new_id
+from tidemill.model.job import (
     FIRST_KEPT,
     LAST_KEPT,
     MESSAGE_LIMIT,
@@ -22,9 +22,9 @@ from penstock.model.job import (
     clip_failure,
     kept_numbers,
 )
-from penstock.model.retry import ATTEMPTS_LIMIT
-from penstock.model.run import check_result
-from penstock.model.time import FAR_FUTURE, SECOND
+from tidemill.model.retry import ATTEMPTS_LIMIT
+from tidemill.model.run import check_result
+from tidemill.model.time import FAR_FUTURE, SECOND
 
 ID = new_id()
 

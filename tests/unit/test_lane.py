@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.lane import Lane, check_priority, group_of, key_of, take_turns, turn_order, weight_of
-from penstock.model.queue import Limit, QueueOptions
+from tidemill.model.errors import BadInput
+from tidemill.model.lane import Lane, check_priority, group_of, key_of, take_turns, turn_order, weight_of
+from tidemill.model.queue import Limit, QueueOptions
 
 PLAIN = QueueOptions()
 FAIR = QueueOptions(fair_by="key", weights={"gold": 3})

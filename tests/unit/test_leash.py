@@ -87,7 +87,7 @@ def test_a_fork_that_lives_on_keeps_nobody_from_tidying_up() -> None:
 @pytest.mark.parametrize("name", [*SERVERS, "psql", "sh"])
 def test_of_those_in_a_folder_of_a_run_only_servers_belong_to_it(tmp_path: Path, name: str) -> None:
     mark = uuid4().hex
-    folder = tmp_path / f"penstock-run-{mark[:8]}-postgres-x"
+    folder = tmp_path / f"tidemill-run-{mark[:8]}-postgres-x"
     folder.mkdir()
     program = tmp_path / name
     program.symlink_to(shutil.which("sleep") or "")

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from penstock.model.errors import IllegalTransition
-from penstock.model.job import FINAL, LIVE, STATES, JobState
-from penstock.model.lifecycle import (
+from tidemill.model.errors import IllegalTransition
+from tidemill.model.job import FINAL, LIVE, STATES, JobState
+from tidemill.model.lifecycle import (
     STEPS,
     allowed,
     check_step,

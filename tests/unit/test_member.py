@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.member import BEAT, LEASE, Health, MemberInfo, health, may_sweep, steady_after_beat
-from penstock.model.time import SECOND, Span
+from tidemill.model.member import BEAT, LEASE, Health, MemberInfo, health, may_sweep, steady_after_beat
+from tidemill.model.time import SECOND, Span
 
 MEMBER = MemberInfo(id=b"m" * 16, name="host:1")
 QUICK = MemberInfo(id=b"q" * 16, name="host:2", beat=SECOND // 5, lease=SECOND)

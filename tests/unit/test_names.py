@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from penstock.model.errors import BadInput
-from penstock.model.names import KEY_LIMIT, check_key, check_namespace, check_queue, check_task
+from tidemill.model.errors import BadInput
+from tidemill.model.names import KEY_LIMIT, check_key, check_namespace, check_queue, check_task
 
 
-@pytest.mark.parametrize("name", ["a", "penstock", "a_1", "a" * 40])
+@pytest.mark.parametrize("name", ["a", "tidemill", "a_1", "a" * 40])
 def test_namespaces(name: str) -> None:
     assert check_namespace(name) == name
 

@@ -17,7 +17,7 @@ from bench.__main__ import main
 from bench.chart import Bar, Group, svg
 from bench.peers.brokers import first_number, info
 from bench.peers.catalogue import PEERS, PROGRAMS
-from bench.peers.contender import PENSTOCK, Turn
+from bench.peers.contender import TIDEMILL, Turn
 from bench.peers.ledgers import Event, Ledger, parse_event
 from bench.peers.processes import parse_proportional_kb
 from bench.peers.recovery import Recovery, judge
@@ -33,8 +33,8 @@ def turn(jobs_s: float, *, bulk_s: float | None = None) -> Turn:
 @pytest.fixture
 def outcome() -> Outcome:
     ours = Result(
-        name="penstock",
-        title="Penstock",
+        name="tidemill",
+        title="Tidemill",
         engine="redis",
         version="1",
         broker="Redis 7",
@@ -96,11 +96,11 @@ def test_the_command_refuses_what_it_cannot_measure(options: tuple[str, ...], sa
     assert says in ran.output
 
 
-@pytest.mark.parametrize("peer", [*PEERS.values(), PENSTOCK], ids=lambda peer: peer.name)
+@pytest.mark.parametrize("peer", [*PEERS.values(), TIDEMILL], ids=lambda peer: peer.name)
 def test_every_peer_is_pinned_and_says_which_page_recommends_its_configuration(peer: object) -> None:
-    assert peer is PENSTOCK or re.fullmatch(r"[\w-]+ \d+(\.\d+)+", peer.version)  # type: ignore[attr-defined]
+    assert peer is TIDEMILL or re.fullmatch(r"[\w-]+ \d+(\.\d+)+", peer.version)  # type: ignore[attr-defined]
     program = peer.program if peer.node else f"{peer.program}.py"  # type: ignore[attr-defined]
-    assert peer is PENSTOCK or "https://" in (PROGRAMS / program).read_text()
+    assert peer is TIDEMILL or "https://" in (PROGRAMS / program).read_text()
 
 
 def test_what_jobs_write_is_read(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_is_left_after_a_kill(
 def test_the_table_has_medians_ratios_and_failures(outcome: Outcome) -> None:
     table = peers_report.markdown(outcome)
     assert (
-        "| **Penstock, Redis** | 20,000 |  |  | 1,000 | 90,000 | 50 | 80 | 2.0 / 9.0 | all back in 12 s |"
+        "| **Tidemill, Redis** | 20,000 |  |  | 1,000 | 90,000 | 50 | 80 | 2.0 / 9.0 | all back in 12 s |"
         in table
     )
     assert "| Celery <x>, Redis | 5,500 | 20,000 | 6.5 | 1,000 | - |" in table, "the median of 3 and of 10"
@@ -212,7 +212,7 @@ def test_what_was_published_stays_until_it_is_measured_again(outcome: Outcome, t
     other_size = replace(outcome, jobs=5_000, results=[ours, rq])
     peers_report.write(other_size, tmp_path)
     page = (tmp_path / "peers.md").read_text()
-    assert page.count("**Penstock, Redis**") == 2, "a table for each run"
+    assert page.count("**Tidemill, Redis**") == 2, "a table for each run"
     assert page.count("Celery <x>, Redis") == page.count("| RQ, Redis") == 1
     again = replace(other_size, results=[ours, replace(celery, title="Celery again")])
     peers_report.write(again, tmp_path)
@@ -220,8 +220,8 @@ def test_what_was_published_stays_until_it_is_measured_again(outcome: Outcome, t
     assert "Celery <x>" not in page
     assert "- arq, Redis arq 1: it said no" in page
     first, second = msgspec.json.decode((tmp_path / "peers.json").read_bytes(), type=list[Outcome])
-    assert [one.name for one in first.results] == ["penstock", "arq"]
-    assert [one.name for one in second.results] == ["penstock", "rq", "celery"], (
+    assert [one.name for one in first.results] == ["tidemill", "arq"]
+    assert [one.name for one in second.results] == ["tidemill", "rq", "celery"], (
         "of one day and size: one table"
     )
     assert len(second.results[0].turns) == 4

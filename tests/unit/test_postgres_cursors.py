@@ -1,6 +1,6 @@
 """How far a claim moves its cursors."""
 
-from penstock.engines.postgres.cursors import BACK_S, ON_THE_WAY_S, Cursors
+from tidemill.engines.postgres.cursors import BACK_S, ON_THE_WAY_S, Cursors
 
 LATER = 1.01 * ON_THE_WAY_S
 

@@ -1,7 +1,7 @@
 """Where looks behind the cursors begin."""
 
-from penstock.engines.postgres.cursors import BUSY, Cursors
-from penstock.engines.postgres.floors import RECENT, Floors, Lane, Stretch
+from tidemill.engines.postgres.cursors import BUSY, Cursors
+from tidemill.engines.postgres.floors import RECENT, Floors, Lane, Stretch
 
 PLAIN = Lane("q", 5, "")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from penstock.engines.postgres.place import Address, Direct, Place, place_of
-from penstock.model.errors import BadUrl
+from tidemill.engines.postgres.place import Address, Direct, Place, place_of
+from tidemill.model.errors import BadUrl
 
 
 def place(url: str) -> Place:
-    return place_of(url, "penstock")
+    return place_of(url, "tidemill")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from penstock.app import producer
-from penstock.app.producer import Producer
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineFull, EngineUnavailable
-from penstock.model.ids import new_id
-from penstock.model.job import NewJob
+from tidemill.app import producer
+from tidemill.app.producer import Producer
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineFull, EngineUnavailable
+from tidemill.model.ids import new_id
+from tidemill.model.job import NewJob
 
 
 class Scripted:

@@ -4,21 +4,21 @@ import importlib
 import subprocess
 import sys
 
-import penstock
+import tidemill
 
 
 def test_every_public_name_can_be_had_and_has_one_home() -> None:
-    homes = [name for names in penstock._HOME.values() for name in names]
-    assert sorted(homes) == sorted(penstock.__all__)
-    for module, names in penstock._HOME.items():
+    homes = [name for names in tidemill._HOME.values() for name in names]
+    assert sorted(homes) == sorted(tidemill.__all__)
+    for module, names in tidemill._HOME.items():
         for name in names:
-            assert getattr(penstock, name) is getattr(importlib.import_module(module), name)
-    assert dir(penstock) == penstock.__all__
-    assert not hasattr(penstock, "nonsense")
+            assert getattr(tidemill, name) is getattr(importlib.import_module(module), name)
+    assert dir(tidemill) == tidemill.__all__
+    assert not hasattr(tidemill, "nonsense")
 
 
 def test_importing_the_package_loads_no_event_loop() -> None:
     heavy = "('asyncio', 'msgspec', 'sqlite3')"
-    code = f"import sys, penstock; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, tidemill; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"

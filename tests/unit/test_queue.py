@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
-from penstock.model.retry import Retry
-from penstock.model.time import HOUR, MILLISECOND, MINUTE, SECOND, Span
+from tidemill.model.errors import BadInput
+from tidemill.model.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
+from tidemill.model.retry import Retry
+from tidemill.model.time import HOUR, MILLISECOND, MINUTE, SECOND, Span
 
 
 @pytest.mark.parametrize(

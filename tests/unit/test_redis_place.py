@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.engines.redis.place import place_of
-from penstock.model.errors import BadUrl
+from tidemill.engines.redis.place import place_of
+from tidemill.model.errors import BadUrl
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
-from penstock.engine.registry import connect
-from penstock.model.errors import BadUrl
+from tidemill.engine.registry import connect
+from tidemill.model.errors import BadUrl
 try:
     asyncio.run(connect(sys.argv[2]))
 except BadUrl as error:
@@ -37,5 +37,5 @@ def test_a_missing_driver_is_named_with_its_extra(driver: str, url: str, extra: 
     command = (sys.executable, "-c", WITHOUT, driver, url)
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"({driver}" in said
-    assert f"pip install 'penstock[{extra}]'" in said
+    assert f"pip install -e '.[{extra}]'" in said
     assert "s3cret" not in said

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.retry import ATTEMPTS_LIMIT, Retry
-from penstock.model.time import SECOND
+from tidemill.model.errors import BadInput
+from tidemill.model.retry import ATTEMPTS_LIMIT, Retry
+from tidemill.model.time import SECOND
 
 seconds = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 

@@ -65,7 +65,7 @@ class Suite:
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    monkeypatch.delenv("PENSTOCK_REQUIRE_ALL", raising=False)
+    monkeypatch.delenv("TIDEMILL_REQUIRE_ALL", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them all takes a second each time
     return Suite(pytester)
 
@@ -184,7 +184,7 @@ def test_an_absent_engine_is_excused_and_named(suite: Suite, processes: str) -> 
 def test_an_absent_engine_is_a_failure_where_all_are_required(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PENSTOCK_REQUIRE_ALL", "1")
+    monkeypatch.setenv("TIDEMILL_REQUIRE_ALL", "1")
     suite.promises("A1, all, claimed", families="sqlite redis")
     result = suite.run(ON_SQLITE_AND_ABSENT_REDIS)
     assert result.ret == 1

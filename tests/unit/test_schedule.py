@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.job import NewJob
-from penstock.model.schedule import Cron, Every, Schedule, check_schedule, tick_id
-from penstock.model.time import SECOND, Instant, instant_of, moment_of
+from tidemill.model.errors import BadInput
+from tidemill.model.job import NewJob
+from tidemill.model.schedule import Cron, Every, Schedule, check_schedule, tick_id
+from tidemill.model.time import SECOND, Instant, instant_of, moment_of
 
 BERLIN = "Europe/Berlin"
 

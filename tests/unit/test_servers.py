@@ -14,7 +14,7 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_on_a_laptop_it_is_skipped_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PENSTOCK_REQUIRE_ALL", raising=False)
+    monkeypatch.delenv("TIDEMILL_REQUIRE_ALL", raising=False)
     with pytest.raises(pytest.skip.Exception, match="apt-get install --no-install-recommends postgresql"):
         server_or_skip()
     with pytest.raises(pytest.skip.Exception, match="apt-get install --no-install-recommends redis-server"):
@@ -22,7 +22,7 @@ def test_on_a_laptop_it_is_skipped_with_what_to_install(monkeypatch: pytest.Monk
 
 
 def test_in_ci_it_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_REQUIRE_ALL", "1")
+    monkeypatch.setenv("TIDEMILL_REQUIRE_ALL", "1")
     for start in (server_or_skip, redis_or_skip):
         with pytest.raises(postgres.NoServer, match="apt-get install"):
             start()

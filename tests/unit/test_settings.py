@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.job import PAYLOAD_LIMIT
-from penstock.model.member import BEAT, LEASE
-from penstock.model.queue import Keep, QueueOptions
-from penstock.model.retry import Retry
-from penstock.model.time import span_of
-from penstock.task.settings import Settings
-from penstock.task.settings.documents import env_example, settings_page
-from penstock.task.settings.setting import without_password
-from penstock.task.settings.sources import parse_dotenv
+from tidemill.model.errors import BadInput
+from tidemill.model.job import PAYLOAD_LIMIT
+from tidemill.model.member import BEAT, LEASE
+from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.retry import Retry
+from tidemill.model.time import span_of
+from tidemill.task.settings import Settings
+from tidemill.task.settings.documents import env_example, settings_page
+from tidemill.task.settings.setting import without_password
+from tidemill.task.settings.sources import parse_dotenv
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def load(folder: Path, environ: Mapping[str, str] | None = None, **given: Any) -
 
 def test_the_defaults_are_those_of_the_model(tmp_path: Path) -> None:
     settings = load(tmp_path)
-    assert settings.url == "sqlite:///penstock.db"
+    assert settings.url == "sqlite:///tidemill.db"
     assert (span_of(settings.beat), span_of(settings.lease)) == (BEAT, LEASE)
     assert settings.payload_limit == PAYLOAD_LIMIT
     assert settings.keep_completed is QueueOptions().keep_completed is QueueOptions().keep_cancelled is None
@@ -45,23 +45,23 @@ def test_the_defaults_are_those_of_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.row("A11")
 def test_an_argument_beats_the_environment_beats_dotenv_beats_pyproject(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.penstock]\nslots = 1\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nslots = 1\n")
     assert load(tmp_path).slots == 1
-    (tmp_path / ".env").write_text("PENSTOCK_SLOTS=2\n")
+    (tmp_path / ".env").write_text("TIDEMILL_SLOTS=2\n")
     assert load(tmp_path).slots == 2
-    assert load(tmp_path, {"PENSTOCK_SLOTS": "3"}).slots == 3
-    assert load(tmp_path, {"PENSTOCK_SLOTS": "3"}, slots=4).slots == 4
+    assert load(tmp_path, {"TIDEMILL_SLOTS": "3"}).slots == 3
+    assert load(tmp_path, {"TIDEMILL_SLOTS": "3"}, slots=4).slots == 4
 
 
 @pytest.mark.row("A11")
 def test_every_value_knows_its_source(tmp_path: Path) -> None:
     pyproject, dotenv = tmp_path / "pyproject.toml", tmp_path / ".env"
-    pyproject.write_text('[tool.penstock]\napp = "shop:app"\n')
-    dotenv.write_text("PENSTOCK_SLOTS=2\n")
-    settings = load(tmp_path, {"PENSTOCK_BEAT": "1s"}, lease=20)
-    assert settings.source_of("app") == f"{pyproject} [tool.penstock] app"
-    assert settings.source_of("slots") == f"{dotenv} PENSTOCK_SLOTS"
-    assert settings.source_of("beat") == "environment PENSTOCK_BEAT"
+    pyproject.write_text('[tool.tidemill]\napp = "shop:app"\n')
+    dotenv.write_text("TIDEMILL_SLOTS=2\n")
+    settings = load(tmp_path, {"TIDEMILL_BEAT": "1s"}, lease=20)
+    assert settings.source_of("app") == f"{pyproject} [tool.tidemill] app"
+    assert settings.source_of("slots") == f"{dotenv} TIDEMILL_SLOTS"
+    assert settings.source_of("beat") == "environment TIDEMILL_BEAT"
     assert settings.source_of("lease") == "the argument lease"
     assert settings.source_of("sweep") == "default"
 
@@ -86,17 +86,17 @@ def test_every_setting_can_be_set_in_every_way(name: str, tmp_path: Path) -> Non
     assert getattr(load(tmp_path), name) == expected
     (tmp_path / ".env").unlink()
     if entry.secret != "all":
-        (tmp_path / "pyproject.toml").write_text(f'[tool.penstock]\n{name} = "{value}"\n')
+        (tmp_path / "pyproject.toml").write_text(f'[tool.tidemill]\n{name} = "{value}"\n')
         assert getattr(load(tmp_path), name) == expected
     assert entry.about.endswith(".")
 
 
 def test_none_means_not_given_and_an_empty_variable_not_set(tmp_path: Path) -> None:
-    assert load(tmp_path, {"PENSTOCK_SLOTS": ""}, slots=None).slots == 10
+    assert load(tmp_path, {"TIDEMILL_SLOTS": ""}, slots=None).slots == 10
 
 
 def test_nothing_can_be_said_in_words(tmp_path: Path) -> None:
-    settings = load(tmp_path, {"PENSTOCK_CANCEL_GRACE": "never"}, timeout="none")
+    settings = load(tmp_path, {"TIDEMILL_CANCEL_GRACE": "never"}, timeout="none")
     assert (settings.cancel_grace, settings.timeout) == (None, None)
 
 
@@ -157,7 +157,7 @@ def test_retention(text: str, keep: Keep | None, tmp_path: Path) -> None:
         ("queues", "a,b c", "names of queues"),
         ("queues", 7, "names of queues"),
         ("app", "shop.jobs", "module:attribute"),
-        ("url", "penstock.db", "sqlite:///penstock.db"),
+        ("url", "tidemill.db", "sqlite:///tidemill.db"),
         ("url", "/var/lib/x.db", "a URL"),
         ("port", 65_536, "65,535"),
         ("host", " ", "a text"),
@@ -180,22 +180,22 @@ def test_no_text_breaks_a_rule(text: str) -> None:
 
 
 def test_a_bad_value_names_where_it_came_from(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^environment PENSTOCK_SLOTS: slots is"):
-        load(tmp_path, {"PENSTOCK_SLOTS": "x"})
-    (tmp_path / ".env").write_text("PENSTOCK_SLOTS=x\n")
-    with pytest.raises(BadInput, match=r"\.env PENSTOCK_SLOTS: slots is"):
+    with pytest.raises(BadInput, match=r"^environment TIDEMILL_SLOTS: slots is"):
+        load(tmp_path, {"TIDEMILL_SLOTS": "x"})
+    (tmp_path / ".env").write_text("TIDEMILL_SLOTS=x\n")
+    with pytest.raises(BadInput, match=r"\.env TIDEMILL_SLOTS: slots is"):
         load(tmp_path)
 
 
 def test_a_lease_shorter_than_two_beats_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="longer than two beats"):
-        load(tmp_path, {"PENSTOCK_BEAT": "5s"})
+        load(tmp_path, {"TIDEMILL_BEAT": "5s"})
 
 
 def test_unknown_names_are_refused_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no setting 'slot'; did you mean 'slots'"):
         load(tmp_path, slot=1)
-    (tmp_path / "pyproject.toml").write_text("[tool.penstock]\nslotz = 1\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nslotz = 1\n")
     with pytest.raises(BadInput, match="no setting 'slotz'; did you mean 'slots'"):
         load(tmp_path)
 
@@ -203,18 +203,18 @@ def test_unknown_names_are_refused_with_a_hint(tmp_path: Path) -> None:
 def test_the_files_of_the_project_are_found_from_a_folder_inside(tmp_path: Path) -> None:
     inner = tmp_path / "src" / "shop"
     inner.mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text("[tool.penstock]\nslots = 3\n")
-    (tmp_path / ".env").write_text("PENSTOCK_PROCESSES=4\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nslots = 3\n")
+    (tmp_path / ".env").write_text("TIDEMILL_PROCESSES=4\n")
     settings = load(inner)
     assert (settings.slots, settings.processes) == (3, 4)
-    (inner / ".env").write_text("PENSTOCK_PROCESSES=5\n")
+    (inner / ".env").write_text("TIDEMILL_PROCESSES=5\n")
     assert load(inner).processes == 5
 
 
 def test_without_a_project_only_the_own_dotenv_counts(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
-    (tmp_path / ".env").write_text("PENSTOCK_PROCESSES=4\n")
+    (tmp_path / ".env").write_text("TIDEMILL_PROCESSES=4\n")
     assert load(inner).processes == 1
 
 
@@ -227,14 +227,14 @@ def test_a_dotenv_may_have_quotes_comments_and_exports(tmp_path: Path) -> None:
     assert parse_dotenv(file) == expected
 
 
-@pytest.mark.parametrize("line", ["PENSTOCK_SLOTS", "=3", "PENSTOCK_SLOTS='3", "PENSTOCK_SLOTS='3' 4"])
+@pytest.mark.parametrize("line", ["TIDEMILL_SLOTS", "=3", "TIDEMILL_SLOTS='3", "TIDEMILL_SLOTS='3' 4"])
 def test_a_line_of_dotenv_that_cannot_be_read_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"A=1\n{line}\n")
     with pytest.raises(BadInput, match="line 2"):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"[tool.penstock\n", b"\xff\xfe[tool.penstock]\n"])
+@pytest.mark.parametrize("content", [b"[tool.tidemill\n", b"\xff\xfe[tool.tidemill]\n"])
 def test_a_pyproject_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(content)
     with pytest.raises(BadInput, match=r"pyproject\.toml"):
@@ -252,36 +252,36 @@ def test_a_pyproject_that_does_not_speak_of_us_is_not_read(tmp_path: Path) -> No
 def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("s3cret\n")
-    settings = load(tmp_path, {"PENSTOCK_TOKEN_FILE": str(file)})
+    settings = load(tmp_path, {"TIDEMILL_TOKEN_FILE": str(file)})
     assert settings.token == "s3cret"
-    assert settings.source_of("token") == "environment PENSTOCK_TOKEN_FILE"
+    assert settings.source_of("token") == "environment TIDEMILL_TOKEN_FILE"
 
 
 def test_a_file_of_a_secret_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"PENSTOCK_TOKEN_FILE: .*nowhere cannot be read: No such file"):
-        load(tmp_path, {"PENSTOCK_TOKEN_FILE": str(tmp_path / "nowhere")})
+    with pytest.raises(BadInput, match=r"TIDEMILL_TOKEN_FILE: .*nowhere cannot be read: No such file"):
+        load(tmp_path, {"TIDEMILL_TOKEN_FILE": str(tmp_path / "nowhere")})
 
 
 def test_a_file_that_is_far_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="larger than"):
-        load(tmp_path, {"PENSTOCK_TOKEN_FILE": "/dev/zero"})
+        load(tmp_path, {"TIDEMILL_TOKEN_FILE": "/dev/zero"})
 
 
 def test_a_secret_given_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="are both set"):
-        load(tmp_path, {"PENSTOCK_TOKEN_FILE": "/x", "PENSTOCK_TOKEN": "y"})
+        load(tmp_path, {"TIDEMILL_TOKEN_FILE": "/x", "TIDEMILL_TOKEN": "y"})
 
 
 def test_a_secret_does_not_belong_into_pyproject(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[tool.penstock]\ntoken = "s3cret"\n')
-    with pytest.raises(BadInput, match="PENSTOCK_TOKEN_FILE") as caught:
+    (tmp_path / "pyproject.toml").write_text('[tool.tidemill]\ntoken = "s3cret"\n')
+    with pytest.raises(BadInput, match="TIDEMILL_TOKEN_FILE") as caught:
         load(tmp_path)
     assert "s3cret" not in str(caught.value)
 
 
 def test_secrets_are_never_shown(tmp_path: Path) -> None:
     url = "postgresql://me:s3cret@host/shop?password=s3cret"
-    settings = load(tmp_path, {"PENSTOCK_TOKEN": "s3cret"}, url=url, dispatch="amqp://u:s3cret@h")
+    settings = load(tmp_path, {"TIDEMILL_TOKEN": "s3cret"}, url=url, dispatch="amqp://u:s3cret@h")
     assert settings.url == url
     shown = repr(settings) + str(settings) + "".join(map(settings.shown, settings))
     assert "s3cret" not in shown
@@ -290,7 +290,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
 
 def test_a_bad_secret_is_not_shown_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        load(tmp_path, {"PENSTOCK_URL": "s3cret@host"})
+        load(tmp_path, {"TIDEMILL_URL": "s3cret@host"})
     assert "s3cret" not in str(caught.value)
 
 
@@ -331,29 +331,29 @@ def test_the_example_sets_nothing_and_its_values_are_the_defaults(tmp_path: Path
     dotenv = tmp_path / ".env"
     dotenv.write_text(env_example())
     assert {load(tmp_path).source_of(name) for name in Settings.table()} == {"default"}
-    lines = (line.removeprefix("# ") for line in env_example().splitlines() if line.startswith("# PENSTOCK_"))
+    lines = (line.removeprefix("# ") for line in env_example().splitlines() if line.startswith("# TIDEMILL_"))
     dotenv.write_text("\n".join(line for line in lines if "_FILE=" not in line))
     settings, defaults = load(tmp_path), load(ROOT / "tests")
     assert all(getattr(settings, name) == getattr(defaults, name) for name in settings if name != "url")
-    assert settings.url == f"sqlite:///{tmp_path}/penstock.db"
+    assert settings.url == f"sqlite:///{tmp_path}/tidemill.db"
 
 
 @pytest.mark.row("A11")
 def test_a_relative_file_in_a_projects_settings_is_beside_them(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[tool.penstock]\nurl = "sqlite:///shop.db?durability=normal"\n')
+    (tmp_path / "pyproject.toml").write_text('[tool.tidemill]\nurl = "sqlite:///shop.db?durability=normal"\n')
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     for folder in (tmp_path, deep):
         assert load(folder).url == f"sqlite:///{tmp_path}/shop.db?durability=normal"
-    (tmp_path / ".env").write_text("PENSTOCK_URL=sqlite:///other.db\n")
+    (tmp_path / ".env").write_text("TIDEMILL_URL=sqlite:///other.db\n")
     assert load(deep).url == f"sqlite:///{tmp_path}/other.db"
-    assert load(deep, {"PENSTOCK_URL": "sqlite:///here.db"}).url == "sqlite:///here.db"
+    assert load(deep, {"TIDEMILL_URL": "sqlite:///here.db"}).url == "sqlite:///here.db"
 
 
 def test_the_settings_are_cheap_to_import() -> None:
     code = (
-        "import sys, types; sys.modules['penstock'] = fake = types.ModuleType('penstock'); "
-        f"fake.__path__ = [{str(ROOT / 'src' / 'penstock')!r}]; import penstock.task.settings; "
+        "import sys, types; sys.modules['tidemill'] = fake = types.ModuleType('tidemill'); "
+        f"fake.__path__ = [{str(ROOT / 'src' / 'tidemill')!r}]; import tidemill.task.settings; "
         "print([name for name in ('msgspec', 'tomllib', 'asyncio') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engines.sqlite import place
-from penstock.engines.sqlite.place import file_system_of, place_of
-from penstock.model.errors import BadUrl
+from tidemill.engines.sqlite import place
+from tidemill.engines.sqlite.place import file_system_of, place_of
+from tidemill.model.errors import BadUrl
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.model.storage import (
+from tidemill.model.storage import (
     LONG_HELD,
     LOSS_TOLD,
     MANY_BEHIND,
@@ -15,7 +15,7 @@ from penstock.model.storage import (
     Storage,
     warnings_of,
 )
-from penstock.model.time import SECOND
+from tidemill.model.time import SECOND
 
 
 def held_by(holder: Holder) -> Storage:

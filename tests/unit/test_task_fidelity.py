@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from penstock.model.errors import BadArguments, BadInput, Unencodable
-from penstock.task import codec
-from penstock.task.definition import Definition
-from penstock.task.signature import Signature
+from tidemill.model.errors import BadArguments, BadInput, Unencodable
+from tidemill.task import codec
+from tidemill.task.definition import Definition
+from tidemill.task.signature import Signature
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

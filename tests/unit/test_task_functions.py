@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import Penstock
-from penstock.model.errors import BadArguments, BadInput, Unencodable
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry
+from tidemill import Tidemill
+from tidemill.model.errors import BadArguments, BadInput, Unencodable
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry
 
 
 class Thing(msgspec.Struct):
@@ -168,7 +168,7 @@ def test_a_task_is_a_function(function: Any, says: str) -> None:
 
 
 def test_methods_are_refused() -> None:
-    app = Penstock("sqlite://")
+    app = Tidemill("sqlite://")
     with pytest.raises(BadInput, match=r"K\.m is a method, and a job has no object .* staticmethod"):
 
         class K:
@@ -184,7 +184,7 @@ def test_methods_are_refused() -> None:
 
 
 def test_functions_of_a_class_that_need_no_object_are_tasks() -> None:
-    app = Penstock("sqlite://")
+    app = Tidemill("sqlite://")
 
     class K:
         @app.task
@@ -209,7 +209,7 @@ def test_a_function_outside_of_classes_may_call_its_parameter_self() -> None:
 
 
 def test_a_task_that_is_decorated_again_stands_for_its_function() -> None:
-    app, other = Penstock("sqlite://"), Penstock("sqlite://")
+    app, other = Tidemill("sqlite://"), Tidemill("sqlite://")
     first = app.task(on_the_loop)
     second = app.task(name="again", priority=1)(first)
     assert second.definition.function is on_the_loop

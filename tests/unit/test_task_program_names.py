@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 TASKS = """
-from penstock import Penstock
-app = Penstock("sqlite://")
+from tidemill import Tidemill
+app = Tidemill("sqlite://")
 
 @app.task
 def f() -> None: ...
@@ -30,8 +30,8 @@ if __name__ == "__main__":
 
 SPAWNS = """
 import multiprocessing
-from penstock import Penstock
-app = Penstock("sqlite://")
+from tidemill import Tidemill
+app = Tidemill("sqlite://")
 
 @app.task
 def f() -> None: ...
@@ -102,7 +102,7 @@ def test_a_program_that_is_also_imported_is_one_task(
     shop: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(shop))
-    (shop / "shop" / "core.py").write_text('from penstock import Penstock\napp = Penstock("sqlite://")\n')
+    (shop / "shop" / "core.py").write_text('from tidemill import Tidemill\napp = Tidemill("sqlite://")\n')
     (shop / "shop" / "tasks.py").write_text(SHARED)
     assert run(shop, *arguments) == "['shop.tasks.f']"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.errors import BadInput
-from penstock.model.time import FAR_FUTURE, LONGEST, SECOND, instant_of, length_of, moment_of, span_of
+from tidemill.model.errors import BadInput
+from tidemill.model.time import FAR_FUTURE, LONGEST, SECOND, instant_of, length_of, moment_of, span_of
 
 
 @given(moment=st.datetimes(timezones=st.timezones()))

@@ -1,6 +1,6 @@
 """arq: `arq arq_jobs.WorkerSettings`, two such processes.
 
-https://arq-docs.helpmanual.io/#arq.worker.Worker: `max_jobs` at once, here 200 as Penstock has;
+https://arq-docs.helpmanual.io/#arq.worker.Worker: `max_jobs` at once, here 200 as Tidemill has;
 `keep_result=0`, as nobody asks for results; `poll_delay` is half a second by default, here 10 ms. There is
 no call for many jobs."""
 # mypy: disable-error-code="import-not-found, import-untyped"

@@ -1,7 +1,7 @@
 // BullMQ: `node bullmq_jobs.cjs work`, two such processes.
 //
 // https://docs.bullmq.io/guide/workers/concurrency: a concurrency factor in each process, and several processes; 200, as
-// Penstock has. https://docs.bullmq.io/guide/queues/auto-removal-of-jobs: completed jobs are removed.
+// Tidemill has. https://docs.bullmq.io/guide/queues/auto-removal-of-jobs: completed jobs are removed.
 // https://docs.bullmq.io/guide/queues/adding-bulks: addBulk. https://docs.bullmq.io/guide/going-to-production: workers
 // retry their connection for ever (maxRetriesPerRequest null). A job whose lock is not renewed is stalled and comes back:
 // the defaults of https://docs.bullmq.io/guide/workers/stalled-jobs.

@@ -3,7 +3,7 @@
 https://taskiq-python.github.io/available-components/brokers.html#redis: `ListQueueBroker` is fast and
 acknowledges nothing, `RedisStreamBroker` acknowledges and takes unacknowledged jobs again after ten
 minutes. https://taskiq-python.github.io/guide/cli.html: two processes, 200 tasks at once in each
-(`--max-async-tasks`), as Penstock has; uvloop where it is installed. No result backend, as nobody asks for
+(`--max-async-tasks`), as Tidemill has; uvloop where it is installed. No result backend, as nobody asks for
 results. There is no call for many. `socket_timeout=None`: with redis-py's own five seconds a worker that
 waits longer for a job stops listening for good."""
 # mypy: disable-error-code="import-not-found, import-untyped, untyped-decorator"

@@ -4,10 +4,10 @@ from collections import defaultdict
 from functools import cached_property
 from typing import NamedTuple
 
-from penstock.model.job import FINAL
 from tests.chaos.history import Event, History, Operation
 from tests.chaos.reading import Reading
 from tests.chaos.times import Times
+from tidemill.model.job import FINAL
 
 ENDED = frozenset(state.value for state in FINAL)
 ANSWERED = ("applied", "already")

@@ -1,7 +1,7 @@
 """Each death is handled once, by a job that came with it."""
 
-from penstock.model.ids import handler_id
 from tests.chaos.checkers.case import Case
+from tidemill.model.ids import handler_id
 
 
 def deaths_are_handled(case: Case) -> list[str]:

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from penstock.model.firing import MISSED_LIMIT
-from penstock.model.schedule import tick_id
-from penstock.model.time import SECOND, Instant, span_of
 from tests.chaos.app import EVERY_SECOND, INTERVAL, INTERVAL_S
 from tests.chaos.checkers.case import Case
 from tests.chaos.history import Operation
+from tidemill.model.firing import MISSED_LIMIT
+from tidemill.model.schedule import tick_id
+from tidemill.model.time import SECOND, Instant, span_of
 
 
 def one_job_per_tick(case: Case) -> list[str]:

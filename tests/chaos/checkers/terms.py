@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from penstock.model.view import CONTROLLER_LEASE
 from tests.chaos.checkers.case import Case
 from tests.chaos.history import Event, Operation
+from tidemill.model.view import CONTROLLER_LEASE
 
 STOPS = ("stop supervisor", "stop member", "stop controller")
 

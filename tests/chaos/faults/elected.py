@@ -4,11 +4,11 @@ import asyncio
 import signal
 from contextlib import suppress
 
-from penstock.engine.registry import connect
-from penstock.model.errors import EngineError
 from tests.chaos.cluster import Process, send
 from tests.chaos.faults.scene import Scene, fault, say
 from tests.chaos.plan import Step
+from tidemill.engine.registry import connect
+from tidemill.model.errors import EngineError
 
 
 async def elected(scene: Scene) -> Process | None:

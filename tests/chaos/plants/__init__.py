@@ -77,7 +77,7 @@ async def prepare(url: str, name: str) -> None:
     """Make the schema, with the bug if there is one: in a process of its own, so that ours stays sound."""
     program = (
         "import sys, asyncio\n"
-        "from penstock.engine.registry import connect\n"
+        "from tidemill.engine.registry import connect\n"
         "from tests.chaos import plants\n"
         "plants.plant_from_environment()\n"
         "async def main(): await (await connect(sys.argv[1])).close()\n"

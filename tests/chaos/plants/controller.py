@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from penstock.controller import schedules
-from penstock.controller.election import Election
-from penstock.controller.term import ElectedTerm
-from penstock.engine.boot import boot_ns
-from penstock.engines.sqlite import schedules as stored
-from penstock.model import firing
-from penstock.model.firing import Firing, job_of
-from penstock.model.schedule import Every, Schedule
-from penstock.model.time import SECOND
 from tests.chaos.plants import plant, step
 from tests.chaos.swap import swap
 from tests.rewriting import in_statement
+from tidemill.controller import schedules
+from tidemill.controller.election import Election
+from tidemill.controller.term import ElectedTerm
+from tidemill.engine.boot import boot_ns
+from tidemill.engines.sqlite import schedules as stored
+from tidemill.model import firing
+from tidemill.model.firing import Firing, job_of
+from tidemill.model.schedule import Every, Schedule
+from tidemill.model.time import SECOND
 
 
 def everybody_is_elected() -> None:

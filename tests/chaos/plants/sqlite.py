@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from penstock.engines.sqlite import commands, completions, enqueue, losses, queues, settle
-from penstock.engines.sqlite.step import RUNNING, Step
-from penstock.model.job import CancelAnswer, NewJob
-from penstock.model.run import Answer
 from tests.chaos.plants import ZOMBIES, plant, step
 from tests.chaos.swap import swap
 from tests.rewriting import in_statement
+from tidemill.engines.sqlite import commands, completions, enqueue, losses, queues, settle
+from tidemill.engines.sqlite.step import RUNNING, Step
+from tidemill.model.job import CancelAnswer, NewJob
+from tidemill.model.run import Answer
 
 rewrite = partial(in_statement, swap)
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from penstock.model import crash
-from penstock.worker.beats import Beats
-from penstock.worker.seat import Seat
 from tests.chaos.plants import plant, step
 from tests.chaos.swap import swap
+from tidemill.model import crash
+from tidemill.worker.beats import Beats
+from tidemill.worker.seat import Seat
 
 
 @plant("sqlite", "rescue_within_bounds", step(1, "kill member", target=0))

@@ -8,14 +8,14 @@ Engines with a server lose it there too, in the proxy; a file has no other place
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
 from tests.chaos.history import Recorder
 from tests.chaos.recording.cluster import RecordedLocks, RecordedMembers, RecordedSchedules
 from tests.chaos.recording.facet import phase_of
 from tests.chaos.recording.jobs import RecordedJobs
 from tests.chaos.recording.signals import ShakySignals
 from tests.chaos.weather import Weather
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
 
 __all__ = ["RecordedEngine", "connect_recorded", "phase_of"]
 
@@ -36,7 +36,7 @@ class RecordedEngine:
 
 
 def connect_recorded(recorder: Recorder, weather: Weather) -> Callable[..., Awaitable[Any]]:
-    """In the place of `penstock.engine.registry.connect`."""
+    """In the place of `tidemill.engine.registry.connect`."""
 
     async def opening(*args: Any, **options: Any) -> RecordedEngine:
         return RecordedEngine(await connect(*args, **options), recorder, weather)

@@ -3,11 +3,11 @@
 import time
 from typing import Any
 
-from penstock.engine.protocol import Engine
-from penstock.model.view import CONTROLLER_LEASE
 from tests.chaos.history import Phase, Recorder
 from tests.chaos.recording.facet import Facet, phase_of
 from tests.chaos.weather import Weather
+from tidemill.engine.protocol import Engine
+from tidemill.model.view import CONTROLLER_LEASE
 
 
 class RecordedMembers(Facet):

@@ -5,9 +5,9 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from penstock.model.errors import EngineFull, EngineUnavailable, PenstockError
 from tests.chaos.history import Phase, Recorder
 from tests.chaos.weather import NeverArrived, Weather
+from tidemill.model.errors import EngineFull, EngineUnavailable, TidemillError
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ def phase_of(error: BaseException) -> Phase:
     """What an error says about the call."""
     if isinstance(error, EngineUnavailable) and not isinstance(error, EngineFull | NeverArrived):
         return "unknown"
-    return "failed" if isinstance(error, PenstockError) else "unknown"
+    return "failed" if isinstance(error, TidemillError) else "unknown"
 
 
 class Facet:

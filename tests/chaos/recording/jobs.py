@@ -3,10 +3,10 @@
 import time
 from typing import Any
 
-from penstock.engine.protocol import Engine
 from tests.chaos.history import Recorder
 from tests.chaos.recording.facet import Facet, phase_of
 from tests.chaos.weather import Weather
+from tidemill.engine.protocol import Engine
 
 
 class RecordedJobs(Facet):

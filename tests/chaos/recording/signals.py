@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from penstock.engine.protocol import Engine
-from penstock.model.event import Signal
 from tests.chaos.weather import Weather
+from tidemill.engine.protocol import Engine
+from tidemill.model.event import Signal
 
 
 class ShakySignals:

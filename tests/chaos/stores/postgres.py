@@ -6,18 +6,18 @@ from typing import Any
 
 import asyncpg
 
-from penstock.engine import connections
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id
-from penstock.model.job import NewJob
 from tests.chaos.stores.store import CALL_TIMEOUT_S, Store
 from tests.servers.postgres import PostgresServer
 from tests.servers.proxy import POSTGRES, Proxy
+from tidemill.engine import connections
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id
+from tidemill.model.job import NewJob
 
 SETTINGS = {"max_wal_size": "128MB", "min_wal_size": "32MB", "max_connections": "200"}
 """Fits on the small disk."""
 _LEAVE = (
-    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'penstock%'"
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'tidemill%'"
 )
 
 
@@ -33,7 +33,7 @@ class PostgresStore(Store):
     def url(self, link: int | None = None) -> str:
         port = self._server.port if link is None else self.proxies[link].port
         return (
-            f"postgresql://penstock@127.0.0.1:{port}/postgres?call_timeout={CALL_TIMEOUT_S}&connect_timeout=2"
+            f"postgresql://tidemill@127.0.0.1:{port}/postgres?call_timeout={CALL_TIMEOUT_S}&connect_timeout=2"
         )
 
     def shut(self) -> None:

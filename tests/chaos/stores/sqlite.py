@@ -14,7 +14,7 @@ class SqliteStore(Store):
         pass
 
     def url(self, link: int | None = None) -> str:
-        return f"sqlite:///{self.disk.folder}/penstock.db?lock_timeout=2"
+        return f"sqlite:///{self.disk.folder}/tidemill.db?lock_timeout=2"
 
     async def hold_transaction(self, length_s: float) -> None:
         """Nobody else can write meanwhile."""
@@ -23,7 +23,7 @@ class SqliteStore(Store):
     def _hold(self, length_s: float) -> None:
         import time
 
-        db = sqlite3.connect(self.disk.folder / "penstock.db", isolation_level=None, timeout=30)
+        db = sqlite3.connect(self.disk.folder / "tidemill.db", isolation_level=None, timeout=30)
         try:
             db.execute("BEGIN IMMEDIATE")
             time.sleep(length_s)

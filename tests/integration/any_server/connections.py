@@ -9,20 +9,20 @@ from typing import Any, Protocol
 import pytest
 from msgspec.structs import replace
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect as open_engine
-from penstock.model.errors import EngineUnavailable
-from penstock.model.event import ANY_TOPIC, Signal
-from penstock.model.ids import new_id
-from penstock.model.job import JobState
-from penstock.model.member import MemberInfo
-from penstock.model.run import Answer
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 from tests.integration.any_server.fixtures import Sever
 from tests.integration.outages import until_it_works
 from tests.integration.supervisor.processes import until
 from tests.servers.proxy import Proxy
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.event import ANY_TOPIC, Signal
+from tidemill.model.ids import new_id
+from tidemill.model.job import JobState
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import Answer
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 
 PATIENCE_S = 20.0
 

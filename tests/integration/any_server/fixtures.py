@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect as open_engine
-from penstock.testing.contract.fixtures import Claimant, Clock, clock
 from tests.integration.outages import Groups
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.servers.proxy import Proxy
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect as open_engine
+from tidemill.testing.contract.fixtures import Claimant, Clock, clock
 
 __all__ = ["behind", "claimant", "clock", "groups", "opening", "proxied_url"]
 

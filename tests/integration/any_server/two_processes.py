@@ -5,18 +5,18 @@ import json
 
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT, Engine
-from penstock.model.event import ready_topic
 from tests.integration.sqlite.children import child
 from tests.integration.sqlite.test_two_processes import WORKS
+from tidemill.engine.protocol import BATCH_LIMIT, Engine
+from tidemill.model.event import ready_topic
 
 JOBS = 1_000
 """Of each process."""
 
 ENQUEUES = """
 import asyncio, sys
-from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import a_job
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.fixtures import a_job
 
 async def main(url):
     engine = await connect(url)

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from penstock import Penstock
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id
-from penstock.model.member import MemberInfo
-from penstock.model.run import ClaimedJob, ClaimRequest, Completed, Outcome, Settlement, Want
+from tidemill import Tidemill
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import ClaimedJob, ClaimRequest, Completed, Outcome, Settlement, Want
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class Hand:
         )
 
 
-async def with_hand(app: Penstock, work: Callable[[Hand], Awaitable[T]]) -> T:
+async def with_hand(app: Tidemill, work: Callable[[Hand], Awaitable[T]]) -> T:
     """Do something with the app's own engine."""
     engine = await connect(app.url, namespace=app.namespace)
     try:
@@ -46,7 +46,7 @@ async def with_hand(app: Penstock, work: Callable[[Hand], Awaitable[T]]) -> T:
         await engine.close()
 
 
-async def taken(app: Penstock, *queues: str, most: int = 1_000) -> list[ClaimedJob]:
+async def taken(app: Tidemill, *queues: str, most: int = 1_000) -> list[ClaimedJob]:
     """Everything that is ready, in order."""
 
     async def take(hand: Hand) -> list[ClaimedJob]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Penstock
 from tests.engines import SHARED, fresh_place
+from tidemill import Tidemill
 
 
 @pytest.fixture(params=[*SHARED, "sqlite-memory"])
@@ -22,8 +22,8 @@ def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
 
 
 @pytest.fixture
-def app(url: str) -> Iterator[Penstock]:
+def app(url: str) -> Iterator[Tidemill]:
     """An app without tasks."""
-    made = Penstock(url)
+    made = Tidemill(url)
     yield made
     made.close()

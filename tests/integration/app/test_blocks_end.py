@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from penstock import Event, Events, Gap, Penstock
-from penstock.app.producer import Producer
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.errors import EngineClosed
-from penstock.model.job import NewJob
 from tests.integration.app.claimer import Hand, with_hand
 from tests.integration.app.test_loops import session_of
 from tests.integration.supervisor.processes import until
+from tidemill import Event, Events, Gap, Tidemill
+from tidemill.app.producer import Producer
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.errors import EngineClosed
+from tidemill.model.job import NewJob
 
 PATIENCE_S = 10.0
 
 
-async def test_a_block_that_ends_does_not_break_the_wait_of_another_task(app: Penstock) -> None:
+async def test_a_block_that_ends_does_not_break_the_wait_of_another_task(app: Tidemill) -> None:
     @app.task(name="t")
     def task() -> str:
         return "never run"
@@ -40,7 +40,7 @@ async def test_a_block_that_ends_does_not_break_the_wait_of_another_task(app: Pe
     assert not app._link.loops._blocks
 
 
-async def test_events_go_on_after_the_block_in_which_another_task_began_them(app: Penstock) -> None:
+async def test_events_go_on_after_the_block_in_which_another_task_began_them(app: Tidemill) -> None:
     task = app.task(name="t")(lambda: None)
     begun, more = asyncio.Event(), asyncio.Event()
 
@@ -68,7 +68,7 @@ async def read_on(events: Events) -> None:
         pass
 
 
-async def test_events_by_the_engine_of_a_worker_do_not_just_end_with_it(app: Penstock) -> None:
+async def test_events_by_the_engine_of_a_worker_do_not_just_end_with_it(app: Tidemill) -> None:
     async with app.worker():
         events = app.events()
         await events.__aenter__()
@@ -97,7 +97,7 @@ class Engines:
             await self.may_open.wait()
             return engine
 
-        monkeypatch.setattr("penstock.app.link.connect", opened)
+        monkeypatch.setattr("tidemill.app.link.connect", opened)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Engines:
 
 
 async def test_cancelling_the_end_of_a_block_neither_leaks_its_engine_nor_cancels_enqueues(
-    app: Penstock, engines: Engines, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = app.task(name="t")(lambda n: n)
     sending, may_send = asyncio.Event(), asyncio.Event()
@@ -134,7 +134,7 @@ async def test_cancelling_the_end_of_a_block_neither_leaks_its_engine_nor_cancel
 
 @pytest.mark.parametrize("in_the_same_turn", [False, True])
 async def test_cancelling_the_beginning_of_a_block_leaks_no_engine(
-    app: Penstock, engines: Engines, in_the_same_turn: bool
+    app: Tidemill, engines: Engines, in_the_same_turn: bool
 ) -> None:
     engines.may_open.clear()
     entering = asyncio.create_task(app.__aenter__())

@@ -9,17 +9,17 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from penstock import JobState, Penstock, Rate, Retry, SyncInLoop
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect as open_engine
-from penstock.model.errors import BadInput, EngineUnavailable, PayloadTooLarge, UnknownJob, UnknownTask
-from penstock.model.time import SECOND
-from penstock.task.catalogue import publish
 from tests.integration.app.claimer import Hand, bodies, taken, with_hand
+from tidemill import JobState, Rate, Retry, SyncInLoop, Tidemill
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.errors import BadInput, EngineUnavailable, PayloadTooLarge, UnknownJob, UnknownTask
+from tidemill.model.time import SECOND
+from tidemill.task.catalogue import publish
 
 
 @pytest.mark.row("A1", "A13")
-def test_a_call_is_enqueued_and_shown(app: Penstock) -> None:
+def test_a_call_is_enqueued_and_shown(app: Tidemill) -> None:
     @app.task(name="send", queue="email", key="to", timeout=30, retry=Retry(attempts=3))
     async def send(to: str, subject: str = "hi") -> str:
         return to + subject
@@ -39,7 +39,7 @@ def test_a_call_is_enqueued_and_shown(app: Penstock) -> None:
 
 
 @pytest.mark.row("A1")
-def test_one_producers_enqueues_stay_in_order(app: Penstock) -> None:
+def test_one_producers_enqueues_stay_in_order(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     for n in range(20):
         task.enqueue(n)
@@ -53,7 +53,7 @@ def number(n: int) -> int:
 
 
 @pytest.mark.row("A1")
-def test_enqueues_of_many_threads_merge_and_none_is_lost(app: Penstock) -> None:
+def test_enqueues_of_many_threads_merge_and_none_is_lost(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     threads = [
         threading.Thread(target=lambda first=first: [task.enqueue(first + n) for n in range(50)])
@@ -69,7 +69,7 @@ def test_enqueues_of_many_threads_merge_and_none_is_lost(app: Penstock) -> None:
         assert [n for n in numbers if first <= n < first + 50] == list(range(first, first + 50))
 
 
-async def test_enqueues_of_a_loop_merge(app: Penstock) -> None:
+async def test_enqueues_of_a_loop_merge(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     jobs = await asyncio.gather(*(task.aenqueue(n) for n in range(300)))
     assert len({job.id for job in jobs}) == 300
@@ -77,7 +77,7 @@ async def test_enqueues_of_a_loop_merge(app: Penstock) -> None:
     await app.aclose()
 
 
-async def test_in_a_loop_the_blocking_form_is_refused_and_names_the_other(app: Penstock) -> None:
+async def test_in_a_loop_the_blocking_form_is_refused_and_names_the_other(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     job = await task.aenqueue(1)
     blocking: list[tuple[Any, str]] = [
@@ -98,7 +98,7 @@ async def test_in_a_loop_the_blocking_form_is_refused_and_names_the_other(app: P
 
 
 @pytest.mark.row("A2")
-def test_a_call_may_say_how_its_job_is_to_be(app: Penstock) -> None:
+def test_a_call_may_say_how_its_job_is_to_be(app: Tidemill) -> None:
     task = app.task(name="t", priority=3, timeout=5)(number)
     chosen = uuid4()
     at = datetime.now(UTC) + timedelta(hours=2)
@@ -118,7 +118,7 @@ def test_a_call_may_say_how_its_job_is_to_be(app: Penstock) -> None:
 
 
 @pytest.mark.row("E1")
-def test_options_go_by_call_then_task_then_queue_then_app(app: Penstock) -> None:
+def test_options_go_by_call_then_task_then_queue_then_app(app: Tidemill) -> None:
     app.queue("q", timeout=20, retry=Retry(attempts=4), rate="5/s")
     assert app.registry.queues["q"].rate == Rate(5)
     plain = app.task(name="plain", queue="q")(number)
@@ -148,7 +148,7 @@ def test_options_go_by_call_then_task_then_queue_then_app(app: Penstock) -> None
     ],
     ids=str,
 )  # fmt: skip
-def test_bad_options_are_refused_and_nothing_is_stored(app: Penstock, options: dict[str, Any]) -> None:
+def test_bad_options_are_refused_and_nothing_is_stored(app: Tidemill, options: dict[str, Any]) -> None:
     parent = app.task(name="p")(lambda: None).enqueue()
     task = app.task(name="t", queue="t")(number)
     if "parent_died" in options:
@@ -158,14 +158,14 @@ def test_bad_options_are_refused_and_nothing_is_stored(app: Penstock, options: d
     assert asyncio.run(taken(app, "t")) == []
 
 
-def test_a_payload_over_the_limit_is_refused(app: Penstock) -> None:
+def test_a_payload_over_the_limit_is_refused(app: Tidemill) -> None:
     task = app.task(name="t")(lambda text: None)
     with pytest.raises(PayloadTooLarge, match="pass a reference"):
         task.enqueue("x" * (1 << 20))
     assert task.enqueue("x" * ((1 << 20) - 20)).refresh().state is JobState.READY
 
 
-def test_one_bad_call_among_merged_ones_fails_alone(app: Penstock) -> None:
+def test_one_bad_call_among_merged_ones_fails_alone(app: Tidemill) -> None:
     task = app.task(name="t")(number)
 
     async def together() -> list[Any]:
@@ -179,17 +179,17 @@ def test_one_bad_call_among_merged_ones_fails_alone(app: Penstock) -> None:
     assert last.refresh().body == b"[[3],{}]"
 
 
-def test_a_task_known_by_name_only(app: Penstock) -> None:
+def test_a_task_known_by_name_only(app: Tidemill) -> None:
     with pytest.raises(UnknownTask, match="give queue="):
         app.enqueue("shop.send", ["a"])
     assert app.enqueue("shop.later", [1], queue="q").refresh().queue == "q"
-    code = Penstock(app.url)
+    code = Tidemill(app.url)
 
     @code.task(name="shop.send", queue="email", priority=2, key="to", retry=Retry(attempts=2))
     def send(to: str, subject: str = "x") -> None: ...
 
     asyncio.run(with_hand(app, lambda hand: publish(hand.engine, code.registry)))
-    fresh = Penstock(app.url)
+    fresh = Tidemill(app.url)
     record = fresh.enqueue("shop.send", ["a"], {"subject": "y"}).refresh()
     assert (record.queue, record.priority, record.key, record.max_attempts) == ("email", 2, "a", 2)
     assert record.body == b'[["a"],{"subject":"y"}]'
@@ -202,14 +202,14 @@ def test_a_task_known_by_name_only(app: Penstock) -> None:
     fresh.close()
 
 
-def test_by_name_in_a_process_that_has_the_code_checks_types_too(app: Penstock) -> None:
+def test_by_name_in_a_process_that_has_the_code_checks_types_too(app: Tidemill) -> None:
     app.task(name="t")(number)
     with pytest.raises(BadInput, match="Expected `int`"):
         app.enqueue("t", ["one"])
     assert app.enqueue("t", [1], delay=3).refresh().state is JobState.SCHEDULED
 
 
-def test_declared_queues_and_tasks_are_published(app: Penstock) -> None:
+def test_declared_queues_and_tasks_are_published(app: Tidemill) -> None:
     app.queue("email", concurrency=5, rate="100/m", keep_body=False)
     app.task(name="t", queue="email")(number)
 
@@ -223,14 +223,14 @@ def test_declared_queues_and_tasks_are_published(app: Penstock) -> None:
     assert [(task.name, task.queue) for task in tasks] == [("t", "email")]
 
 
-def test_an_unknown_job_is_said_to_be_unknown(app: Penstock) -> None:
+def test_an_unknown_job_is_said_to_be_unknown(app: Tidemill) -> None:
     with pytest.raises(UnknownJob):
         app.job(uuid4()).refresh()
     with pytest.raises(BadInput):
         app.job("nonsense")
 
 
-def test_enqueue_many_takes_calls_only_and_nothing_of_a_bad_chunk(app: Penstock) -> None:
+def test_enqueue_many_takes_calls_only_and_nothing_of_a_bad_chunk(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     with pytest.raises(BadInput, match=r"task\.call"):
         app.enqueue_many([task.call(1), 2])  # type: ignore[arg-type]
@@ -239,7 +239,7 @@ def test_enqueue_many_takes_calls_only_and_nothing_of_a_bad_chunk(app: Penstock)
     assert bodies(asyncio.run(taken(app))) == []
 
 
-def test_a_closed_app_opens_anew(app: Penstock, engine_mode: str) -> None:
+def test_a_closed_app_opens_anew(app: Tidemill, engine_mode: str) -> None:
     task = app.task(name="t")(number)
     first = task.enqueue(1)
     app.close()
@@ -249,7 +249,7 @@ def test_a_closed_app_opens_anew(app: Penstock, engine_mode: str) -> None:
 
 
 def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
-    app: Penstock, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that starts while its server does: not worth an error."""
     tries: list[str] = []
@@ -260,7 +260,7 @@ def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
             raise EngineUnavailable("it is starting")
         return await open_engine(url, **options)
 
-    monkeypatch.setattr("penstock.app.link.connect", connect)
+    monkeypatch.setattr("tidemill.app.link.connect", connect)
 
     @app.task(name="works")
     def works() -> None: ...

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock import Penstock
 from tests.integration.app.claimer import taken
+from tidemill import Tidemill
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_parent_and_children_enqueue_after_a_fork(app: Penstock, tmp_path: Path) -> None:
+def test_parent_and_children_enqueue_after_a_fork(app: Tidemill, tmp_path: Path) -> None:
     task = app.task(name="t")(lambda n: n)
     task.enqueue(0)
     children = []
@@ -37,7 +37,7 @@ def test_parent_and_children_enqueue_after_a_fork(app: Penstock, tmp_path: Path)
 @pytest.mark.row("A4")
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_child_keeps_its_jobs_when_its_parent_closes(app: Penstock) -> None:
+def test_a_child_keeps_its_jobs_when_its_parent_closes(app: Tidemill) -> None:
     """The parent is not the last to close the file, whatever it remembers."""
     task = app.task(name="t")(lambda n: n)
     task.enqueue(0)
@@ -66,7 +66,7 @@ def test_a_child_keeps_its_jobs_when_its_parent_closes(app: Penstock) -> None:
 @pytest.mark.row("A4")
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_fork_in_the_middle_of_a_write_locks_nobody_out(app: Penstock) -> None:
+def test_a_fork_in_the_middle_of_a_write_locks_nobody_out(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     task.enqueue(0)
     over, written = threading.Event(), [0]

@@ -6,15 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from penstock import DeadJob, JobFailed, JobState, Penstock, Retry, current_job
-from penstock.model.ids import handler_id
+from tidemill import DeadJob, JobFailed, JobState, Retry, Tidemill, current_job
+from tidemill.model.ids import handler_id
 
 ONCE = Retry(attempts=1)
 NO_WAIT = Retry(attempts=2, base=0, jitter="none")
 
 
 @pytest.mark.row("D7")
-async def test_the_handler_of_a_task_decides_what_its_death_means(app: Penstock) -> None:
+async def test_the_handler_of_a_task_decides_what_its_death_means(app: Tidemill) -> None:
     told: asyncio.Queue[DeadJob] = asyncio.Queue()
 
     @app.task(retry=NO_WAIT)
@@ -44,7 +44,7 @@ async def test_the_handler_of_a_task_decides_what_its_death_means(app: Penstock)
 
 
 @pytest.mark.row("D7")
-async def test_one_handler_for_all_and_what_else_kills(app: Penstock) -> None:
+async def test_one_handler_for_all_and_what_else_kills(app: Tidemill) -> None:
     told: asyncio.Queue[DeadJob] = asyncio.Queue()
 
     @app.on_dead()
@@ -65,7 +65,7 @@ async def test_one_handler_for_all_and_what_else_kills(app: Penstock) -> None:
     await too_slow.using(expires=timedelta(milliseconds=1), queue="nobody-serves").aenqueue()
     async with app.worker():
         await too_slow.aenqueue()
-        app_without_code = Penstock(app.url) if app.url != "sqlite://" else app
+        app_without_code = Tidemill(app.url) if app.url != "sqlite://" else app
         await app_without_code.aenqueue(reads.name, ["not a number"])
         found = [await asyncio.wait_for(told.get(), 30) for _ in range(3)]
         assert sorted(dead.failure.kind for dead in found) == ["expired", "payload", "timeout"]
@@ -80,7 +80,7 @@ async def test_one_handler_for_all_and_what_else_kills(app: Penstock) -> None:
 
 
 @pytest.mark.row("D7")
-async def test_a_call_may_choose_its_own(app: Penstock) -> None:
+async def test_a_call_may_choose_its_own(app: Tidemill) -> None:
     told: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     @app.task(retry=ONCE)

@@ -11,12 +11,12 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from penstock import EngineUnavailable, Penstock
-from penstock.app.session import Session
-from penstock.app.task import Call
-from penstock.model.run import ClaimedJob
 from tests.engines import SHARED
 from tests.integration.app.claimer import Hand, taken, with_hand
+from tidemill import EngineUnavailable, Tidemill
+from tidemill.app.session import Session
+from tidemill.app.task import Call
+from tidemill.model.run import ClaimedJob
 
 outside_memory = pytest.mark.parametrize("engine_mode", SHARED, indirect=True)
 
@@ -30,12 +30,12 @@ async def all_of(hand: Hand) -> list[ClaimedJob]:
     return [job for _ in range(3) for job in await hand.take(most=1_000)]
 
 
-async def session_of(app: Penstock) -> Session:
+async def session_of(app: Tidemill) -> Session:
     return (await app._link.run(where))[0]
 
 
 @outside_memory
-async def test_in_the_block_calls_stay_on_the_loop(app: Penstock) -> None:
+async def test_in_the_block_calls_stay_on_the_loop(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     async with app as same:
         assert same is app
@@ -50,7 +50,7 @@ async def test_in_the_block_calls_stay_on_the_loop(app: Penstock) -> None:
     assert (await job.arefresh()).body == b"[[1],{}]"
 
 
-async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it(app: Penstock) -> None:
+async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it(app: Tidemill) -> None:
     first_out, second_in = asyncio.Event(), asyncio.Event()
 
     async def first() -> Session:
@@ -77,7 +77,7 @@ async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it
 
 
 @outside_memory
-async def test_every_loop_has_its_own(app: Penstock) -> None:
+async def test_every_loop_has_its_own(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     sessions = []
 
@@ -97,7 +97,7 @@ async def test_every_loop_has_its_own(app: Penstock) -> None:
 
 
 @outside_memory
-async def test_enqueues_already_made_are_finished_when_it_ends(app: Penstock) -> None:
+async def test_enqueues_already_made_are_finished_when_it_ends(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     async with app:
         made = [asyncio.ensure_future(task.aenqueue(number)) for number in range(50)]
@@ -106,7 +106,7 @@ async def test_enqueues_already_made_are_finished_when_it_ends(app: Penstock) ->
     assert [(await job.arefresh()).body for job in jobs[-2:]] == [b"[[48],{}]", b"[[49],{}]"]
 
 
-async def test_a_result_is_awaited_on_the_loop_and_outlives_a_worker(app: Penstock) -> None:
+async def test_a_result_is_awaited_on_the_loop_and_outlives_a_worker(app: Tidemill) -> None:
     started, hold = asyncio.Event(), asyncio.Event()
 
     @app.task(name="t")
@@ -126,7 +126,7 @@ async def test_a_result_is_awaited_on_the_loop_and_outlives_a_worker(app: Pensto
         assert await waiting == 42
 
 
-async def test_a_worker_around_the_block_goes_on_after_it(app: Penstock) -> None:
+async def test_a_worker_around_the_block_goes_on_after_it(app: Tidemill) -> None:
     @app.task(name="t")
     async def task(number: int) -> int:
         return number + 1
@@ -142,7 +142,7 @@ async def test_a_worker_around_the_block_goes_on_after_it(app: Penstock) -> None
 async def test_an_engine_that_cannot_be_opened_fails_the_block_at_its_beginning(
     unused_tcp_port: int,
 ) -> None:
-    app = Penstock(f"redis://127.0.0.1:{unused_tcp_port}/0")
+    app = Tidemill(f"redis://127.0.0.1:{unused_tcp_port}/0")
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
             async with app:
@@ -152,7 +152,7 @@ async def test_an_engine_that_cannot_be_opened_fails_the_block_at_its_beginning(
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-async def test_after_a_fork_the_child_has_its_own(app: Penstock) -> None:
+async def test_after_a_fork_the_child_has_its_own(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     async with app:
         await task.aenqueue(0)
@@ -173,7 +173,7 @@ async def test_after_a_fork_the_child_has_its_own(app: Penstock) -> None:
 
 
 @outside_memory
-async def test_many_calls_leave_the_loop_to_others_and_keep_their_order(app: Penstock) -> None:
+async def test_many_calls_leave_the_loop_to_others_and_keep_their_order(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     made, seen = 0, []
 
@@ -198,7 +198,7 @@ async def test_many_calls_leave_the_loop_to_others_and_keep_their_order(app: Pen
 
 
 @outside_memory
-async def test_if_the_calls_fail_on_the_way_the_chunks_before_stay(app: Penstock) -> None:
+async def test_if_the_calls_fail_on_the_way_the_chunks_before_stay(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
 
     def calls() -> Iterator[Call[int]]:

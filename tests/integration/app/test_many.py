@@ -7,15 +7,15 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from penstock import Penstock
-from penstock.app.task import Call
-from penstock.model.errors import UnknownParent
 from tests.integration.app.claimer import with_hand
 from tests.integration.app.test_loops import all_of, outside_memory
+from tidemill import Tidemill
+from tidemill.app.task import Call
+from tidemill.model.errors import UnknownParent
 
 
 @outside_memory
-async def test_blocks_may_come_and_go_meanwhile(app: Penstock) -> None:
+async def test_blocks_may_come_and_go_meanwhile(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     many = asyncio.create_task(app.aenqueue_many(task.call(number) for number in range(20_000)))
     blocks = 0
@@ -30,7 +30,7 @@ async def test_blocks_may_come_and_go_meanwhile(app: Penstock) -> None:
 
 
 @outside_memory
-async def test_after_a_refused_chunk_nothing_later_is_stored(app: Penstock) -> None:
+async def test_after_a_refused_chunk_nothing_later_is_stored(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
 
     def calls() -> Iterator[Call[int]]:
@@ -55,7 +55,7 @@ async def test_after_a_refused_chunk_nothing_later_is_stored(app: Penstock) -> N
 
 
 @outside_memory
-def test_the_last_chunk_counts_only_if_it_was_stored(app: Penstock) -> None:
+def test_the_last_chunk_counts_only_if_it_was_stored(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
     last = [task.call(number) for number in range(1_000)] + [task.using(after=[uuid4()]).call(1_000)]
     with pytest.raises(UnknownParent) as refused:

@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock import Health, Member, Penstock, SyncInLoop
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id
-from penstock.model.member import MemberInfo
-from penstock.model.time import HOUR
-from penstock.task.settings import Settings
+from tidemill import Health, Member, SyncInLoop, Tidemill
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id
+from tidemill.model.member import MemberInfo
+from tidemill.model.time import HOUR
+from tidemill.task.settings import Settings
 
 PATIENCE_S = 30.0
 
 
-async def seen(app: Penstock, fact: Callable[[Member], object]) -> Member:
+async def seen(app: Tidemill, fact: Callable[[Member], object]) -> Member:
     """The one member, once this is true of it: it says so with its next beat."""
     give_up_at = time.monotonic() + PATIENCE_S
     while not ((found := await app.amembers()) and fact(found[0])):
@@ -29,7 +29,7 @@ async def seen(app: Penstock, fact: Callable[[Member], object]) -> Member:
 
 @pytest.mark.row("D3")
 async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
-    app, go = Penstock(settings=Settings.load(url=url, beat="0.1s", lease="1s")), asyncio.Event()
+    app, go = Tidemill(settings=Settings.load(url=url, beat="0.1s", lease="1s")), asyncio.Event()
     app.queue("mail")
 
     @app.task(queue="mail")
@@ -59,7 +59,7 @@ async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
 
 @pytest.mark.row("D3")
 async def test_members_are_healthy_late_or_gone(url: str) -> None:
-    app = Penstock(url)
+    app = Tidemill(url)
     engine = await connect(app.url)
     for name, beat, lease in (("a", HOUR, 3 * HOUR), ("b", 1, HOUR), ("c", 1, 3)):
         await engine.members.beat(MemberInfo(id=new_id(), name=name, beat=beat, lease=lease, detail=b"["))
@@ -71,7 +71,7 @@ async def test_members_are_healthy_late_or_gone(url: str) -> None:
 
 
 async def test_one_that_does_not_stand_is_never_the_controller(url: str) -> None:
-    app = Penstock(settings=Settings.load(url=url, beat="0.1s", lease="1s"))
+    app = Tidemill(settings=Settings.load(url=url, beat="0.1s", lease="1s"))
     engine = await connect(app.url)
     async with app.worker(queues=["default"], controller=False):
         member = await seen(app, lambda one: (one.beat_at - one.since).total_seconds() > 0.5)
@@ -81,7 +81,7 @@ async def test_one_that_does_not_stand_is_never_the_controller(url: str) -> None
     await app.aclose()
 
 
-def test_the_blocking_form_is_for_code_without_a_loop(app: Penstock) -> None:
+def test_the_blocking_form_is_for_code_without_a_loop(app: Tidemill) -> None:
     assert app.members() == []
 
     async def in_loop() -> None:

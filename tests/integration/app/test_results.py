@@ -5,20 +5,20 @@ import threading
 
 import pytest
 
-from penstock import JobCancelled, JobFailed, JobState, Keep, Penstock, ResultGone, ResultTimeout, UnknownJob
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id, show_id
-from penstock.model.job import CancelAnswer, Failure, ReplayAnswer
-from penstock.model.run import Completed, Failed, Outcome, Stopped
-from penstock.task.catalogue import publish
 from tests.integration.app.claimer import Hand, with_hand
+from tidemill import JobCancelled, JobFailed, JobState, Keep, ResultGone, ResultTimeout, Tidemill, UnknownJob
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id, show_id
+from tidemill.model.job import CancelAnswer, Failure, ReplayAnswer
+from tidemill.model.run import Completed, Failed, Outcome, Stopped
+from tidemill.task.catalogue import publish
 
 
 def add(a: int, b: int) -> int:
     return a + b
 
 
-async def settle_one(app: Penstock, outcome: Outcome) -> None:
+async def settle_one(app: Tidemill, outcome: Outcome) -> None:
     async def work(hand: Hand) -> None:
         (job,) = await hand.take()
         await hand.settle(job, outcome)
@@ -27,7 +27,7 @@ async def settle_one(app: Penstock, outcome: Outcome) -> None:
 
 
 @pytest.mark.row("C6")
-async def test_a_result_is_waited_for_and_typed(app: Penstock) -> None:
+async def test_a_result_is_waited_for_and_typed(app: Tidemill) -> None:
     task = app.task(name="add")(add)
     job = await task.aenqueue(1, 2)
     waiting = asyncio.create_task(job.aresult(timeout=30))
@@ -39,7 +39,7 @@ async def test_a_result_is_waited_for_and_typed(app: Penstock) -> None:
     await app.aclose()
 
 
-def test_threads_wait_too(app: Penstock) -> None:
+def test_threads_wait_too(app: Tidemill) -> None:
     task = app.task(name="add")(add)
     job = task.enqueue(1, 2)
     results: list[int] = []
@@ -52,7 +52,7 @@ def test_threads_wait_too(app: Penstock) -> None:
     assert results == [3] * 5
 
 
-async def test_a_dead_job_raises_with_the_remote_traceback(app: Penstock) -> None:
+async def test_a_dead_job_raises_with_the_remote_traceback(app: Tidemill) -> None:
     job = await app.task(name="add")(add).aenqueue(1, 2)
     failure = Failure(error="ZeroDivisionError", message="by zero", traceback="Traceback: far away\n")
     await settle_one(app, Failed(failure=failure))
@@ -66,7 +66,7 @@ async def test_a_dead_job_raises_with_the_remote_traceback(app: Penstock) -> Non
 
 
 @pytest.mark.row("B11")
-async def test_a_cancelled_job_raises(app: Penstock) -> None:
+async def test_a_cancelled_job_raises(app: Tidemill) -> None:
     job = await app.task(name="add")(add).aenqueue(1, 2)
     assert await job.acancel() is CancelAnswer.CANCELLED
     with pytest.raises(JobCancelled):
@@ -85,7 +85,7 @@ async def test_a_cancelled_job_raises(app: Penstock) -> None:
     await app.aclose()
 
 
-async def test_a_wait_may_be_given_up_and_taken_up_again(app: Penstock) -> None:
+async def test_a_wait_may_be_given_up_and_taken_up_again(app: Tidemill) -> None:
     job = await app.task(name="add")(add).aenqueue(1, 2)
     with pytest.raises(ResultTimeout, match="it goes on"):
         await job.aresult(timeout=0.01)
@@ -96,7 +96,7 @@ async def test_a_wait_may_be_given_up_and_taken_up_again(app: Penstock) -> None:
     await app.aclose()
 
 
-async def test_what_is_not_kept_cannot_be_given(app: Penstock) -> None:
+async def test_what_is_not_kept_cannot_be_given(app: Tidemill) -> None:
     app.queue("default", keep_body=False)
     app.queue("nothing", keep_completed=Keep(count=0))
     small = await app.task(name="add")(add).aenqueue(1, 2)
@@ -116,7 +116,7 @@ async def test_what_is_not_kept_cannot_be_given(app: Penstock) -> None:
     await app.aclose()
 
 
-async def test_a_thousand_waits_share_one_waiter(app: Penstock) -> None:
+async def test_a_thousand_waits_share_one_waiter(app: Tidemill) -> None:
     task = app.task(name="add")(add)
     jobs = await app.aenqueue_many(task.call(n, 0) for n in range(1_500))
     waits = asyncio.gather(*(job.aresult(timeout=60) for job in jobs))

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from penstock import BadInput, Job, JobFailed, JobState, Keep, Penstock, Retry, UnknownJob
-from penstock.engine.registry import connect
-from penstock.task.settings import Settings
+from tidemill import BadInput, Job, JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
+from tidemill.engine.registry import connect
+from tidemill.task.settings import Settings
 
 PATIENCE_S = 30.0
 
@@ -35,7 +35,7 @@ async def until_kept(jobs: list[Job[None]], expected: list[bool]) -> None:
 
 @pytest.mark.row("C6")
 async def test_the_controller_deletes_what_is_not_kept(url: str) -> None:
-    app = Penstock(settings=Settings.load(url=url, keep_completed="2", keep_dead="1"))
+    app = Tidemill(settings=Settings.load(url=url, keep_completed="2", keep_dead="1"))
     app.queue("all", keep=Keep())
     app.queue("newest", keep_completed=1)
     app.queue("young", keep=Keep(age=0.001), keep_dead=Keep())
@@ -73,7 +73,7 @@ async def test_the_controller_deletes_what_is_not_kept(url: str) -> None:
 
 
 def test_what_is_kept_is_a_number_or_a_rule() -> None:
-    app = Penstock("sqlite://")
+    app = Tidemill("sqlite://")
     app.queue("mail", keep=5, keep_cancelled=Keep())
     options = app.registry.options_of("mail")
     assert (options.keep_completed, options.keep_cancelled, options.keep_dead) == (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock import BadInput, Penstock, Refused, StartupFailed, UnknownSchedule, current_job
+from tidemill import BadInput, Refused, StartupFailed, Tidemill, UnknownSchedule, current_job
 
 PATIENCE_S = 30.0
 
@@ -21,7 +21,7 @@ async def runs_of(runs: "asyncio.Queue[Any]", count: int) -> list[Any]:
 
 
 @pytest.mark.row("D4")
-async def test_an_interval_runs_again_after_each_run_and_never_twice_at_once(app: Penstock) -> None:
+async def test_an_interval_runs_again_after_each_run_and_never_twice_at_once(app: Tidemill) -> None:
     runs: asyncio.Queue[tuple[float, float]] = asyncio.Queue()
     at_once = [0]
 
@@ -43,7 +43,7 @@ async def test_an_interval_runs_again_after_each_run_and_never_twice_at_once(app
 
 
 @pytest.mark.row("D4")
-async def test_cron_to_the_second_and_what_the_job_knows(app: Penstock) -> None:
+async def test_cron_to_the_second_and_what_the_job_knows(app: Tidemill) -> None:
     runs: asyncio.Queue[tuple[str, datetime]] = asyncio.Queue()
 
     @app.cron("* * * * * *", name="secondly", overlap="allow")
@@ -65,7 +65,7 @@ async def test_cron_to_the_second_and_what_the_job_knows(app: Penstock) -> None:
 
 
 @pytest.mark.row("D4")
-async def test_start_ups_of_the_cluster_and_of_each_worker(app: Penstock) -> None:
+async def test_start_ups_of_the_cluster_and_of_each_worker(app: Tidemill) -> None:
     runs: asyncio.Queue[str] = asyncio.Queue()
 
     @app.on_startup(scope="worker")
@@ -90,7 +90,7 @@ async def test_start_ups_of_the_cluster_and_of_each_worker(app: Penstock) -> Non
     await app.aclose()
 
 
-async def test_a_start_up_that_fails_keeps_the_worker_from_working(app: Penstock) -> None:
+async def test_a_start_up_that_fails_keeps_the_worker_from_working(app: Tidemill) -> None:
     @app.on_startup(scope="worker")
     @app.task
     async def broken() -> None:
@@ -103,7 +103,7 @@ async def test_a_start_up_that_fails_keeps_the_worker_from_working(app: Penstock
 
 
 @pytest.mark.row("D4")
-async def test_schedules_made_at_run_time(app: Penstock) -> None:
+async def test_schedules_made_at_run_time(app: Tidemill) -> None:
     runs: asyncio.Queue[int] = asyncio.Queue()
 
     @app.task
@@ -136,7 +136,7 @@ async def test_schedules_made_at_run_time(app: Penstock) -> None:
     await app.aclose()
 
 
-def test_the_same_for_code_that_blocks(app: Penstock) -> None:
+def test_the_same_for_code_that_blocks(app: Tidemill) -> None:
     @app.task
     def nothing() -> None: ...
 
@@ -154,7 +154,7 @@ def test_the_same_for_code_that_blocks(app: Penstock) -> None:
 
 
 @pytest.mark.row("D4")
-async def test_a_run_is_refused_while_the_last_one_has_not_ended(app: Penstock) -> None:
+async def test_a_run_is_refused_while_the_last_one_has_not_ended(app: Tidemill) -> None:
     @app.task
     async def nothing() -> None: ...
 
@@ -167,7 +167,7 @@ async def test_a_run_is_refused_while_the_last_one_has_not_ended(app: Penstock) 
 
 
 @pytest.mark.row("D4")
-async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Penstock) -> None:
+async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Tidemill) -> None:
     """Each waits for all before it; the bound is that of `put`, and of `cron` in code."""
 
     @app.cron("0 3 * * *", name="declared", overlap="queue", waiting=7)
@@ -192,7 +192,7 @@ async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Penstock) -> No
     await app.aclose()
 
 
-async def test_what_code_declares_is_changed_in_the_code(app: Penstock) -> None:
+async def test_what_code_declares_is_changed_in_the_code(app: Tidemill) -> None:
     @app.cron("0 3 * * *", name="nightly")
     @app.task
     async def nothing() -> None: ...
@@ -206,7 +206,7 @@ async def test_what_code_declares_is_changed_in_the_code(app: Penstock) -> None:
     await app.aclose()
 
 
-def test_what_cannot_work_is_refused_when_it_is_declared(app: Penstock) -> None:
+def test_what_cannot_work_is_refused_when_it_is_declared(app: Tidemill) -> None:
     @app.task
     def fine() -> None: ...
 
@@ -228,7 +228,7 @@ def test_what_cannot_work_is_refused_when_it_is_declared(app: Penstock) -> None:
             declare()
 
 
-def test_the_decorators_return_the_same_task(app: Penstock) -> None:
+def test_the_decorators_return_the_same_task(app: Tidemill) -> None:
     @app.task
     def fine(number: int = 1) -> int:
         return number

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from penstock import Call, JobState, Penstock, PenstockError
-from penstock.model.errors import BadInput, EngineClosed
-from penstock.model.run import Completed
-from penstock.task.settings import Settings
 from tests.integration.app.claimer import Hand, taken, with_hand
+from tidemill import Call, JobState, Tidemill, TidemillError
+from tidemill.model.errors import BadInput, EngineClosed
+from tidemill.model.run import Completed
+from tidemill.task.settings import Settings
 
 
 def number(n: int) -> int:
     return n
 
 
-def test_a_close_leaves_no_thread_waiting(app: Penstock) -> None:
+def test_a_close_leaves_no_thread_waiting(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     ends: list[str] = []
 
@@ -42,7 +42,7 @@ def test_a_close_leaves_no_thread_waiting(app: Penstock) -> None:
     assert len(ends) == 12
 
 
-def test_a_result_that_is_awaited_while_the_app_closes_is_an_error_of_ours(app: Penstock) -> None:
+def test_a_result_that_is_awaited_while_the_app_closes_is_an_error_of_ours(app: Tidemill) -> None:
     job = app.task(name="t")(number).enqueue(1)
     errors: list[BaseException] = []
 
@@ -59,10 +59,10 @@ def test_a_result_that_is_awaited_while_the_app_closes_is_an_error_of_ours(app: 
     app.close()
     waiting.join(timeout=60)
     assert [type(error) for error in errors] == [EngineClosed]
-    assert isinstance(errors[0], PenstockError)
+    assert isinstance(errors[0], TidemillError)
 
 
-def test_the_first_calls_of_many_threads_agree(app: Penstock) -> None:
+def test_the_first_calls_of_many_threads_agree(app: Tidemill) -> None:
     switch = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -82,7 +82,7 @@ def test_the_first_calls_of_many_threads_agree(app: Penstock) -> None:
         sys.setswitchinterval(switch)
 
 
-def test_what_was_handed_over_before_an_iterable_fails_is_stored(app: Penstock) -> None:
+def test_what_was_handed_over_before_an_iterable_fails_is_stored(app: Tidemill) -> None:
     task = app.task(name="t")(number)
 
     def calls() -> Iterator[Call[int]]:
@@ -98,7 +98,7 @@ def test_what_was_handed_over_before_an_iterable_fails_is_stored(app: Penstock) 
     assert asyncio.run(taken(app)) == []
 
 
-def test_a_look_without_waiting(app: Penstock) -> None:
+def test_a_look_without_waiting(app: Tidemill) -> None:
     job = app.task(name="t")(number).enqueue(1)
     with pytest.raises(TimeoutError):
         job.result(timeout=0)
@@ -111,11 +111,11 @@ def test_a_look_without_waiting(app: Penstock) -> None:
     assert job.result(timeout=0) == 1
 
 
-async def test_odd_arguments_are_refused(app: Penstock) -> None:
+async def test_odd_arguments_are_refused(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     wrong: list[Any] = [
         lambda: app.worker(queues="mail"),
-        lambda: Penstock("sqlite://", settings=Settings.load()),
+        lambda: Tidemill("sqlite://", settings=Settings.load()),
         lambda: task.using(after=["nonsense"]),
         lambda: task.using(after=5),  # type: ignore[arg-type]
     ]
@@ -128,14 +128,14 @@ async def test_odd_arguments_are_refused(app: Penstock) -> None:
     await app.aclose()
 
 
-def test_the_later_word_counts(app: Penstock) -> None:
+def test_the_later_word_counts(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     assert task.using(delay=60).using(delay=0).enqueue(1).refresh().state is JobState.READY
 
 
 def test_a_task_is_pickled_by_its_name() -> None:
     module = sys.modules[__name__]
-    task = Penstock("sqlite://").task(number)
+    task = Tidemill("sqlite://").task(number)
     original, module.number = module.number, task  # type: ignore[attr-defined]
     try:
         assert pickle.loads(pickle.dumps(task)) is task
@@ -143,7 +143,7 @@ def test_a_task_is_pickled_by_its_name() -> None:
         module.number = original  # type: ignore[attr-defined]
 
 
-async def test_an_annotation_that_cannot_be_resolved_stops_a_worker_before_it_begins(app: Penstock) -> None:
+async def test_an_annotation_that_cannot_be_resolved_stops_a_worker_before_it_begins(app: Tidemill) -> None:
     app.task(name="fine")(number)
     app.task(name="broken")(broken)
     with pytest.raises(BadInput, match="Nope"):

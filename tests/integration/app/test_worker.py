@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from penstock import JobFailed, JobState, NoCurrentJob, Penstock, Retry, current_job
-from penstock.model.errors import EngineClosed
+from tidemill import JobFailed, JobState, NoCurrentJob, Retry, Tidemill, current_job
+from tidemill.model.errors import EngineClosed
 
 NO_WAIT = Retry(attempts=3, base=0, jitter="none")
 
 
 @pytest.mark.row("A1", "A13")
-async def test_jobs_run_and_their_results_come_back(app: Penstock) -> None:
+async def test_jobs_run_and_their_results_come_back(app: Tidemill) -> None:
     @app.task
     async def on_the_loop(n: int) -> int:
         return n + 1
@@ -24,13 +24,13 @@ async def test_jobs_run_and_their_results_come_back(app: Penstock) -> None:
     async with app.worker():
         jobs = [await on_the_loop.aenqueue(n) for n in range(5)]
         assert [await job.aresult(timeout=30) for job in jobs] == [1, 2, 3, 4, 5]
-        assert (await (await in_a_thread.aenqueue(1)).aresult(timeout=30)).startswith("1 in penstock-job")
+        assert (await (await in_a_thread.aenqueue(1)).aresult(timeout=30)).startswith("1 in tidemill-job")
         assert (await jobs[0].arefresh()).state is JobState.COMPLETED
     await app.aclose()
 
 
 @pytest.mark.row("A6", "C6")
-async def test_a_job_that_fails_is_tried_again_and_then_dead(app: Penstock) -> None:
+async def test_a_job_that_fails_is_tried_again_and_then_dead(app: Tidemill) -> None:
     tries: list[int] = []
 
     @app.task(retry=NO_WAIT)
@@ -53,11 +53,11 @@ async def test_a_job_that_fails_is_tried_again_and_then_dead(app: Penstock) -> N
         record = await job.arefresh()
         assert (record.state, record.attempts, len(record.failures)) == (JobState.DEAD, 3, 3)
         assert "fails_always" in record.failures[0].traceback
-        assert "penstock/worker" not in record.failures[0].traceback
+        assert "tidemill/worker" not in record.failures[0].traceback
     await app.aclose()
 
 
-async def test_a_task_enqueues_others_on_the_loop_and_from_threads(app: Penstock) -> None:
+async def test_a_task_enqueues_others_on_the_loop_and_from_threads(app: Tidemill) -> None:
     @app.task
     async def leaf(n: int) -> int:
         return n
@@ -78,7 +78,7 @@ async def test_a_task_enqueues_others_on_the_loop_and_from_threads(app: Penstock
 
 
 @pytest.mark.row("C1")
-async def test_running_code_knows_its_job(app: Penstock) -> None:
+async def test_running_code_knows_its_job(app: Tidemill) -> None:
     @app.task(name="t", queue="q", key="n")
     async def on_the_loop(n: int) -> dict[str, str]:
         job = current_job()
@@ -99,7 +99,7 @@ async def test_running_code_knows_its_job(app: Penstock) -> None:
     await app.aclose()
 
 
-async def test_what_is_awaited_on_the_workers_loop_ends_with_it(app: Penstock) -> None:
+async def test_what_is_awaited_on_the_workers_loop_ends_with_it(app: Tidemill) -> None:
     @app.task
     async def never_claimed() -> None: ...
 

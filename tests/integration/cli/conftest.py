@@ -11,9 +11,9 @@ from typing import Any
 import click.testing
 import pytest
 
-from penstock.cli import main
 from tests.engines import SHARED, fresh_place
 from tests.integration.cli.place import Place
+from tidemill.cli import main
 
 
 @pytest.fixture(params=SHARED)
@@ -27,7 +27,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No settings but those that a test makes."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
+    for name in [name for name in os.environ if name.startswith("TIDEMILL_")]:
         monkeypatch.delenv(name)
 
 
@@ -40,7 +40,7 @@ def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
 def place(url: str, monkeypatch: pytest.MonkeyPatch) -> Place:
     """An empty place, which the environment names."""
     found = Place(url)
-    monkeypatch.setenv("PENSTOCK_URL", found.url)
+    monkeypatch.setenv("TIDEMILL_URL", found.url)
     found.do(lambda engine: engine.now())
     return found
 
@@ -74,7 +74,7 @@ def run() -> Run:
     """Runs a command in this process."""
 
     def invoke(*args: str, given: str | None = None) -> Ran:
-        done = click.testing.CliRunner().invoke(main, args, input=given, prog_name="penstock")
+        done = click.testing.CliRunner().invoke(main, args, input=given, prog_name="tidemill")
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return Ran(done.exit_code, done.stdout, done.stderr)
@@ -87,7 +87,7 @@ def execute() -> Run:
     """Runs a command as a process of its own, without a terminal."""
 
     def invoke(*args: str, given: str | None = None) -> Ran:
-        command = (sys.executable, "-m", "penstock", *args)
+        command = (sys.executable, "-m", "tidemill", *args)
         done = subprocess.run(
             command, input=given or "", capture_output=True, text=True, timeout=110, check=False
         )

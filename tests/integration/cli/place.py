@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import Failure, Job, NewJob
-from penstock.model.member import MemberInfo
-from penstock.model.run import ClaimedJob, ClaimRequest, Completed, Failed, LogLine, Note, Settlement, Want
-from penstock.model.time import HOUR
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import Failure, Job, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import ClaimedJob, ClaimRequest, Completed, Failed, LogLine, Note, Settlement, Want
+from tidemill.model.time import HOUR
 
 T = TypeVar("T")
 

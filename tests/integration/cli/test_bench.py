@@ -1,11 +1,11 @@
-"""`penstock bench` runs and reports. How fast is not asserted: that is for people to read."""
+"""`tidemill bench` runs and reports. How fast is not asserted: that is for people to read."""
 
 from pathlib import Path
 
 import pytest
 
-from penstock.cli.bench.figures import figure, table
 from tests.integration.cli.conftest import Run
+from tidemill.cli.bench.figures import figure, table
 
 
 def test_everything_is_measured(execute: Run, tmp_path: Path) -> None:

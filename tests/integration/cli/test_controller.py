@@ -1,4 +1,4 @@
-"""`penstock controller`, and what a cluster without one looks like."""
+"""`tidemill controller`, and what a cluster without one looks like."""
 
 import signal
 import subprocess
@@ -9,25 +9,25 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
-from penstock.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
-from penstock.model.time import HOUR
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.programs import running
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
+from tidemill.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
+from tidemill.model.time import HOUR
 
 APP = """
-from penstock import Penstock
+from tidemill import Tidemill
 
-app = Penstock({url!r})
+app = Tidemill({url!r})
 """
 
 
 @contextmanager
 def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
     """One that was elected."""
-    command = (sys.executable, "-m", "penstock", "controller", *options)
+    command = (sys.executable, "-m", "tidemill", "controller", *options)
     with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
@@ -61,7 +61,7 @@ def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place,
 
 
 def test_the_application_says_where(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PENSTOCK_URL")
+    monkeypatch.delenv("TIDEMILL_URL")
     with open("shop.py", "w") as file:
         file.write(APP.format(url=place.url))
     with controller("shop:app") as process:

@@ -1,4 +1,4 @@
-"""`penstock dead`: list, look, edit, replay, drop."""
+"""`tidemill dead`: list, look, edit, replay, drop."""
 
 import os
 import pty
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.ids import new_id, parse_id, show_id
-from penstock.model.view import TaskEntry
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.programs import running
+from tidemill.model.ids import new_id, parse_id, show_id
+from tidemill.model.view import TaskEntry
 
 pytestmark = pytest.mark.row("A5")
 
@@ -35,7 +35,7 @@ def test_a_dead_letter_is_shown_with_payload_errors_times_and_worker(place: Plac
 def test_a_job_that_is_not_dead_is_not_shown(place: Place, run: Run) -> None:
     [job_id] = place.completed()
     ran = run("dead", "show", show_id(job_id))
-    assert (ran.code, ran.err) == (1, f"penstock: {show_id(job_id)}: it is completed, not dead\n")
+    assert (ran.code, ran.err) == (1, f"tidemill: {show_id(job_id)}: it is completed, not dead\n")
 
 
 def test_one_is_replayed(place: Place, run: Run) -> None:
@@ -93,7 +93,7 @@ def test_on_a_terminal_a_preview_is_confirmed(
 ) -> None:
     place.dead(2)
     ours, theirs = pty.openpty()
-    command = (sys.executable, "-m", "penstock", "dead", "drop", "--all")
+    command = (sys.executable, "-m", "tidemill", "dead", "drop", "--all")
     with running(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         os.write(ours, f"{word}\n".encode())

@@ -1,4 +1,4 @@
-"""`penstock demo`, as a newcomer runs it."""
+"""`tidemill demo`, as a newcomer runs it."""
 
 import asyncio
 import os
@@ -16,17 +16,17 @@ import asyncpg
 import pytest
 from rich.console import Console
 
-from penstock.cli.demo import WorkType, slots_for
-from penstock.cli.demo.ending import tell_the_end
-from penstock.cli.demo.happenings import happenings
-from penstock.cli.demo.screen import table
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id, show_id
-from penstock.model.job import Failure, Job, JobState
-from penstock.model.time import SECOND
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.programs import running
+from tidemill.cli.demo import WorkType, slots_for
+from tidemill.cli.demo.ending import tell_the_end
+from tidemill.cli.demo.happenings import happenings
+from tidemill.cli.demo.screen import table
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id, show_id
+from tidemill.model.job import Failure, Job, JobState
+from tidemill.model.time import SECOND
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -37,20 +37,20 @@ def named(engine_mode: str, url: str) -> Iterator[dict[str, str]]:
     if engine_mode != "postgres-server":
         yield dict(os.environ)
         return
-    yield {**os.environ, "PENSTOCK_URL": url}
+    yield {**os.environ, "TIDEMILL_URL": url}
     assert asyncio.run(namespaces(url)) == []
 
 
 async def namespaces(url: str) -> list[str]:
     connection: asyncpg.Connection[Any] = await asyncpg.connect(url)
-    rows = await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock_demo_%'")
+    rows = await connection.fetch("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'tidemill_demo_%'")
     await connection.close()
     return [row[0] for row in rows]
 
 
 @pytest.mark.row("A10")
 def test_the_story(engine_mode: str, named: dict[str, str]) -> None:
-    command = (sys.executable, "-m", "penstock", "demo")
+    command = (sys.executable, "-m", "tidemill", "demo")
     folder = mkdtemp(prefix="c")  # short, as the paths of sockets have to be
     environment = {**named, "TMPDIR": folder}
     run = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environment)
@@ -63,7 +63,7 @@ def test_the_story(engine_mode: str, named: dict[str, str]) -> None:
     def told(task: str, what: str) -> bool:
         return any(re.search(rf" s  {UUID}  {task} +\d/\d  {what}", line) for line in lines)
 
-    assert any("in the namespace penstock_demo_" in line for line in lines) is engine_mode.startswith(
+    assert any("in the namespace tidemill_demo_" in line for line in lines) is engine_mode.startswith(
         "postgres"
     )
     assert told("welcome", "completed")
@@ -86,7 +86,7 @@ def test_the_story(engine_mode: str, named: dict[str, str]) -> None:
 @pytest.mark.row("A10")
 def test_a_steady_stream_until_it_is_stopped(named: dict[str, str]) -> None:
     options = ("--load", "--rate", "50", "--fail", "50%", "--work", "1..5ms")
-    command = (sys.executable, "-m", "penstock", "demo", *options)
+    command = (sys.executable, "-m", "tidemill", "demo", *options)
     with running(command, stdout=subprocess.PIPE, text=True, env=named) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -100,7 +100,7 @@ def test_a_steady_stream_until_it_is_stopped(named: dict[str, str]) -> None:
 
 
 def test_an_interrupted_story_leaves_nothing_behind(named: dict[str, str]) -> None:
-    command = (sys.executable, "-m", "penstock", "demo")
+    command = (sys.executable, "-m", "tidemill", "demo")
     with running(command, stdout=subprocess.PIPE, text=True, env=named) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -116,14 +116,14 @@ def test_an_interrupted_story_leaves_nothing_behind(named: dict[str, str]) -> No
 def test_a_server_that_is_not_there_is_told_before_anything_starts(
     execute: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PENSTOCK_URL", "postgresql://u:hush@127.0.0.1:1/shop")
+    monkeypatch.setenv("TIDEMILL_URL", "postgresql://u:hush@127.0.0.1:1/shop")
     ran = execute("demo")
     assert (ran.code, ran.out) == (69, "")
-    assert ran.err == "penstock: postgresql://u@127.0.0.1:1/shop cannot be reached: connection refused\n"
+    assert ran.err == "tidemill: postgresql://u@127.0.0.1:1/shop cannot be reached: connection refused\n"
 
 
 def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
-    command = (sys.executable, "-m", "penstock", "demo")
+    command = (sys.executable, "-m", "tidemill", "demo")
     with running(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         worker = next(

@@ -1,4 +1,4 @@
-"""`penstock doctor`."""
+"""`tidemill doctor`."""
 
 import asyncio
 import sqlite3
@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model import storage
-from penstock.model.ids import new_id
-from penstock.model.member import MemberInfo
-from penstock.model.storage import HolderKind
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.servers.redis_places import RedisPlaces
+from tidemill.engine.protocol import Engine
+from tidemill.model import storage
+from tidemill.model.ids import new_id
+from tidemill.model.member import MemberInfo
+from tidemill.model.storage import HolderKind
 
 
 @contextmanager

@@ -1,16 +1,16 @@
-"""`penstock enqueue`."""
+"""`tidemill enqueue`."""
 
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from penstock.model.ids import parse_id, show_id
-from penstock.model.job import Job
-from penstock.model.time import HOUR, MINUTE, SECOND
-from penstock.model.view import TaskEntry
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tidemill.model.ids import parse_id, show_id
+from tidemill.model.job import Job
+from tidemill.model.time import HOUR, MINUTE, SECOND
+from tidemill.model.view import TaskEntry
 
 SCHEMA = b'{"positional":["to","subject"],"properties":{"to":{},"subject":{}},"required":["to"]}'
 
@@ -119,13 +119,13 @@ def test_an_unknown_task_with_a_queue_is_enqueued(place: Place, run: Run) -> Non
 
 def test_enqueue_makes_the_place(run: Run, tmp_path: Path) -> None:
     assert run("enqueue", "x", "-q", "default").code == 0
-    assert (tmp_path / "penstock.db").exists()
+    assert (tmp_path / "tidemill.db").exists()
 
 
 def test_the_application_checks_its_arguments(execute: Run, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(
-        "from penstock import Penstock\n"
-        "app = Penstock()\n"
+        "from tidemill import Tidemill\n"
+        "app = Tidemill()\n"
         "@app.task(queue='mail')\n"
         "def mail(to: str, times: int = 1) -> None: ...\n"
     )

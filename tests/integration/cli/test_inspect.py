@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.queue import Limit, QueueOptions, Rate
-from penstock.task.settings import Settings
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.task.settings import Settings
 
 
 @pytest.mark.row("C3")
@@ -85,26 +85,26 @@ def test_migrate_makes_a_place(run: Run, tmp_path: Path) -> None:
 def test_config_shows_each_value_and_where_it_came_from(
     place: Place, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / ".env").write_text("PENSTOCK_SLOTS=20\n")
-    (tmp_path / "pyproject.toml").write_text("[tool.penstock]\nprocesses = 3\n")
-    monkeypatch.setenv("PENSTOCK_TOKEN", "s3cret")
+    (tmp_path / ".env").write_text("TIDEMILL_SLOTS=20\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nprocesses = 3\n")
+    monkeypatch.setenv("TIDEMILL_TOKEN", "s3cret")
     ran = run("config", "show", "--namespace", "shop", "--json")
     shown = {row["name"]: (row["value"], row["source"]) for row in ran.objects}
     assert list(shown) == list(Settings.table())
     assert shown["namespace"] == ("shop", "option --namespace")
-    assert shown["url"] == (place.url, "environment PENSTOCK_URL")
-    assert shown["slots"] == ("20", f"{tmp_path}/.env PENSTOCK_SLOTS")
-    assert shown["processes"] == ("3", f"{tmp_path}/pyproject.toml [tool.penstock] processes")
+    assert shown["url"] == (place.url, "environment TIDEMILL_URL")
+    assert shown["slots"] == ("20", f"{tmp_path}/.env TIDEMILL_SLOTS")
+    assert shown["processes"] == ("3", f"{tmp_path}/pyproject.toml [tool.tidemill] processes")
     assert shown["lease"] == ("10s", "default")
     assert shown["keep_completed"] == ("", "default"), "as the engine keeps them"
-    assert shown["token"] == ("***", "environment PENSTOCK_TOKEN")
+    assert shown["token"] == ("***", "environment TIDEMILL_TOKEN")
     assert "s3cret" not in run("config", "show").out
 
 
 def test_config_points_at_variables_that_are_no_settings(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_SLOT", "20")
-    assert "PENSTOCK_SLOT, which is not a setting" in run("config", "show").err
+    monkeypatch.setenv("TIDEMILL_SLOT", "20")
+    assert "TIDEMILL_SLOT, which is not a setting" in run("config", "show").err
 
 
 def test_config_example_is_a_file_to_start_from(run: Run) -> None:
-    assert "# PENSTOCK_SLOTS=10\n" in run("config", "example").out
+    assert "# TIDEMILL_SLOTS=10\n" in run("config", "example").out

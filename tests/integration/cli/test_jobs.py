@@ -1,15 +1,15 @@
-"""`penstock jobs`."""
+"""`tidemill jobs`."""
 
 import subprocess
 import sys
 
 import pytest
 
-from penstock.model.ids import new_id, parse_id, show_id
-from penstock.model.run import Failed
-from penstock.model.time import HOUR
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import DEATH, Place
+from tidemill.model.ids import new_id, parse_id, show_id
+from tidemill.model.run import Failed
+from tidemill.model.time import HOUR
 
 
 @pytest.mark.row("C1", "C3")
@@ -63,7 +63,7 @@ def test_a_huge_list_is_printed_whole(place: Place, execute: Run) -> None:
 
 def test_a_reader_may_go_away(place: Place) -> None:
     place.put(5_000)
-    script = f"set -o pipefail; {sys.executable} -m penstock jobs ls -n all --json | head -1"
+    script = f"set -o pipefail; {sys.executable} -m tidemill jobs ls -n all --json | head -1"
     run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert (run.returncode, run.stderr) == (141, "")
     assert len(run.stdout.splitlines()) == 1
@@ -132,7 +132,7 @@ def test_an_unknown_id_is_named_and_the_others_are_shown(place: Place, run: Run)
     [known], unknown = place.put(), show_id(new_id())
     ran = run("jobs", "show", unknown, show_id(known), "--json")
     assert ran.code == 1
-    assert ran.err == f"penstock: {unknown}: there is no such job\n"
+    assert ran.err == f"tidemill: {unknown}: there is no such job\n"
     assert ran.object["id"] == show_id(known)
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from penstock.cli import COMMANDS, main
-from penstock.cli.reference import pages
-from penstock.model.errors import EngineUnavailable
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.programs import running
+from tidemill.cli import COMMANDS, main
+from tidemill.cli.reference import pages
+from tidemill.model.errors import EngineUnavailable
 
 ROOT = Path(__file__).parents[3]
 LOOKING = [
@@ -38,7 +38,7 @@ def test_the_pages_made_from_code_are_up_to_date(page: str) -> None:
 def test_every_command_explains_itself(run: Run, name: str) -> None:
     ran = run(name, "--help")
     assert ran.code == 0
-    assert "Usage: penstock" in ran.out
+    assert "Usage: tidemill" in ran.out
 
 
 def test_every_listing_has_json() -> None:
@@ -72,7 +72,7 @@ def test_looking_at_a_file_that_is_not_there_makes_none(
 ) -> None:
     ran = run(*command)
     assert ran.code == 2
-    assert f"there is no {tmp_path}/penstock.db yet" in ran.err
+    assert f"there is no {tmp_path}/tidemill.db yet" in ran.err
     assert len(ran.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -81,7 +81,7 @@ def test_looking_at_a_file_that_is_not_there_makes_none(
     ("url", "code", "says"),
     [
         ("nowhere://x", 2, "is not an engine's URL scheme"),
-        ("penstock.db", 2, "option --url: url is a URL such as"),
+        ("tidemill.db", 2, "option --url: url is a URL such as"),
         ("sqlite:////no/such/folder/x.db", 2, "the folder /no/such/folder does not exist"),
         ("sqlite:///x.db?speed=9", 2, "unknown option 'speed'"),
         ("sqlite://", 2, "lives in one process"),
@@ -92,7 +92,7 @@ def test_a_wrong_url_is_one_line(run: Run, url: str, code: int, says: str) -> No
     assert ran.code == code
     assert says in ran.err
     assert len(ran.err.splitlines()) == 1
-    assert ran.err.startswith("penstock: ")
+    assert ran.err.startswith("tidemill: ")
 
 
 def test_a_file_of_something_else_is_left_alone(run: Run, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_file_of_something_else_is_left_alone(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_folder_that_nobody_can_write_is_named(run: Run) -> None:
-    ran = run("migrate", "--url", "sqlite:////proc/penstock.db")
+    ran = run("migrate", "--url", "sqlite:////proc/tidemill.db")
     assert ran.code in (2, 69, 78)
     assert len(ran.err.splitlines()) == 1
 
@@ -115,15 +115,15 @@ def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytes
     async def connect(*_: object, **__: object) -> None:
         raise EngineUnavailable("the engine does not answer")
 
-    monkeypatch.setattr("penstock.engine.registry.connect", connect)
+    monkeypatch.setattr("tidemill.engine.registry.connect", connect)
     ran = run("stats")
-    assert (ran.code, ran.err) == (69, "penstock: the engine does not answer\n")
+    assert (ran.code, ran.err) == (69, "tidemill: the engine does not answer\n")
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 def test_a_locked_file_is_69(place: Place, run: Run, tmp_path: Path) -> None:
     place.dead()
-    lock = sqlite3.connect(tmp_path / "penstock.db", isolation_level=None)
+    lock = sqlite3.connect(tmp_path / "tidemill.db", isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     ran = run("dead", "drop", "--all", "--yes", "--url", place.url + "&lock_timeout=0.1")
     lock.execute("ROLLBACK")
@@ -143,10 +143,10 @@ def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("penstock.cli.stats.with_engine", broken)
+    monkeypatch.setattr("tidemill.cli.stats.with_engine", broken)
     ran = run("stats")
     assert ran.code == 70
-    assert ran.err == "penstock: this is a bug: ZeroDivisionError: oh (--debug shows the traceback)\n"
+    assert ran.err == "tidemill: this is a bug: ZeroDivisionError: oh (--debug shows the traceback)\n"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path
     first, second = Place(f"sqlite:///{tmp_path}/1.db"), Place(f"sqlite:///{tmp_path}/2.db")
     first.put(1)
     second.put(2)
-    (tmp_path / ".env").write_text(f"PENSTOCK_URL={first.url}\n")
+    (tmp_path / ".env").write_text(f"TIDEMILL_URL={first.url}\n")
     assert len(run("jobs", "ls", "--json").objects) == 1
     assert len(run("jobs", "ls", "--json", "--url", second.url).objects) == 2
 
@@ -199,12 +199,12 @@ def test_the_place_may_come_from_the_application(
     engine_mode: str, execute: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
-    (tmp_path / "shop.py").write_text(f"import penstock\napp = penstock.Penstock({url!r})\nother = 1\n")
+    (tmp_path / "shop.py").write_text(f"import tidemill\napp = tidemill.Tidemill({url!r})\nother = 1\n")
     Place(url).put(3)
     assert len(execute("jobs", "ls", "-A", "shop:app", "--json").objects) == 3
-    monkeypatch.setenv("PENSTOCK_APP", "shop:app")
+    monkeypatch.setenv("TIDEMILL_APP", "shop:app")
     assert len(execute("jobs", "ls", "--json").objects) == 3
-    monkeypatch.setenv("PENSTOCK_URL", f"sqlite:///{tmp_path}/elsewhere.db")
+    monkeypatch.setenv("TIDEMILL_URL", f"sqlite:///{tmp_path}/elsewhere.db")
     assert execute("jobs", "ls", "--json").code == 2
     for wrong in ("nowhere:app", "shop:nothing", "shop:other", "shop"):
         ran = execute("jobs", "ls", "-A", wrong)
@@ -214,14 +214,14 @@ def test_the_place_may_come_from_the_application(
 def test_the_version_is_told_quickly() -> None:
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "penstock", "--version"], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "tidemill", "--version"], check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert (
         min(once() for _ in range(3)) < 0.6
     )  # wanted: 0.15 s; processor time, so that a busy machine keeps it
-    code = "import penstock.cli, sys; print(sorted({'rich', 'sqlite3'} & set(sys.modules)))"
+    code = "import tidemill.cli, sys; print(sorted({'rich', 'sqlite3'} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert loaded == "[]\n"
 
@@ -237,7 +237,7 @@ def test_the_version_is_told_quickly() -> None:
 )
 def test_an_output_that_cannot_be_written(place: Place, script: str, code: int, says: str) -> None:
     place.put(500)
-    command = ["bash", "-c", f"set -o pipefail; {sys.executable} -m penstock {script}"]
+    command = ["bash", "-c", f"set -o pipefail; {sys.executable} -m tidemill {script}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (code, 0 if code == 141 else code), done.stderr
     assert says in done.stderr
@@ -254,13 +254,13 @@ def test_a_damaged_file_is_78(place: Place, run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
 def test_an_interrupt_is_130(place: Place) -> None:
-    command = (sys.executable, "-m", "penstock", "enqueue", "x", "-q", "default", "--wait")
+    command = (sys.executable, "-m", "tidemill", "enqueue", "x", "-q", "default", "--wait")
     with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             process.stderr.readline()  # its id: now it waits
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
-            assert process.stderr.read().splitlines()[-1] == "penstock: interrupted"
+            assert process.stderr.read().splitlines()[-1] == "tidemill: interrupted"
         finally:
             process.kill()

@@ -1,15 +1,15 @@
-"""`penstock schedules`."""
+"""`tidemill schedules`."""
 
 from typing import Any
 
 import pytest
 
-from penstock.model.ids import new_id, parse_id
-from penstock.model.job import NewJob
-from penstock.model.schedule import Cron, Every, Schedule, Startup
-from penstock.model.time import HOUR
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
+from tidemill.model.ids import new_id, parse_id
+from tidemill.model.job import NewJob
+from tidemill.model.schedule import Cron, Every, Schedule, Startup
+from tidemill.model.time import HOUR
 
 
 def put(place: Place, name: str, timing: Any, **options: Any) -> None:

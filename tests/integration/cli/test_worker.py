@@ -1,4 +1,4 @@
-"""`penstock worker`, as it is started; what it does then is tested in tests/integration/supervisor."""
+"""`tidemill worker`, as it is started; what it does then is tested in tests/integration/supervisor."""
 
 import json
 import signal
@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.member import Health
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tests.programs import running
+from tidemill.model.member import Health
 
 SHOP = """
 import asyncio
-from penstock import Penstock, Retry
+from tidemill import Tidemill, Retry
 
-app = Penstock({url!r})
+app = Tidemill({url!r})
 app.queue("mail", timeout=30)
 
 @app.task
@@ -45,7 +45,7 @@ def shop(engine_mode: str, tmp_path: Path) -> Place:
 @contextmanager
 def worker(*options: str) -> Iterator[subprocess.Popen[str]]:
     """A worker that is ready."""
-    command = (sys.executable, "-m", "penstock", "worker", *options)
+    command = (sys.executable, "-m", "tidemill", "worker", *options)
     with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
@@ -99,8 +99,8 @@ def test_without_options_a_worker_takes_all_queues_of_its_application(shop: Plac
 def test_the_application_may_come_from_the_settings(
     shop: Place, execute: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PENSTOCK_APP", "shop:app")
-    monkeypatch.setenv("PENSTOCK_SLOTS", "7")
+    monkeypatch.setenv("TIDEMILL_APP", "shop:app")
+    monkeypatch.setenv("TIDEMILL_SLOTS", "7")
     found = config_of(execute("_worker_config").out)
     assert (found["app"], found["slots"]) == ("shop:app", 7)
 

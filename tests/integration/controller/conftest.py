@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
 from tests.engines import SHARED, fresh_place
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
 
 
 @pytest.fixture(params=SHARED)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.controller.controller import Controller
-from penstock.controller.election import Election
-from penstock.controller.promotion import Promotion
-from penstock.controller.retention import Retention
-from penstock.controller.term import ElectedTerm
-from penstock.controller.tick import Term, Tick
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import Engine, Promoted, Pruned
-from penstock.model.ids import new_id
-from penstock.model.job import JobState, NewJob
-from penstock.model.queue import Keep, QueueOptions
-from penstock.model.time import SECOND
-from penstock.model.view import JobFilter
+from tidemill.controller.controller import Controller
+from tidemill.controller.election import Election
+from tidemill.controller.promotion import Promotion
+from tidemill.controller.retention import Retention
+from tidemill.controller.term import ElectedTerm
+from tidemill.controller.tick import Term, Tick
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine, Promoted, Pruned
+from tidemill.model.ids import new_id
+from tidemill.model.job import JobState, NewJob
+from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.time import SECOND
+from tidemill.model.view import JobFilter
 
 NOW = 1_900_000_000 * SECOND
 DUE = NOW + SECOND

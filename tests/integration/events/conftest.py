@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Penstock
-from penstock.engine.instrumentation import EngineCall, instrument
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.engine.telling import TellingEngine
 from tests.engines import SHARED, fresh_place
 from tests.integration.supervisor.conftest import StartGroup, start_groups
+from tidemill import Tidemill
+from tidemill.engine.instrumentation import EngineCall, instrument
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.engine.telling import TellingEngine
 
 
 @pytest.fixture(params=SHARED)
@@ -33,8 +33,8 @@ def group(url: str, tmp_path: Path) -> Iterator[StartGroup]:
 
 
 @pytest.fixture
-async def app(url: str) -> AsyncIterator[Penstock]:
-    made = Penstock(url)
+async def app(url: str) -> AsyncIterator[Tidemill]:
+    made = Tidemill(url)
     yield made
     await made.aclose()
 

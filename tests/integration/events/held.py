@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from penstock.engine.protocol import Engine
 from tests.integration.events.conftest import Open, Process
+from tidemill.engine.protocol import Engine
 
 
 class Held:

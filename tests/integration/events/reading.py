@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from penstock import Event, Events, Gap
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import JobState, NewJob
-from penstock.model.member import MemberInfo
-from penstock.model.run import ClaimedJob, ClaimRequest, Want
-from penstock.model.time import HOUR
 from tests.integration.events.conftest import Process
+from tidemill import Event, Events, Gap
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import JobState, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import ClaimedJob, ClaimRequest, Want
+from tidemill.model.time import HOUR
 
 PATIENCE_S = 30.0
 

@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import Event, Gap, Penstock
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import FINAL, Failure, JobState
-from penstock.model.lifecycle import check_step
-from penstock.model.member import ClaimantBeat, MemberInfo
-from penstock.model.run import (
+from tests.integration.events.conftest import Open, Process
+from tests.integration.events.reading import new_jobs, read_until
+from tests.integration.supervisor.processes import until
+from tidemill import Event, Gap, Tidemill
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import FINAL, Failure, JobState
+from tidemill.model.lifecycle import check_step
+from tidemill.model.member import ClaimantBeat, MemberInfo
+from tidemill.model.run import (
     ClaimedJob,
     ClaimRequest,
     Completed,
@@ -26,10 +29,7 @@ from penstock.model.run import (
     Then,
     Want,
 )
-from penstock.model.time import HOUR
-from tests.integration.events.conftest import Open, Process
-from tests.integration.events.reading import new_jobs, read_until
-from tests.integration.supervisor.processes import until
+from tidemill.model.time import HOUR
 
 STEPS = 120
 END = "end"
@@ -155,7 +155,7 @@ class Life:
 
 @pytest.mark.row("C2")
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_events_of_a_job_are_its_life(app: Penstock, open_process: Open, seed: int) -> None:
+async def test_the_events_of_a_job_are_its_life(app: Tidemill, open_process: Open, seed: int) -> None:
     process = await open_process()
     life = Life(process, seed)
     async with app.events() as events:

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import JobState, Penstock
-from penstock.model.job import Failure, NewJob
-from penstock.model.run import Completed, Failed, Settlement
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.held import a_held
 from tests.integration.events.reading import new_jobs, read, states_of, take
+from tidemill import JobState, Tidemill
+from tidemill.model.job import Failure, NewJob
+from tidemill.model.run import Completed, Failed, Settlement
 
 BLOCKED, READY, RUNNING, CANCELLED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.CANCELLED
 
@@ -33,7 +33,7 @@ def child_of(parent: NewJob) -> NewJob:
 
 @pytest.mark.row("C2")
 async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
-    app: Penstock, open_process: Open
+    app: Tidemill, open_process: Open
 ) -> None:
     """Whoever ended the parent tells the rest, so the producer must not tell that as well."""
     producer, turns = await a_held(open_process)
@@ -53,7 +53,7 @@ async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
 
 
 @pytest.mark.row("C2")
-async def test_a_child_of_ended_parents_never_was_blocked(app: Penstock, open_process: Open) -> None:
+async def test_a_child_of_ended_parents_never_was_blocked(app: Tidemill, open_process: Open) -> None:
     """Also when it runs already, and has ended, before it is told."""
     producer, turns = await a_held(open_process)
     worker, [good, bad] = await open_process(), new_jobs(2)

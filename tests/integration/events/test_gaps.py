@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from penstock import Event, Gap, Penstock
-from penstock.app.backlog import BACKLOG_LIMIT
-from penstock.engine import hearing, teller
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.errors import EngineUnavailable
-from penstock.model.event import EVENTS_TOPIC
-from penstock.model.event_batch import unpack
-from penstock.model.move import Moves
-from penstock.model.run import Completed, Settlement
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, take
 from tests.integration.supervisor.processes import until
+from tidemill import Event, Gap, Tidemill
+from tidemill.app.backlog import BACKLOG_LIMIT
+from tidemill.engine import hearing, teller
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.event import EVENTS_TOPIC
+from tidemill.model.event_batch import unpack
+from tidemill.model.move import Moves
+from tidemill.model.run import Completed, Settlement
 
 
 class LossySignals:
@@ -80,7 +80,7 @@ async def lose(process: Process, signals: LossySignals, fate: str, count: int) -
 @pytest.mark.row("C2")
 @pytest.mark.parametrize("fate", ["vanishes", "fails"])
 async def test_lost_events_are_a_gap_of_their_number(
-    app: Penstock, open_process: Open, fate: str, caplog: pytest.LogCaptureFixture
+    app: Tidemill, open_process: Open, fate: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     process, signals = await a_lossy(open_process)
     async with app.events() as events:
@@ -100,7 +100,7 @@ async def test_lost_events_are_a_gap_of_their_number(
 
 @pytest.mark.row("C2")
 async def test_more_than_a_step_names_is_a_gap_of_their_number(
-    app: Penstock, open_process: Open, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = await open_process()
     name = process.engine.jobs._facet.promote
@@ -122,7 +122,7 @@ async def test_more_than_a_step_names_is_a_gap_of_their_number(
 
 
 @pytest.mark.row("C2")
-async def test_a_reader_who_falls_behind_gets_a_gap(app: Penstock, open_process: Open) -> None:
+async def test_a_reader_who_falls_behind_gets_a_gap(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     async with app.events() as events:
         total, slow = BACKLOG_LIMIT + 2_000, 0
@@ -163,7 +163,7 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
 async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Open) -> None:
     process = await open_process()
     await process.engine.now()
-    command = (sys.executable, "-m", "penstock", "events", "--url", url)
+    command = (sys.executable, "-m", "tidemill", "events", "--url", url)
     listener = await asyncio.to_thread(_start, command)
     await process.engine.jobs.enqueue(new_jobs(1))
     assert listener.stdout is not None
@@ -215,7 +215,7 @@ async def test_a_listener_that_hears_nothing_notices_it(
     await bare.close()
 
 
-async def test_nonsense_on_the_topic_is_a_gap(app: Penstock, open_process: Open) -> None:
+async def test_nonsense_on_the_topic_is_a_gap(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     async with app.events() as events:
         await process.engine.signals.publish(EVENTS_TOPIC, "half a bat")
@@ -223,7 +223,7 @@ async def test_nonsense_on_the_topic_is_a_gap(app: Penstock, open_process: Open)
 
 
 @pytest.mark.row("C2")
-async def test_an_announcement_that_ran_out_is_a_gap(app: Penstock, open_process: Open) -> None:
+async def test_an_announcement_that_ran_out_is_a_gap(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     async with app.events() as events:
         [lease] = await process.engine.locks.list()

@@ -13,22 +13,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock import BadInput, Event, JobState, Penstock, SyncInLoop
-from penstock.engine.protocol import Fired
-from penstock.engine.registry import connect
-from penstock.engine.telling import telling
-from penstock.model.ids import new_id
-from penstock.model.job import Failure
-from penstock.model.member import ClaimantBeat, MemberInfo
-from penstock.model.run import ClaimRequest, Completed, Failed, Loss, Release, Settlement, Then, Want
-from penstock.model.schedule import Every, Schedule
-from penstock.model.time import HOUR, SECOND
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.held import a_held
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, states_of, take
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue
 from tests.integration.supervisor.processes import until
+from tidemill import BadInput, Event, JobState, SyncInLoop, Tidemill
+from tidemill.engine.protocol import Fired
+from tidemill.engine.registry import connect
+from tidemill.engine.telling import telling
+from tidemill.model.ids import new_id
+from tidemill.model.job import Failure
+from tidemill.model.member import ClaimantBeat, MemberInfo
+from tidemill.model.run import ClaimRequest, Completed, Failed, Loss, Release, Settlement, Then, Want
+from tidemill.model.schedule import Every, Schedule
+from tidemill.model.time import HOUR, SECOND
 
 BLOCKED, READY, RUNNING, SCHEDULED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.SCHEDULED
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
@@ -36,7 +36,7 @@ COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELL
 
 @pytest.mark.row("C2")
 async def test_producer_worker_and_listener_are_different_processes(
-    app: Penstock, url: str, group: StartGroup, tmp_path: Path
+    app: Tidemill, url: str, group: StartGroup, tmp_path: Path
 ) -> None:
     """A worker group runs what we enqueue, and everything that either does is heard."""
     worker = await group().ready()
@@ -67,7 +67,7 @@ async def test_producer_worker_and_listener_are_different_processes(
 
 
 @pytest.mark.row("C2")
-async def test_by_their_times_the_events_of_a_job_are_in_order(app: Penstock, open_process: Open) -> None:
+async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, open_process: Open) -> None:
     """Whoever told them: here the producer has its answer only after the job has ended."""
     producer, turns = await a_held(open_process)
     worker, [job] = await open_process(), new_jobs(1)
@@ -88,7 +88,7 @@ async def test_by_their_times_the_events_of_a_job_are_in_order(app: Penstock, op
 
 
 @pytest.mark.row("C2")
-async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_process: Open) -> None:
+async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     jobs, failure = process.engine.jobs, Failed(failure=Failure(error="E", message="no"))
     again = Failed(failure=Failure(error="E", message="no"), retry_in=HOUR)
@@ -139,7 +139,7 @@ async def test_every_step_that_somebody_makes_is_told(app: Penstock, open_proces
 
 
 @pytest.mark.row("C2")
-async def test_what_the_engine_does_by_itself_is_told(app: Penstock, open_process: Open) -> None:
+async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_process: Open) -> None:
     """Time, the end of parents, and what beats and sign-offs give back."""
     process = await open_process()
     jobs, members = process.engine.jobs, process.engine.members
@@ -186,7 +186,7 @@ async def test_what_the_engine_does_by_itself_is_told(app: Penstock, open_proces
 
 @pytest.mark.row("C2")
 async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
-    app: Penstock, url: str, group: StartGroup, tmp_path: Path
+    app: Tidemill, url: str, group: StartGroup, tmp_path: Path
 ) -> None:
     """By the worker that claims it, or by the controller, whoever moved it: once."""
     await group().ready()
@@ -203,7 +203,7 @@ async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
 
 
 @pytest.mark.row("C2")
-async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Penstock, open_process: Open) -> None:
+async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Tidemill, open_process: Open) -> None:
     """Who sweeps may be another process than any that had to do with them."""
     process, sweeper = await open_process(), await open_process()
     [job] = new_jobs(1)
@@ -234,7 +234,7 @@ async def until_async(fact: Callable[[], Awaitable[bool]]) -> None:
 
 
 @pytest.mark.row("C2")
-async def test_a_schedule_that_fires_is_told_once(app: Penstock, open_process: Open) -> None:
+async def test_a_schedule_that_fires_is_told_once(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     [template, job, last] = new_jobs(3)
     schedule = Schedule(name="s", timing=Every(seconds=60), job=template, next_at=100)
@@ -256,7 +256,7 @@ async def test_a_schedule_that_fires_is_told_once(app: Penstock, open_process: O
 
 
 async def test_runs_that_were_claimed_before_anybody_listened_are_told_in_full(
-    app: Penstock, open_process: Open
+    app: Tidemill, open_process: Open
 ) -> None:
     process = await open_process()
     await process.engine.jobs.enqueue(new_jobs(2))
@@ -270,7 +270,7 @@ async def test_runs_that_were_claimed_before_anybody_listened_are_told_in_full(
 
 @pytest.mark.row("C2")
 def test_plain_for_works_and_filters_choose(url: str) -> None:
-    app = Penstock(url)
+    app = Tidemill(url)
     watched, other = app.task(name="watched", queue="w")(_nothing), app.task(name="other")(_nothing)
     with app.events(queue="w", task=watched, states=["ready", "cancelled"]) as events:
         other.enqueue()
@@ -293,7 +293,7 @@ def _nothing() -> None: ...
 
 
 @pytest.mark.row("C2")
-async def test_a_filter_waits_on_through_what_it_does_not_want(app: Penstock, open_process: Open) -> None:
+async def test_a_filter_waits_on_through_what_it_does_not_want(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     [wanted] = new_jobs(1, queue="w")
     async with app.events(queue="w") as events:
@@ -311,15 +311,15 @@ async def _tell_others(process: Process) -> None:
     await until(lambda: process.calls["signals.publish"] > published)
 
 
-async def test_a_program_that_enqueues_and_ends_at_once_is_heard(app: Penstock, url: str) -> None:
-    code = "import sys; from penstock import Penstock; Penstock(sys.argv[1]).enqueue('t', queue='q')"
+async def test_a_program_that_enqueues_and_ends_at_once_is_heard(app: Tidemill, url: str) -> None:
+    code = "import sys; from tidemill import Tidemill; Tidemill(sys.argv[1]).enqueue('t', queue='q')"
     async with app.events() as events:
         await asyncio.to_thread(subprocess.run, (sys.executable, "-c", code, url), check=True)
         [event] = await read(events, 1)
     assert (event.state, event.queue, event.task) == (READY, "q", "t")
 
 
-async def test_what_cannot_be_is_refused_at_the_edge(app: Penstock) -> None:
+async def test_what_cannot_be_is_refused_at_the_edge(app: Tidemill) -> None:
     with pytest.raises(BadInput, match="the states are blocked, "):
         app.events(states=["finished"])
     with pytest.raises(BadInput, match="a job id is a UUID"):
@@ -331,7 +331,7 @@ async def test_what_cannot_be_is_refused_at_the_edge(app: Penstock) -> None:
 
 
 def test_closing_ends_an_iteration_in_another_thread(url: str) -> None:
-    app = Penstock(url)
+    app = Tidemill(url)
     events = app.events().__enter__()
     found: list[Any] = []
     reader = threading.Thread(target=lambda: found.extend(events))
@@ -350,8 +350,8 @@ def test_closing_ends_an_iteration_in_another_thread(url: str) -> None:
 
 @pytest.fixture
 def listening(url: str) -> Iterator["subprocess.Popen[str]"]:
-    """`penstock events`, announced and seen."""
-    command = (sys.executable, "-m", "penstock", "events", "--json", "--url", url, "-q", "default")
+    """`tidemill events`, announced and seen."""
+    command = (sys.executable, "-m", "tidemill", "events", "--json", "--url", url, "-q", "default")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "listening" in process.stderr.readline()

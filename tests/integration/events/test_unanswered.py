@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from penstock import Event, Gap, Penstock
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineFull, EngineUnavailable, MemberGone
-from penstock.model.ids import new_id
-from penstock.model.member import ClaimantBeat, MemberInfo
-from penstock.model.run import ClaimRequest, Completed, Release, Settlement, Want
-from penstock.model.time import HOUR
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.held import a_held
 from tests.integration.events.reading import new_jobs, read, read_until, take
 from tests.integration.supervisor.processes import until
+from tidemill import Event, Gap, Tidemill
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineFull, EngineUnavailable, MemberGone
+from tidemill.model.ids import new_id
+from tidemill.model.member import ClaimantBeat, MemberInfo
+from tidemill.model.run import ClaimRequest, Completed, Release, Settlement, Want
+from tidemill.model.time import HOUR
 
 
 class Unanswered:
@@ -53,7 +53,7 @@ class UnansweredEngine:
 
 
 @pytest.mark.row("C2")
-async def test_an_answer_that_does_not_come_is_a_gap(app: Penstock, open_process: Open) -> None:
+async def test_an_answer_that_does_not_come_is_a_gap(app: Tidemill, open_process: Open) -> None:
     """The call may have changed something, and nobody here knows what. Several in a row are one gap."""
     made: list[UnansweredEngine] = []
 
@@ -96,7 +96,7 @@ async def test_an_answer_that_does_not_come_is_a_gap(app: Penstock, open_process
 
 @pytest.mark.row("C2")
 async def test_what_a_full_server_refuses_is_no_gap(
-    app: Penstock, open_process: Open, monkeypatch: pytest.MonkeyPatch
+    app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It changed nothing."""
     made: list[UnansweredEngine] = []
@@ -152,7 +152,7 @@ async def begin_unheard(
 
 @pytest.mark.row("C2")
 async def test_a_change_by_a_call_that_began_before_anybody_listened_is_a_gap(
-    app: Penstock, open_process: Open
+    app: Tidemill, open_process: Open
 ) -> None:
     """It was not asked to name what it moves, and it changes something while somebody listens."""
     process, turns = await a_held(open_process)
@@ -180,7 +180,7 @@ async def test_a_change_by_a_call_that_began_before_anybody_listened_is_a_gap(
 
 @pytest.mark.row("C2")
 async def test_a_call_that_changed_nothing_is_no_gap_whenever_it_began(
-    app: Penstock, open_process: Open
+    app: Tidemill, open_process: Open
 ) -> None:
     """And a beat, whose answer does not show it, names what it gave back."""
     process, turns = await a_held(open_process)

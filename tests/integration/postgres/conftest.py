@@ -6,7 +6,6 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engines.postgres.engine import PostgresEngine
 from tests.integration.any_server.fixtures import (
     Sever,
     behind,
@@ -20,10 +19,11 @@ from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.proxy import Proxy
+from tidemill.engines.postgres.engine import PostgresEngine
 
 __all__ = ["behind", "claimant", "clock", "groups", "proxied_url"]
 
-OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'penstock %'"
+OURS = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'tidemill %'"
 
 Connect = Callable[..., Awaitable[PostgresEngine]]
 Servers = Callable[..., PostgresServer]

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.job import JobState
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, states_of
 from tests.integration.postgres.conftest import Plain
 from tests.integration.postgres.test_connections import PATIENCE_S
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.job import JobState
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, states_of
 
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -49,11 +49,11 @@ async def test_leaving_locks_in_the_order_of_a_beat(
     await claimant.take()
     beating, look = await plain(), await plain()
     async with beating.transaction():
-        await beating.fetch("SELECT 1 FROM penstock.member WHERE id = $1 FOR UPDATE", claimant.member.id)
+        await beating.fetch("SELECT 1 FROM tidemill.member WHERE id = $1 FOR UPDATE", claimant.member.id)
         leaving = asyncio.ensure_future(engine.members.leave(claimant.member.id, now=clock.now))
         async with asyncio.timeout(PATIENCE_S):
             while not await look.fetchval(WAITING):  # noqa: ASYNC110  (the server tells nobody)
                 await asyncio.sleep(0.01)
         await beating.execute("SET LOCAL lock_timeout = '500ms'")
-        await beating.execute("UPDATE penstock.claimant SET oldest = oldest WHERE id = $1", claimant.id)
+        await beating.execute("UPDATE tidemill.claimant SET oldest = oldest WHERE id = $1", claimant.id)
     assert await leaving == 1

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from penstock.engines.postgres.line import Line
-from penstock.model.errors import EngineUnavailable
-from penstock.model.ids import new_id
-from penstock.model.member import MemberInfo
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, some_jobs
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import Connect, Servers, behind
 from tests.servers.proxy import Proxy
+from tidemill.engines.postgres.line import Line
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.ids import new_id
+from tidemill.model.member import MemberInfo
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, some_jobs
 
 PATIENCE_S = 20.0
 

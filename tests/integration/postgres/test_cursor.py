@@ -6,12 +6,12 @@ import time
 import msgspec
 import pytest
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.engines.postgres.queues import flat
-from penstock.model.queue import Limit, QueueOptions
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Connect, Plain
 from tests.integration.postgres.test_lines import sent
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.engines.postgres.queues import flat
+from tidemill.model.queue import Limit, QueueOptions
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
 
 async def take_within(claimant: Claimant, seconds: float) -> list[bytes]:
@@ -100,7 +100,7 @@ async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_look(
     held = other.transaction()
     await held.start()
     await other.fetch(
-        "SELECT 1 FROM penstock.job WHERE id = ANY ($1) FOR NO KEY UPDATE", ids_of(jobs[:3])
+        "SELECT 1 FROM tidemill.job WHERE id = ANY ($1) FOR NO KEY UPDATE", ids_of(jobs[:3])
     )  # as a claim does that is about to die
     assert ids_of(await claimant.take()) == ids_of(jobs[3:])
     await held.rollback()
@@ -117,7 +117,7 @@ async def test_the_looks_run_by_themselves(connect: Connect, clock: Clock, plain
     other = await plain()
     held = other.transaction()
     await held.start()
-    await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
+    await other.fetch("SELECT 1 FROM tidemill.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
     assert ids_of(await claimant.take()) == ids_of(jobs[1:])
     await held.rollback()
     assert await take_within(claimant, 10.0) == [jobs[0].id]
@@ -142,7 +142,7 @@ async def test_a_claim_in_flight_holds_up_nobody(
     await engine.jobs.enqueue(jobs, now=clock.now)
     other = await plain()
     async with other.transaction():
-        await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
+        await other.fetch("SELECT 1 FROM tidemill.job WHERE id = $1 FOR NO KEY UPDATE", jobs[0].id)
         async with asyncio.timeout(5):
             assert ids_of(await claimant.take()) == ids_of(jobs[1:])
 
@@ -190,7 +190,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
     )
     change = operator.transaction()
     await change.start()
-    await operator.execute("SET LOCAL search_path TO penstock")
+    await operator.execute("SET LOCAL search_path TO tidemill")
     await operator.execute(
         "SELECT configure_v1('q', $1, $2, '', $3)",
         msgspec.json.encode(options), msgspec.json.encode(flat(options)).decode(), clock.now,
@@ -202,7 +202,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
         for _ in range(3):
             assert await claimant.take() == []
     assert ids_of(await claimant.take()) == ids_of(jobs)
-    assert await user.fetchval("SELECT reshaped IS NULL FROM penstock.queue WHERE name = 'q'")
+    assert await user.fetchval("SELECT reshaped IS NULL FROM tidemill.queue WHERE name = 'q'")
 
 
 async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease(
@@ -212,7 +212,7 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease
     await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
     user, jobs = await plain(), [a_job(key=key) for key in "aab"]
     async with user.transaction(isolation="repeatable_read"):
-        await user.execute("SELECT count(*) FROM penstock.queue")
+        await user.execute("SELECT count(*) FROM tidemill.queue")
         await engine.queues.configure("q", QueueOptions(), now=clock.now)
         for _ in range(3):
             assert await claimant.take() == []
@@ -230,7 +230,7 @@ async def test_jobs_stored_by_an_old_snapshot_stay_within_the_limits_of_their_ta
     limited, others = [a_job(task="slow") for _ in range(3)], [a_job(task="quick") for _ in range(2)]
     user = await plain()
     async with user.transaction(isolation="repeatable_read"):
-        await user.execute("SELECT count(*) FROM penstock.queue")
+        await user.execute("SELECT count(*) FROM tidemill.queue")
         options = QueueOptions(concurrency=100, per_task={"slow": Limit(concurrency=1)})
         await engine.queues.configure("q", options, now=clock.now)
         for _ in range(3):

@@ -9,10 +9,6 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import EngineUnavailable
-from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, completed, ids_of, some_jobs
 from tests.integration.outages import until_it_works
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
@@ -20,6 +16,10 @@ from tests.integration.supervisor.groups import enqueue, finished, noted, states
 from tests.integration.supervisor.processes import until
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.errors import EngineUnavailable
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, completed, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("B15", "D7")
 
@@ -33,7 +33,7 @@ class Two(NamedTuple):
     @property
     def url(self) -> str:
         hosts = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
-        return f"postgresql://penstock@{hosts}/postgres?connect_timeout=5"
+        return f"postgresql://tidemill@{hosts}/postgres?connect_timeout=5"
 
     async def demote(self) -> None:
         """The first stays up and can only be read; the second takes over."""

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres import post
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import EngineClosed
-from penstock.model.event import EVENTS_TOPIC, Signal
-from penstock.model.job import JobState
-from penstock.model.schedule import Every, Schedule
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 from tests.integration.postgres.conftest import OURS, Connect, Plain, behind
 from tests.integration.postgres.test_connections import PATIENCE_S
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
 from tests.integration.supervisor.groups import enqueue, noted
 from tests.servers.proxy import Proxy
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres import post
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.errors import EngineClosed
+from tidemill.model.event import EVENTS_TOPIC, Signal
+from tidemill.model.job import JobState
+from tidemill.model.schedule import Every, Schedule
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 
 
 async def sent(engine: PostgresEngine) -> None:

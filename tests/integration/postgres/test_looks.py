@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres import looks
-from penstock.engines.postgres.cursors import BUSY
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.engines.postgres.looks import WHOLE_EVERY
-from penstock.model.queue import QueueOptions
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import OURS, Connect, Plain, Servers
 from tests.integration.postgres.test_failover import execute
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres import looks
+from tidemill.engines.postgres.cursors import BUSY
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.engines.postgres.looks import WHOLE_EVERY
+from tidemill.model.queue import QueueOptions
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("B15")
 
 UNDO = (
-    "UPDATE penstock.job SET state = 2, token = NULL, claimant = NULL, claim_no = NULL, back = false "
+    "UPDATE tidemill.job SET state = 2, token = NULL, claimant = NULL, claim_no = NULL, back = false "
     "WHERE id = ANY ($1)"
 )
 """As a server has them that has forgotten the claim."""
@@ -42,7 +42,7 @@ async def locked(connection: Any, jobs: Any) -> Any:
     """A transaction that has locked jobs, as a claim does that is about to die."""
     held = connection.transaction()
     await held.start()
-    await connection.fetch("SELECT 1 FROM penstock.job WHERE id = ANY ($1) FOR NO KEY UPDATE", ids_of(jobs))
+    await connection.fetch("SELECT 1 FROM tidemill.job WHERE id = ANY ($1) FOR NO KEY UPDATE", ids_of(jobs))
     return held
 
 
@@ -60,7 +60,7 @@ async def store_in(connection: Any, engine: PostgresEngine, jobs: Any) -> int:
     for statement in engine.transactions.enqueue(jobs):
         await connection.execute(statement.sql, *statement.parameters)
     seq: int = await connection.fetchval(
-        "SELECT max(seq) FROM penstock.job WHERE id = ANY ($1)", ids_of(jobs)
+        "SELECT max(seq) FROM tidemill.job WHERE id = ANY ($1)", ids_of(jobs)
     )
     return seq
 
@@ -98,7 +98,7 @@ async def test_what_was_locked_and_then_taken_is_left_alone(
     held = await locked(other, jobs[:1])
     assert ids_of(await still.take()) == ids_of(jobs[1:])
     await engine.looks.look()
-    await other.execute("UPDATE penstock.job SET state = 3, token = 1 WHERE id = $1", jobs[0].id)
+    await other.execute("UPDATE tidemill.job SET state = 3, token = 1 WHERE id = $1", jobs[0].id)
     await held.commit()
     await engine.looks.look()
     assert engine.looks._held == []
@@ -125,14 +125,14 @@ async def test_a_look_stops_at_its_bounds_and_says_where(
     for _ in range(6):
         await engine.jobs.enqueue(some_jobs(1_000), now=clock.now)
     other = await plain()
-    ((first, last),) = await other.fetch("SELECT min(seq), max(seq) FROM penstock.job")
+    ((first, last),) = await other.fetch("SELECT min(seq), max(seq) FROM tidemill.job")
     stretch = ("q", 5, "", first, last + 1)
     again = ("q", 6, "", first, last + 1)
     reached, held, signals = await walked(engine, 0, stretch, again)
     assert list(reached) == [first + 1_000, first], "at least one span, of at most 1,000 jobs"
     assert list(held) == []
     assert set(signals) == {"ready:q"}
-    marked = "SELECT count(*) FROM penstock.job WHERE back"
+    marked = "SELECT count(*) FROM tidemill.job WHERE back"
     assert await other.fetchval(marked) == 1_000
     reached, *_ = await walked(engine, 60_000_000, ("q", 5, "", reached[0], last + 1), again)
     assert list(reached) == [last + 1, last + 1]
@@ -149,12 +149,12 @@ async def test_a_walk_stops_where_too_much_is_locked_and_goes_on_elsewhere(
     transaction = await locked(other, jobs)
     free = a_job(priority=6)
     await engine.jobs.enqueue([free], now=clock.now)
-    ((first, last),) = await other.fetch("SELECT min(seq), max(seq) FROM penstock.job")
+    ((first, last),) = await other.fetch("SELECT min(seq), max(seq) FROM tidemill.job")
     stretches = ("q", 5, "", first, last + 1), ("q", 6, "", first, last + 1)
     reached, held, signals = await walked(engine, 60_000_000, *stretches)
     assert (list(reached), len(held)) == ([first + 1_000, last + 1], 1_000)
     assert list(signals) == ["ready:q"]
-    assert await other.fetchval("SELECT id FROM penstock.job WHERE back") == free.id
+    assert await other.fetchval("SELECT id FROM tidemill.job WHERE back") == free.id
     reached, held, _ = await walked(engine, 60_000_000, *stretches, room=0)
     assert (list(reached), list(held)) == ([first, last + 1], [])
     await transaction.rollback()
@@ -196,7 +196,7 @@ async def test_a_new_connection_forgets_what_was_seen(
     await other.execute(UNDO, ids_of(jobs))
     assert await still.take() == []
     await other.execute(
-        f"SELECT pg_terminate_backend(pid, 5000) {OURS} AND application_name = $1", f"penstock {purpose}"
+        f"SELECT pg_terminate_backend(pid, 5000) {OURS} AND application_name = $1", f"tidemill {purpose}"
     )
     await still.beat()
     await still.take(most=0)
@@ -323,7 +323,7 @@ async def test_claims_that_a_replica_never_heard_of_are_found_at_once(engine_mod
     standby = await asyncio.to_thread(primary.standby)
     try:
         hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-        async with connected(f"postgresql://penstock@{hosts}/postgres?connect_timeout=5") as engine:
+        async with connected(f"postgresql://tidemill@{hosts}/postgres?connect_timeout=5") as engine:
             clock = Clock()
             claimant = await a_claimant(engine, clock)
             assert await claimant.take() == []
@@ -402,7 +402,7 @@ async def test_the_first_job_of_all_is_not_behind_the_cursors_of_idle_claims(
     engine: PostgresEngine, still: Claimant, plain: Plain, clock: Clock, queues: list[str]
 ) -> None:
     """A sequence that was never asked has 1 for its last value, too."""
-    await (await plain()).execute("ALTER SEQUENCE penstock.seq RESTART")  # if it was used before
+    await (await plain()).execute("ALTER SEQUENCE tidemill.seq RESTART")  # if it was used before
     for queue in queues:
         await engine.queues.configure(queue, QueueOptions(), now=clock.now)
     await until_passed(engine, still, 0, *queues)
@@ -417,7 +417,7 @@ async def test_what_was_passed_before_the_first_look_is_found_by_it(
     """However many jobs there have been: all of them are not walked for that."""
     monkeypatch.setattr(engine.looks, "begin", lambda: None)
     user, late, early = await plain(), a_job(), some_jobs(3)
-    await user.execute("SELECT setval('penstock.seq', 1000000000000)")
+    await user.execute("SELECT setval('tidemill.seq', 1000000000000)")
     async with user.transaction():
         await store_in(user, engine, [late])
         await engine.jobs.enqueue(early, now=clock.now)
@@ -483,7 +483,7 @@ async def test_a_large_transaction_is_marked_by_several_looks(
         await engine.jobs.enqueue([a_job()], now=clock.now)
         assert len(await still.take(most=1)) == 1
         assert await engine.looks.look() == looks.LOOK_S
-    marked = "SELECT count(*) FROM penstock.job WHERE back"
+    marked = "SELECT count(*) FROM tidemill.job WHERE back"
     async with other.transaction():
         await store_in(other, engine, [late])
         await engine.jobs.enqueue([a_job()], now=clock.now)

@@ -7,22 +7,22 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres.schema import MIGRATIONS
-from penstock.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
-from penstock.model.queue import QueueOptions
-from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 from tests.integration.postgres.conftest import Plain
 from tests.integration.sqlite.children import child
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres.schema import MIGRATIONS
+from tidemill.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
+from tidemill.model.queue import QueueOptions
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 
 Tenant = tuple["asyncpg.Connection[Any]", str]
 
 OPENS = """
 import asyncio, sys
-from penstock.engine.registry import connect
-from penstock.model.queue import QueueOptions
-from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
+from tidemill.engine.registry import connect
+from tidemill.model.queue import QueueOptions
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 
 async def main(url, namespace):
     print("up")
@@ -103,7 +103,7 @@ async def test_a_newer_schema_is_refused_only_if_it_says_so(url: str, aged: Any)
 
 
 async def test_nothing_is_migrated_where_that_is_not_allowed(url: str, plain: Plain) -> None:
-    with pytest.raises(SchemaTooOld, match="penstock migrate"):
+    with pytest.raises(SchemaTooOld, match="tidemill migrate"):
         await open_engine(url, namespace="absent", migrate=False)
     assert await (await plain()).fetchval("SELECT to_regnamespace('absent')") is None
 
@@ -118,7 +118,7 @@ async def test_a_url_that_cannot_be_meant(url: str, wrong: str) -> None:
 
 
 async def test_a_socket_file(own_server: PostgresServer) -> None:
-    url = f"postgresql://penstock@/postgres?host={own_server.folder}&port={own_server.port}"
+    url = f"postgresql://tidemill@/postgres?host={own_server.folder}&port={own_server.port}"
     engine = await open_engine(url)
     assert await engine.jobs.enqueue([a_job()]) == [True]
     await engine.close()
@@ -140,7 +140,7 @@ async def tenant(url: str, plain: Plain) -> AsyncIterator[Tenant]:
     """A role that may do nothing, and somebody who may change that."""
     admin = await plain()
     await admin.execute("CREATE ROLE tenant LOGIN")
-    yield admin, url.replace("penstock@", "tenant@")
+    yield admin, url.replace("tidemill@", "tenant@")
     await admin.execute("DROP SCHEMA IF EXISTS tenant CASCADE; DROP OWNED BY tenant; DROP ROLE tenant")
 
 
@@ -216,7 +216,7 @@ async def test_a_database_that_may_not_be_entered(tenant: Tenant) -> None:
 async def test_who_waits_for_a_migration_says_so(url: str, plain: Plain) -> None:
     other = await plain()
     async with other.transaction():
-        await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('penstock migration of slow', 0))")
+        await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('tidemill migration of slow', 0))")
         with pytest.raises(EngineUnavailable, match="another process is migrating slow"):
             await open_engine(url + "?call_timeout=1", namespace="slow")
     await (await open_engine(url, namespace="slow")).close()
@@ -230,5 +230,5 @@ async def test_a_database_with_another_isolation_is_refused(url: str, plain: Pla
         "ALTER ROLE strict SET default_transaction_isolation = 'serializable'"
     )
     with pytest.raises(BadUrl, match="read committed"):
-        await open_engine(url.replace("penstock@", "strict@"))
+        await open_engine(url.replace("tidemill@", "strict@"))
     await connection.execute("DROP ROLE strict")

@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.queue import Limit, QueueOptions
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of
 from tests.integration.postgres.conftest import Plain
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of
 
 
 @pytest.mark.row("E1")
@@ -20,7 +20,7 @@ async def test_a_job_that_somebody_has_locked_closes_no_gate(
     other = await plain()
     held = other.transaction()
     await held.start()
-    await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", job.id)
+    await other.fetch("SELECT 1 FROM tidemill.job WHERE id = $1 FOR NO KEY UPDATE", job.id)
     assert await claimant.take() == []
     await held.rollback()
     assert ids_of(await claimant.take()) == ids_of([job])
@@ -37,7 +37,7 @@ async def test_a_claim_that_left_a_locked_job_comes_again_soon(
     other = await plain()
     held = other.transaction()
     await held.start()
-    await other.fetch("SELECT 1 FROM penstock.job WHERE id = $1 FOR NO KEY UPDATE", head.id)
+    await other.fetch("SELECT 1 FROM tidemill.job WHERE id = $1 FOR NO KEY UPDATE", head.id)
     for found in ([beside], []):
         claim = await claimant.claim()
         assert ids_of(claim.jobs) == ids_of(found)

@@ -9,12 +9,18 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import BadUrl
-from penstock.model.event import ANY_TOPIC, Signal, ready_topic
-from penstock.model.job import JobState
-from penstock.model.run import Answer
-from penstock.testing.contract.fixtures import (
+from tests.integration.postgres.conftest import Connect
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import a_job as a_job_of_the_app
+from tests.integration.supervisor.groups import enqueue, finished, noted, states
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres_places import PostgresPlaces
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.errors import BadUrl
+from tidemill.model.event import ANY_TOPIC, Signal, ready_topic
+from tidemill.model.job import JobState
+from tidemill.model.run import Answer
+from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_claimant,
@@ -23,12 +29,6 @@ from penstock.testing.contract.fixtures import (
     ids_of,
     some_jobs,
 )
-from tests.integration.postgres.conftest import Connect
-from tests.integration.supervisor.conftest import StartGroup
-from tests.integration.supervisor.groups import a_job as a_job_of_the_app
-from tests.integration.supervisor.groups import enqueue, finished, noted, states
-from tests.servers.pgbouncer import PgBouncer
-from tests.servers.postgres_places import PostgresPlaces
 
 pytestmark = pytest.mark.row("B15")
 
@@ -76,7 +76,7 @@ async def test_everything_works_on_changing_processes(connect: Connect, clock: C
 
 
 async def test_it_is_found_out_and_told(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "penstock.engine"):
+    with caplog.at_level(logging.INFO, "tidemill.engine"):
         engine = await connect()
     assert "a pooler stands before" in caplog.text
     subscription = await engine.signals.subscribe("news")
@@ -104,7 +104,7 @@ async def test_prepared_statements_that_get_lost_are_given_up(
             await engine.jobs.enqueue([a_job()], now=clock.now)
             await engine.inspect.counts(now=clock.now)
 
-    with caplog.at_level(logging.INFO, "penstock.engine"):
+    with caplog.at_level(logging.INFO, "tidemill.engine"):
         await asyncio.gather(*map(enqueue_some, engines))
     assert "a pooler stands before" in caplog.text
     assert (await engines[0].inspect.counts(now=clock.now))[0].ready == 40
@@ -125,7 +125,7 @@ async def test_a_worker_runs_jobs_from_end_to_end(
     assert len(noted(tmp_path, "quick")) == 60
     connection: asyncpg.Connection = await asyncpg.connect(url, statement_cache_size=0)
     held = (
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'penstock %' AND state <> 'idle'"
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'tidemill %' AND state <> 'idle'"
     )
     assert await connection.fetchval(held) <= 5, "a pool of five, however many processes"
     await connection.close()

@@ -15,23 +15,23 @@ import asyncpg
 import pytest
 from rich.console import Console
 
-from penstock import Penstock
-from penstock.cli.where import find
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import BadUrl, EngineError, EngineUnavailable, PenstockError
-from penstock.worker.channel import Hello
-from penstock.worker.config import WorkerConfig
-from penstock.worker.runners.process_messages import Open
 from tests.integration.postgres.conftest import Servers
 from tests.integration.supervisor.groups import APP, ROOT
 from tests.integration.supervisor.processes import children_of, until
 from tests.programs import running
 from tests.servers.postgres import PostgresServer
+from tidemill import Tidemill
+from tidemill.cli.where import find
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.errors import BadUrl, EngineError, EngineUnavailable, TidemillError
+from tidemill.worker.channel import Hello
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.runners.process_messages import Open
 
 SECRET = "hu5h-hu5h"
 HBA = """
-host all penstock all trust
+host all tidemill all trust
 host all shop     all scram-sha-256
 """
 
@@ -42,18 +42,18 @@ async def guarded(servers: Servers) -> tuple[PostgresServer, str]:
     server = servers(hba=HBA)
     connection: asyncpg.Connection[Any] = await asyncpg.connect(server.url())
     await connection.execute(
-        f"CREATE ROLE shop LOGIN PASSWORD '{SECRET}'; CREATE SCHEMA penstock AUTHORIZATION shop"
+        f"CREATE ROLE shop LOGIN PASSWORD '{SECRET}'; CREATE SCHEMA tidemill AUTHORIZATION shop"
     )
     await connection.close()
-    return server, server.url().replace("penstock@", f"shop:{SECRET}@")
+    return server, server.url().replace("tidemill@", f"shop:{SECRET}@")
 
 
 async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]) -> None:
     server, url = guarded
-    errors: list[PenstockError] = []
+    errors: list[TidemillError] = []
 
     async def fails(wrong: str) -> None:
-        with pytest.raises(PenstockError) as raised:
+        with pytest.raises(TidemillError) as raised:
             await open_engine(wrong)
         errors.append(raised.value)
 
@@ -63,7 +63,7 @@ async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]
     shown: list[object] = [
         engine.name, engine, vars(engine), vars(engine.store), engine.store.place, vars(engine.store.post),
         config, Hello(member="", claimant="", config=config, capacity=1, takes_suspects=False),
-        Open("app", "text", url), Penstock(url), vars(Penstock(url)), find(url=url), find(url=url).settings,
+        Open("app", "text", url), Tidemill(url), vars(Tidemill(url)), find(url=url), find(url=url).settings,
     ]  # fmt: skip
     await fails(url.replace(SECRET, f"not-{SECRET}"))
     await fails(url.replace("/postgres", "/nothing"))
@@ -87,8 +87,8 @@ async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]
 
 @pytest.fixture
 def worker(guarded: tuple[PostgresServer, str], tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """`penstock worker`, told its URL on the command line."""
-    command = (sys.executable, "-m", "penstock", "worker", APP, "-p", "2", "--url", guarded[1])
+    """`tidemill worker`, told its URL on the command line."""
+    command = (sys.executable, "-m", "tidemill", "worker", APP, "-p", "2", "--url", guarded[1])
     with open(tmp_path / "log", "wb") as log, running(command, cwd=ROOT, stderr=log) as process:
         yield process
         process.kill()
@@ -116,7 +116,7 @@ async def test_it_is_in_no_log_listing_or_process(
     await asyncio.to_thread(server.start)
     await until(lambda: "answers again" in log.read_text())
     commands = (("config", "show"), ("config", "show", "--json"), ("members", "--json"), ("stats",))
-    listings = [await asyncio.to_thread(penstock, url, *command) for command in commands]
+    listings = [await asyncio.to_thread(tidemill, url, *command) for command in commands]
     worker.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(worker.wait, 30) == 0
     assert [listing.returncode for listing in listings] == [0] * 4
@@ -125,10 +125,10 @@ async def test_it_is_in_no_log_listing_or_process(
     assert not [text for text in said if SECRET in text]
 
 
-def penstock(url: str, *command: str) -> "subprocess.CompletedProcess[str]":
+def tidemill(url: str, *command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        (sys.executable, "-m", "penstock", *command),
-        env={**os.environ, "PENSTOCK_URL": url},
+        (sys.executable, "-m", "tidemill", *command),
+        env={**os.environ, "TIDEMILL_URL": url},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -151,7 +151,7 @@ def descendants(pid: int) -> list[int]:
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (("penstock@127.0.0.1", "nobody:s3cret@127.0.0.1"), BadUrl),
+        (("tidemill@127.0.0.1", "nobody:s3cret@127.0.0.1"), BadUrl),
         (("/postgres", "/nothing"), BadUrl),
         (("127.0.0.1:", "127.0.0.2:"), EngineError),
     ],
@@ -160,14 +160,14 @@ def descendants(pid: int) -> list[int]:
 async def test_a_wrong_url_is_refused_without_the_password(
     own_server: PostgresServer, change: tuple[str, str], error: type[Exception]
 ) -> None:
-    url = own_server.url().replace("penstock@", "penstock:s3cret@").replace("penstock:s3cret", "penstock")
+    url = own_server.url().replace("tidemill@", "tidemill:s3cret@").replace("tidemill:s3cret", "tidemill")
     with pytest.raises(error) as raised:
         await open_engine(url.replace(*change))
     assert "s3cret" not in "".join(map(str, _chain(raised.value)))
 
 
 async def test_a_password_is_never_shown(own_server: PostgresServer) -> None:
-    url = own_server.url().replace("penstock@", "penstock:s3cret@")
+    url = own_server.url().replace("tidemill@", "tidemill:s3cret@")
     engine = await open_engine(url)
     assert isinstance(engine, PostgresEngine)
     shown = [engine.name, repr(engine), repr(vars(engine)), repr(engine.store.place), str(engine.store.place)]

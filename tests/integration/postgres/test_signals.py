@@ -1,9 +1,9 @@
 """Signals of what a user's own transaction stores, and of what a claim had to pass."""
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.event import ready_topic
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.postgres.conftest import Plain
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.event import ready_topic
+from tidemill.testing.contract.fixtures import a_job
 
 
 async def test_a_users_transaction_wakes_workers(engine: PostgresEngine, plain: Plain) -> None:

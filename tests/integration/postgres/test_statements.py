@@ -8,16 +8,17 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engine.statements import load_statements
-from penstock.engines import postgres
-from penstock.engines.postgres.claim import Claims
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.job import JobState
-from penstock.model.queue import Limit, QueueOptions
-from penstock.model.run import Failed, Started
-from penstock.model.time import SECOND
-from penstock.model.view import JobFilter
-from penstock.testing.contract.fixtures import (
+from tests.integration.postgres.conftest import Plain
+from tidemill.engine.statements import load_statements
+from tidemill.engines import postgres
+from tidemill.engines.postgres.claim import Claims
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.job import JobState
+from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.run import Failed, Started
+from tidemill.model.time import SECOND
+from tidemill.model.view import JobFilter
+from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_failure,
@@ -26,7 +27,6 @@ from penstock.testing.contract.fixtures import (
     settlement,
     some_jobs,
 )
-from tests.integration.postgres.conftest import Plain
 
 STATEMENTS = {
     f"{source}.{name}": text
@@ -48,17 +48,17 @@ async def test_every_function_that_is_called_can_be_prepared(engine: PostgresEng
     assert len(called) > 20
     for name in sorted(called):
         rows = await connection.fetch(
-            "SELECT pronargs FROM pg_proc WHERE pronamespace = 'penstock'::regnamespace AND proname = $1",
+            "SELECT pronargs FROM pg_proc WHERE pronamespace = 'tidemill'::regnamespace AND proname = $1",
             name,
         )
         assert rows, f"the database has no {name}"
         marks = ", ".join(f"${number}" for number in range(1, rows[0][0] + 1))
-        await connection.prepare(f"SELECT * FROM penstock.{name}({marks})")
+        await connection.prepare(f"SELECT * FROM tidemill.{name}({marks})")
 
 
 async def test_every_function_has_its_version_in_its_name_and_is_valid(plain: Plain, url: str) -> None:
     connection = await plain()
-    rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 'penstock'::regnamespace")
+    rows = await connection.fetch("SELECT proname FROM pg_proc WHERE pronamespace = 'tidemill'::regnamespace")
     names = [row[0] for row in rows]
     assert len(names) > 50
     unversioned = [name for name in names if not re.fullmatch(r"\w+_v\d+", name)]
@@ -106,7 +106,7 @@ async def test_a_claim_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = Claims().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM penstock.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
         *request,
         clock.now,
     )
@@ -129,7 +129,7 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = Claims().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM penstock.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
         *request,
         clock.now,
     )
@@ -164,7 +164,7 @@ async def test_the_look_for_late_commits_goes_by_transaction(
     await fill(engine, clock)
     await claimant.take(most=1)
     if analyzed:
-        await user.execute("ANALYZE penstock.job")
+        await user.execute("ANALYZE tidemill.job")
     plans = await Plans(connection).begin()
     engine.store.beats.adopt(connection)
     async with user.transaction():
@@ -187,7 +187,7 @@ async def test_the_walk_behind_the_cursors_goes_by_seq(
     await claimant.take(most=100)
     connection = await plain()
     if analyzed:
-        await connection.execute("ANALYZE penstock.job")
+        await connection.execute("ANALYZE tidemill.job")
     plans = await Plans(connection).begin()
     engine.store.beats.adopt(connection)
     await engine.looks.look()
@@ -209,7 +209,7 @@ async def test_beats_and_sweeps_go_claim_by_claim(
     runs = [await claimant.take(most=1) for _ in range(3)]
     connection = await plain()
     if analyzed:
-        await connection.execute("ANALYZE penstock.job, penstock.claimed, penstock.claimant")
+        await connection.execute("ANALYZE tidemill.job, tidemill.claimed, tidemill.claimant")
     plans = await Plans(connection).begin()
     engine.store.beats.adopt(connection)
     await claimant.complete(*runs[1])
@@ -242,7 +242,7 @@ async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
         if rows:
             await engine.jobs.enqueue(some_jobs(rows), now=clock.now)
             await claimant.complete(*await claimant.take(most=rows))
-        await connection.execute("VACUUM ANALYZE penstock.job, penstock.claimed, penstock.claimant")
+        await connection.execute("VACUUM ANALYZE tidemill.job, tidemill.claimed, tidemill.claimant")
     texts: list[str] = []
     store = engine.store
     for line in (store.claims, store.settles, store.enqueues, store.beats, store.commands):
@@ -281,7 +281,7 @@ async def test_a_list_goes_by_an_index(engine: PostgresEngine, plain: Plain, sta
     engine.store._readers[0].adopt(connection)
     await engine.jobs.enqueue([a_job()])
     await engine.inspect.list(JobFilter(state=state, queue="q"))
-    text = plans.of('FROM "penstock".shown WHERE')
+    text = plans.of('FROM "tidemill".shown WHERE')
     if state is not JobState.RUNNING:  # the few running ones are sorted
         assert "Sort" not in text
     assert "Seq Scan on job" not in text

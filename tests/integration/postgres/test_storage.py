@@ -7,14 +7,14 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.storage import Holder, HolderKind, Part, Storage, warnings_of
-from penstock.model.time import HOUR
-from penstock.testing.contract.fixtures import Claimant, Clock, some_jobs
 from tests.integration.postgres.conftest import Plain
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.storage import Holder, HolderKind, Part, Storage, warnings_of
+from tidemill.model.time import HOUR
+from tidemill.testing.contract.fixtures import Claimant, Clock, some_jobs
 
 
 def of_session(storage: Storage, connection: "asyncpg.Connection[Any]") -> Holder | None:
@@ -30,7 +30,7 @@ async def test_a_reader_that_keeps_its_snapshot_is_named(engine: PostgresEngine,
     reader = await plain()
     await reader.execute("SET application_name = 'reports'")
     async with reader.transaction(isolation="repeatable_read", readonly=True):
-        await reader.fetch("SELECT count(*) FROM penstock.job")
+        await reader.fetch("SELECT count(*) FROM tidemill.job")
         holder = of_session(await engine.inspect.storage(), reader)
     assert holder is not None
     assert (holder.kind, holder.application, holder.state) == (
@@ -72,7 +72,7 @@ async def test_dead_rows_and_sizes_are_those_of_our_tables(
 ) -> None:
     reader = await plain()
     async with reader.transaction(isolation="repeatable_read", readonly=True):
-        await reader.fetch("SELECT count(*) FROM penstock.job")
+        await reader.fetch("SELECT count(*) FROM tidemill.job")
         await engine.jobs.enqueue(some_jobs(500), now=clock.now)
         await claimant.complete(*await claimant.take(most=500))
         async with asyncio.timeout(30):  # sessions report what they did within seconds
@@ -103,7 +103,7 @@ async def test_prepared_transactions_slots_and_a_server_that_does_not_clear(
         found = await engine.inspect.storage()
         holders = {holder.name: holder for holder in found.holders}
         assert holders["forgotten"].kind is HolderKind.PREPARED
-        assert holders["forgotten"].user == "penstock"
+        assert holders["forgotten"].user == "tidemill"
         slot = holders["standby"]
         assert (slot.kind, slot.state) == (HolderKind.SLOT, "not in use")
         assert slot.bytes is not None
@@ -123,13 +123,13 @@ async def test_a_role_without_rights_still_sees_who_holds_back(
     owner: asyncpg.Connection[Any] = await asyncpg.connect(other_server.url())
     try:
         await owner.execute("CREATE ROLE app LOGIN; CREATE SCHEMA shop AUTHORIZATION app")
-        engine = await open_engine(other_server.url().replace("penstock@", "app@"), namespace="shop")
+        engine = await open_engine(other_server.url().replace("tidemill@", "app@"), namespace="shop")
         try:
             async with owner.transaction():
                 await owner.execute("SELECT pg_current_xact_id()")
                 holder = of_session(await engine.inspect.storage(), owner)
             assert holder is not None
-            assert (holder.age, holder.state, holder.user) == (None, "", "penstock")
+            assert (holder.age, holder.state, holder.user) == (None, "", "tidemill")
             assert holder.behind is not None
         finally:
             await engine.close()

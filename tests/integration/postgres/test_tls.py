@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.model.errors import BadUrl, EngineUnavailable
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import Connect, Servers
 from tests.servers.certificates import Authority
 from tests.servers.fixtures import or_skip, server_or_skip
 from tests.servers.postgres import PostgresServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.model.errors import BadUrl, EngineUnavailable
+from tidemill.testing.contract.fixtures import a_job
 
 HBA = """
 hostssl   all certified all cert
-hostssl   all penstock  all trust
-hostnossl all penstock  all trust
+hostssl   all tidemill  all trust
+hostnossl all tidemill  all trust
 hostssl   all hidden    all trust
 """
 SETTINGS = {
@@ -37,7 +37,7 @@ class Secured(NamedTuple):
     server: PostgresServer
     authority: Authority
 
-    def url(self, options: str, *, user: str = "penstock", host: str = "127.0.0.1") -> str:
+    def url(self, options: str, *, user: str = "tidemill", host: str = "127.0.0.1") -> str:
         return f"postgresql://{user}@{host}:{self.server.port}/postgres?{options}"
 
     @property

@@ -2,15 +2,15 @@
 
 import pytest
 
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.testing.contract.fixtures import Claimant, Clock
 from tests.integration.postgres.conftest import Plain
 from tests.integration.unreadable import ENTRIES, a_job_dies
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.testing.contract.fixtures import Claimant, Clock
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 async def test_a_handler_whose_entry_cannot_be_read(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, entry: bytes
 ) -> None:
-    await (await plain()).execute("INSERT INTO penstock.task (name, entry) VALUES ('bury', $1)", entry)
+    await (await plain()).execute("INSERT INTO tidemill.task (name, entry) VALUES ('bury', $1)", entry)
     await a_job_dies(engine, clock, claimant)

@@ -8,14 +8,14 @@ from typing import Any
 import asyncpg
 import pytest
 
-from penstock.engine.protocol import PRUNE_LIMIT
-from penstock.engines.postgres.engine import PostgresEngine
-from penstock.engines.postgres.jobs import PRUNE_BUDGET
-from penstock.model.job import JobState
-from penstock.model.queue import Keep, Limit, QueueOptions
-from penstock.model.time import MILLISECOND, SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 from tests.integration.postgres.conftest import Plain
+from tidemill.engine.protocol import PRUNE_LIMIT
+from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.engines.postgres.jobs import PRUNE_BUDGET
+from tidemill.model.job import JobState
+from tidemill.model.queue import Keep, Limit, QueueOptions
+from tidemill.model.time import MILLISECOND, SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
 SELDOM_CHANGED = {"meta", "task", "audit"}
 
@@ -26,7 +26,7 @@ async def test_tables_are_vacuumed_by_dead_rows(plain: Plain) -> None:
     rows = await connection.fetch(
         "SELECT relname, reloptions::text[], (SELECT t.reloptions::text[] FROM pg_class AS t "
         "WHERE t.oid = c.reltoastrelid) FROM pg_class AS c "
-        "WHERE relnamespace = 'penstock'::regnamespace AND relkind = 'r'"
+        "WHERE relnamespace = 'tidemill'::regnamespace AND relkind = 'r'"
     )
     options = {name: set(own or ()) for name, own, _ in rows}
     late = {
@@ -44,7 +44,7 @@ async def test_a_fence_does_not_repeat_after_a_restore(
 ) -> None:
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     before = (await claimant.take(most=2))[-1].fence
-    await (await plain()).execute("SELECT setval('penstock.fence', 1)")
+    await (await plain()).execute("SELECT setval('tidemill.fence', 1)")
     assert min(job.fence for job in await claimant.take()) > before
 
 
@@ -71,11 +71,11 @@ async def test_retention_stops_when_its_time_is_over(
     clock.forward(100)
     connection = await plain()
     pruned, more = await row(
-        connection, "SELECT pruned, more FROM penstock.prune_v1(5000, 0, true, '{}', $1)", clock.now
+        connection, "SELECT pruned, more FROM tidemill.prune_v1(5000, 0, true, '{}', $1)", clock.now
     )
     assert (pruned, more) == (500, True)
     pruned, more = await row(
-        connection, "SELECT pruned, more FROM penstock.prune_v1(5000, 60000000, true, '{}', $1)", clock.now
+        connection, "SELECT pruned, more FROM tidemill.prune_v1(5000, 60000000, true, '{}', $1)", clock.now
     )
     assert (pruned, more) == (1_500, False)
     assert PRUNE_BUDGET == 20 * MILLISECOND
@@ -91,7 +91,7 @@ async def test_retention_goes_on_where_it_stopped(
     await finish(engine, claimant, clock, 3_000)
     clock.forward(100)
     connection = await plain()
-    answer = "SELECT pruned, marks FROM penstock.prune_v1($1, 60000000, $2, $3, $4)"
+    answer = "SELECT pruned, marks FROM tidemill.prune_v1($1, 60000000, $2, $3, $4)"
     pruned, marks = await row(connection, answer, 1_500, True, "{}", clock.now)
     (mark,) = json.loads(marks)["q"].values()
     assert (pruned, mark[3]) == (1_500, start + SECOND), "the end of the last one deleted"
@@ -106,14 +106,14 @@ async def test_retention_by_a_large_count_is_looked_at_once_a_minute(
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=10_001)), now=clock.now)
     await finish(engine, claimant, clock, 2_000)
     connection = await plain()
-    await connection.execute("UPDATE penstock.queue SET keep_counts[1] = 10001")
+    await connection.execute("UPDATE tidemill.queue SET keep_counts[1] = 10001")
     place = await row(
-        connection, "SELECT ended_at, born FROM penstock.job ORDER BY ended_at, born OFFSET 99 LIMIT 1"
+        connection, "SELECT ended_at, born FROM tidemill.job ORDER BY ended_at, born OFFSET 99 LIMIT 1"
     )
-    version = await connection.fetchval("SELECT version FROM penstock.queue")
+    version = await connection.fetchval("SELECT version FROM tidemill.queue")
     known = json.dumps({"q": {"4": [version, *place, -1]}})
     stale = json.dumps({"q": {"4": [version - 1, *place, -1]}})
-    answer = "SELECT pruned FROM penstock.prune_v1(5000, 60000000, $1, $2, $3)"
+    answer = "SELECT pruned FROM tidemill.prune_v1(5000, 60000000, $1, $2, $3)"
     assert await connection.fetchval(answer, False, stale, clock.now) == 0, "found under other options"
     assert await connection.fetchval(answer, True, known, clock.now) == 0, "looked at anew: all are kept"
     assert await connection.fetchval(answer, False, known, clock.now) == 100
@@ -129,7 +129,7 @@ async def test_announcements_and_counts_are_folded(
     assert await claimant.take() == []
     await engine.jobs.promote(now=clock.now)
     for table in ("lane_new", "queue_new", "freed", "finished_new", "lane", "parked"):
-        assert await connection.fetchval(f"SELECT count(*) FROM penstock.{table}") == 0, table
+        assert await connection.fetchval(f"SELECT count(*) FROM tidemill.{table}") == 0, table
 
 
 @pytest.mark.row("B1")
@@ -139,7 +139,7 @@ async def test_claims_stay_quick_under_a_snapshot_that_is_held_open(
     """Dead index entries pile up and cannot be removed; a claim starts behind them."""
     reader = await plain()
     async with reader.transaction(isolation="repeatable_read", readonly=True):
-        await reader.fetch("SELECT count(*) FROM penstock.job")
+        await reader.fetch("SELECT count(*) FROM tidemill.job")
         slowest = 0.0
         for _ in range(15):
             await engine.jobs.enqueue(some_jobs(1_000), now=clock.now)
@@ -165,8 +165,8 @@ async def test_beats_forget_claims_of_which_nothing_runs(
     claims = [await claimant.take(most=2) for _ in range(3)]
     await claimant.complete(*claims[0], *claims[2])
     assert (await claimant.beat()).lost == []
-    marks = "SELECT array_agg(number ORDER BY number) FROM penstock.claimed"
-    known = f"SELECT oldest, ({marks}) FROM penstock.claimant"
+    marks = "SELECT array_agg(number ORDER BY number) FROM tidemill.claimed"
+    known = f"SELECT oldest, ({marks}) FROM tidemill.claimant"
     assert tuple(await row(connection, known)) == (2, [2, 3])
     gone, *_ = claims[0]
     claimant.held[gone.fence] = gone.id
@@ -189,7 +189,7 @@ async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
     for _ in range(5):
         await claimant.complete(*await claimant.take(most=2))
         assert (await claimant.beat()).lost == []
-    marks = "SELECT array_agg(number ORDER BY number) FROM penstock.claimed"
+    marks = "SELECT array_agg(number ORDER BY number) FROM tidemill.claimed"
     assert await connection.fetchval(marks) == [1, 6]
     await engine.jobs.cancel([long.id], now=clock.now)
     assert [ask.fence for ask in (await claimant.beat()).asked] == [long.fence]
@@ -206,12 +206,12 @@ async def test_nothing_is_remembered_of_the_claims_of_those_who_have_ended(
     claims = [await claimant.take(most=2) for _ in range(3)]
     await claimant.complete(*claims[0])
     async with user.transaction():
-        await user.execute("SELECT 1 FROM penstock.job WHERE id = $1 FOR UPDATE", claims[1][0].id)
+        await user.execute("SELECT 1 FROM tidemill.job WHERE id = $1 FOR UPDATE", claims[1][0].id)
         if end == "retire":
             await engine.jobs.retire(claimant.id, now=clock.now)
         else:
             await engine.members.leave(claimant.member.id, now=clock.now)
-        assert await user.fetchval("SELECT array_agg(number) FROM penstock.claimed") == [2]
+        assert await user.fetchval("SELECT array_agg(number) FROM tidemill.claimed") == [2]
     sweeper = await a_claimant(engine, clock, name="host:2")
     for _ in range(11):
         clock.forward(1)

@@ -1,8 +1,8 @@
 """The app of tests in which the engine forgets what workers have published."""
 
-from penstock.app.penstock import Penstock
+from tidemill.app.tidemill import Tidemill
 
-app = Penstock()
+app = Tidemill()
 app.queue("narrow", concurrency=2)
 
 

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock.engines.redis.engine import RedisEngine
 from tests.integration.any_server.fixtures import (
     Sever,
     behind,
@@ -20,6 +19,7 @@ from tests.servers.fixtures import redis_or_skip
 from tests.servers.proxy import REDIS, Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
+from tidemill.engines.redis.engine import RedisEngine
 
 __all__ = ["behind", "claimant", "clock", "groups", "proxied_url"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engines import redis
-from penstock.engines.redis.schema import OLDEST_SERVER
 from tests.integration.redis.conftest import Command
+from tidemill.engines import redis
+from tidemill.engines.redis.schema import OLDEST_SERVER
 
 _IN_LUA = re.compile(r"\b(?:redis\.call|redis\.pcall|call|S\.put)\(\s*'([A-Z]+)'")
 _IN_PYTHON = re.compile(r"""\b(?:command|send_command|ask|_ask|_checked)\(\s*"([A-Z]+)\"""")

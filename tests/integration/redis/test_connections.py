@@ -8,18 +8,22 @@ from functools import partial
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis import post, schema
-from penstock.engines.redis.engine import RedisEngine
-from penstock.engines.redis.line import BACKOFF_S, backoff_s
-from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
-from penstock.model.event import ANY_TOPIC, Signal
-from penstock.model.job import DropAnswer, JobState
-from penstock.model.queue import Keep, QueueOptions
-from penstock.model.run import Answer
-from penstock.model.schedule import Every, Schedule
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import (
+from tests.integration.outages import until_it_works
+from tests.integration.redis.conftest import Command, Connect, behind
+from tests.servers.proxy import Proxy
+from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis import post, schema
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.engines.redis.line import BACKOFF_S, backoff_s
+from tidemill.model.errors import EngineClosed, EngineFull, EngineUnavailable
+from tidemill.model.event import ANY_TOPIC, Signal
+from tidemill.model.job import DropAnswer, JobState
+from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.run import Answer
+from tidemill.model.schedule import Every, Schedule
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
@@ -28,10 +32,6 @@ from penstock.testing.contract.fixtures import (
     snapshot,
     some_jobs,
 )
-from tests.integration.outages import until_it_works
-from tests.integration.redis.conftest import Command, Connect, behind
-from tests.servers.proxy import Proxy
-from tests.servers.redis import RedisServer
 
 PATIENCE_S = 20.0
 
@@ -114,7 +114,7 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
 async def test_listeners_come_back(
     engine: RedisEngine, command: Command, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "penstock.engine")
+    caplog.set_level(logging.INFO, "tidemill.engine")
     subscription = await engine.signals.subscribe("news")
     command("CLIENT", "KILL", "TYPE", "pubsub")
     async with asyncio.timeout(PATIENCE_S):  # what came meanwhile is lost: look
@@ -154,7 +154,7 @@ async def test_close_finishes_the_calls_already_made(connect: Connect, clock: Cl
 
 async def test_no_connection_is_left(own_server: RedisServer, clock: Clock) -> None:
     def ours() -> int:
-        return own_server.command("CLIENT", "LIST").count(b"name=penstock-")
+        return own_server.command("CLIENT", "LIST").count(b"name=tidemill-")
 
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)

@@ -6,18 +6,18 @@ from functools import partial
 import pytest
 from redis._parsers.base import BaseParser
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis.errors import translate
-from penstock.engines.redis.place import place_of
-from penstock.model.errors import BadUrl, EngineFull, EngineUnavailable
-from penstock.model.event import ANY_TOPIC, Signal
-from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Connect, behind
 from tests.integration.redis.test_connections import PATIENCE_S
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis.errors import translate
+from tidemill.engines.redis.place import place_of
+from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
+from tidemill.model.event import ANY_TOPIC, Signal
+from tidemill.testing.contract.fixtures import Clock, a_job
 
 
 async def test_a_primary_that_became_a_replica_is_left(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.model.queue import Limit, QueueOptions
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, listed
 from tests.servers.fixtures import or_skip
 from tests.servers.postgres import NoServer
 from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.queue import Limit, QueueOptions
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, listed
 
 LOCALE = "en_US.UTF-8"
 NAMES = ("a", "B", "a-b", "ab", "A_b", "Z", "z.z", "zz")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from penstock.engines.redis.engine import RedisEngine
-from penstock.model.queue import QueueOptions
-from penstock.testing.contract.fixtures import Claimant, a_job
 from tests.integration.redis.conftest import Command
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.model.queue import QueueOptions
+from tidemill.testing.contract.fixtures import Claimant, a_job
 
 KEPT = 10_000
 
@@ -53,5 +53,5 @@ async def test_nothing_of_a_job_is_left_when_it_goes(
     assert [name for name in names() if b"/min" not in name and b":min" not in name] == [
         name for name in before if b"/min" not in name and b":min" not in name
     ]
-    assert command("HLEN", "{penstock}:job") == b":0\r\n"
-    assert command("HLEN", "{penstock}:body") == b":0\r\n"
+    assert command("HLEN", "{tidemill}:job") == b":0\r\n"
+    assert command("HLEN", "{tidemill}:body") == b":0\r\n"

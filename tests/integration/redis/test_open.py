@@ -2,12 +2,12 @@
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis.schema import VERSION
-from penstock.model.errors import BadUrl, EngineError, NotOurs, SchemaTooNew, SchemaTooOld
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.redis.conftest import Command
 from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis.schema import VERSION
+from tidemill.model.errors import BadUrl, EngineError, NotOurs, SchemaTooNew, SchemaTooOld
+from tidemill.testing.contract.fixtures import a_job
 
 
 async def test_namespaces_are_kept_apart(url: str) -> None:
@@ -42,15 +42,15 @@ async def test_somebody_elses_keys_are_refused(url: str, command: Command) -> No
 
 async def test_a_newer_layout_is_refused_only_if_it_says_so(url: str, command: Command) -> None:
     await (await open_engine(url)).close()
-    command("HSET", "{penstock}:meta", "version", str(VERSION + 1))
+    command("HSET", "{tidemill}:meta", "version", str(VERSION + 1))
     await (await open_engine(url)).close()
-    command("HSET", "{penstock}:meta", "version", str(VERSION + 2), "oldest_code", str(VERSION + 1))
+    command("HSET", "{tidemill}:meta", "version", str(VERSION + 2), "oldest_code", str(VERSION + 1))
     with pytest.raises(SchemaTooNew, match=str(VERSION + 2)):
         await open_engine(url)
 
 
 async def test_nothing_is_made_where_that_is_not_allowed(url: str, command: Command) -> None:
-    with pytest.raises(SchemaTooOld, match="penstock migrate"):
+    with pytest.raises(SchemaTooOld, match="tidemill migrate"):
         await open_engine(url, namespace="absent", migrate=False)
     assert command("DBSIZE") == b":0\r\n"
 
@@ -84,7 +84,7 @@ async def test_a_unix_socket(own_server: RedisServer) -> None:
     assert engine.name == f"redis+unix://{socket}?db=3"
     assert await engine.jobs.enqueue([a_job()]) == [True]
     await engine.close()
-    assert own_server.command("EXISTS", "{penstock}:job", database=3) == b":1\r\n"
+    assert own_server.command("EXISTS", "{tidemill}:job", database=3) == b":1\r\n"
 
 
 async def test_a_database_that_is_not_there(own_server: RedisServer) -> None:

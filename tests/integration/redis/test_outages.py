@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.model.errors import EngineFull
-from penstock.model.ids import show_id
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.outages import Business, Open, business, until_it_works
 from tests.integration.redis.conftest import Command, Connect, Servers, behind
 from tests.integration.supervisor.groups import finished, noted, states
 from tests.integration.supervisor.processes import until
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.errors import EngineFull
+from tidemill.model.ids import show_id
+from tidemill.testing.contract.fixtures import a_job
 
 __all__ = ["business"]
 

@@ -4,17 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.engines.redis import scripts
-from penstock.engines.redis.engine import RedisEngine
-from penstock.engines.redis.tail import INLINE
-from penstock.model.errors import EngineDamaged
-from penstock.model.ids import JobId
-from penstock.model.job import JobState
-from penstock.model.queue import Keep, Limit, QueueOptions
-from penstock.model.retry import Retry
-from penstock.model.run import Answer, Claim
-from penstock.model.time import HOUR, MINUTE
-from penstock.testing.contract.fixtures import (
+from tests.integration.redis.conftest import Command, Connect
+from tests.servers.redis import RedisServer
+from tidemill.engines.redis import scripts
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.engines.redis.tail import INLINE
+from tidemill.model.errors import EngineDamaged
+from tidemill.model.ids import JobId
+from tidemill.model.job import JobState
+from tidemill.model.queue import Keep, Limit, QueueOptions
+from tidemill.model.retry import Retry
+from tidemill.model.run import Answer, Claim
+from tidemill.model.time import HOUR, MINUTE
+from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_claimant,
@@ -24,8 +26,6 @@ from penstock.testing.contract.fixtures import (
     job_of,
     some_jobs,
 )
-from tests.integration.redis.conftest import Command, Connect
-from tests.servers.redis import RedisServer
 
 pytestmark = pytest.mark.row("A2")
 
@@ -61,7 +61,7 @@ async def test_a_result_is_kept_or_dropped_with_the_body(
         assert (found.state, found.attempts, found.fence) == (JobState.COMPLETED, 1, job.fence)
         assert (found.started_at, found.ended_at) == (claimant.clock.now - 7, claimant.clock.now)
     apart = b":3\r\n" if keep and size > INLINE else b":0\r\n"
-    assert command("HLEN", "{penstock}:body") == command("HLEN", "{penstock}:result") == apart
+    assert command("HLEN", "{tidemill}:body") == command("HLEN", "{tidemill}:result") == apart
 
 
 @pytest.mark.parametrize("limit", [None, 5])
@@ -86,7 +86,7 @@ async def test_a_queue_that_keeps_nothing_leaves_no_bodies_and_results(
     assert ended is not None
     assert ended.state is JobState.CANCELLED
     for key in ("body", "result"):
-        assert command("HLEN", "{penstock}:" + key) == b":0\r\n", key
+        assert command("HLEN", "{tidemill}:" + key) == b":0\r\n", key
 
 
 async def test_a_queue_that_gets_a_limit_meanwhile_counts_what_runs_and_frees_it(
@@ -200,20 +200,20 @@ async def test_a_job_without_a_record_is_damage(
     """A repeat would not help: whoever waits for an engine that is away must not wait for this."""
     await engine.queues.configure("q", QueueOptions(concurrency=limit))
     await engine.jobs.enqueue(some_jobs(2))
-    command("ZADD", "{penstock}:r/q/5/0/", "0", "x" * 16)
+    command("ZADD", "{tidemill}:r/q/5/0/", "0", "x" * 16)
     for _ in range(2):
         with pytest.raises(EngineDamaged, match=f"job {(b'x' * 16).hex()} stands .* restore a backup"):
             await claimant.take()
-    command("ZREM", "{penstock}:r/q/5/0/", "x" * 16)
+    command("ZREM", "{tidemill}:r/q/5/0/", "x" * 16)
     assert len(await claimant.take()) == 2
 
 
 async def test_a_record_that_cannot_be_read_is_damage(engine: RedisEngine, command: Command) -> None:
     job = a_job()
     for raw in ("E", "Rxyz", "{"):
-        command("HSET", "{penstock}:job", "x" * 16, raw)
+        command("HSET", "{tidemill}:job", "x" * 16, raw)
         with pytest.raises(EngineDamaged, match="restore a backup"):
             await engine.inspect.get([JobId(b"x" * 16)])
-    command("HSET", "{penstock}:n", "seq", "many")
+    command("HSET", "{tidemill}:n", "seq", "many")
     with pytest.raises(EngineDamaged, match="not an integer"):
         await engine.jobs.enqueue([job])

@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis.copies import NOT_WAITED_FOR
-from penstock.engines.redis.engine import RedisEngine
-from penstock.engines.redis.scripts import script
-from penstock.model.errors import BadUrl, EngineFull, EngineUnavailable
-from penstock.model.job import JobState, ReplayAnswer
-from penstock.model.queue import QueueOptions
-from penstock.model.run import Answer, LogLine, Note
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
 from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Connect, Servers, behind
 from tests.integration.redis.test_scripts import OPERATIONS
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis.copies import NOT_WAITED_FOR
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.engines.redis.scripts import script
+from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
+from tidemill.model.job import JobState, ReplayAnswer
+from tidemill.model.queue import QueueOptions
+from tidemill.model.run import Answer, LogLine, Note
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("A4")
 
@@ -148,7 +148,7 @@ async def test_a_batch_waits_once_and_in_the_same_trip(two: Two, engine: RedisEn
 
 def marks(server: RedisServer) -> int:
     """How often something was written for the sake of WAIT."""
-    return int(server.command("HGET", "{penstock}:n", "mark").split(b"\r\n")[1])
+    return int(server.command("HGET", "{tidemill}:n", "mark").split(b"\r\n")[1])
 
 
 def calls(server: RedisServer, name: str) -> int:

@@ -6,23 +6,23 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis.engine import RedisEngine
-from penstock.model.errors import EngineUnavailable
-from penstock.model.job import JobState
-from penstock.model.queue import QueueOptions
-from penstock.model.run import Answer
-from penstock.model.storage import warnings_of
-from penstock.model.time import DAY
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, ids_of, some_jobs
-from penstock.worker.embedded import EmbeddedWorker
 from tests.integration.outages import Groups, until_it_works
 from tests.integration.redis.app import app
 from tests.integration.redis.conftest import Command, Connect, Servers, behind
 from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, states
 from tests.integration.supervisor.processes import until
 from tests.servers.proxy import Proxy
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.job import JobState
+from tidemill.model.queue import QueueOptions
+from tidemill.model.run import Answer
+from tidemill.model.storage import warnings_of
+from tidemill.model.time import DAY
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, ids_of, some_jobs
+from tidemill.worker.embedded import EmbeddedWorker
 
 MODULE = "tests.integration.redis.app"
 KEEPS_NOTHING = {"appendonly": "no", "save": ""}
@@ -96,10 +96,10 @@ async def test_a_loss_without_a_beat_is_seen_by_the_next_claim(
     clock = claimant.clock
     await engine.jobs.enqueue(some_jobs(6), now=clock.now)
     await claimant.complete(*await claimant.take(most=1))
-    before = command("DUMP", "{penstock}:claimant")
+    before = command("DUMP", "{tidemill}:claimant")
     await claimant.complete(*await claimant.take(most=1))
     assert not (await claimant.beat()).rolled_back
-    restore(command, "{penstock}:claimant", before)
+    restore(command, "{tidemill}:claimant", before)
     await claimant.complete(*await claimant.take(most=1))
     assert [(await claimant.beat()).rolled_back, (await claimant.beat()).rolled_back] == [True, False]
 
@@ -110,16 +110,16 @@ async def test_claims_that_take_nothing_notice_it_once(
     clock = claimant.clock
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     await claimant.complete(*await claimant.take(most=1))
-    before = command("DUMP", "{penstock}:claimant")
+    before = command("DUMP", "{tidemill}:claimant")
     await claimant.complete(*await claimant.take(most=1))
-    restore(command, "{penstock}:claimant", before)
+    restore(command, "{tidemill}:claimant", before)
     assert await claimant.take() == []
     assert (await claimant.beat()).rolled_back
-    noted = command("HGET", "{penstock}:n", "rolled")
+    noted = command("HGET", "{tidemill}:n", "rolled")
     for _ in range(3):
         assert await claimant.take() == []
         assert not (await claimant.beat()).rolled_back
-    assert command("HGET", "{penstock}:n", "rolled") == noted
+    assert command("HGET", "{tidemill}:n", "rolled") == noted
     await engine.jobs.enqueue(some_jobs(1), now=clock.now)
     assert len(await claimant.take()) == 1
 
@@ -145,10 +145,10 @@ async def test_a_loss_is_seen_by_a_fence_too(
     clock = claimant.clock
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     ahead = int(await engine.now()) + 3_600_000_000
-    command("HSET", "{penstock}:n", "fence", str(ahead))  # as a clock that went ahead would have it
+    command("HSET", "{tidemill}:n", "fence", str(ahead))  # as a clock that went ahead would have it
     (run,) = await claimant.take(most=1)
     assert run.fence == ahead + 1
-    command("HSET", "{penstock}:n", "fence", "1")
+    command("HSET", "{tidemill}:n", "fence", "1")
     assert (await claimant.beat()).rolled_back
     assert [each.fence for each in await claimant.take(most=1)] == [ahead + 2]
     assert not (await claimant.beat()).rolled_back
@@ -160,7 +160,7 @@ async def test_a_fence_that_has_ended_before_the_next_beat_counts_too(
     await engine.jobs.enqueue(some_jobs(2), now=claimant.clock.now)
     (run,) = await claimant.take(most=1)
     await claimant.complete(run)
-    command("HSET", "{penstock}:n", "fence", "1")
+    command("HSET", "{tidemill}:n", "fence", "1")
     assert (await claimant.beat()).rolled_back
     assert (await claimant.take_one()).fence > run.fence
 
@@ -194,7 +194,7 @@ async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(
 
 def forget_beats(command: Command) -> None:
     """As a server that has lost the last ones."""
-    assert command("HSET", "{penstock}:n", "beat", "1").startswith(b":")
+    assert command("HSET", "{tidemill}:n", "beat", "1").startswith(b":")
 
 
 async def test_a_loss_is_told_to_everybody_once(
@@ -202,31 +202,31 @@ async def test_a_loss_is_told_to_everybody_once(
 ) -> None:
     """To one that the server has forgotten too, and to one that was there before in another process; not to
     one that is new."""
-    before = command("DUMP", "{penstock}:member")
+    before = command("DUMP", "{tidemill}:member")
     other = await a_claimant(engine, claimant.clock, name="host:2")
     await claimant.beat()
-    restore(command, "{penstock}:member", before)
+    restore(command, "{tidemill}:member", before)
     forget_beats(command)
     reply = await claimant.beat()
     assert (reply.new, reply.rolled_back) == (False, True)
-    noted = command("HGET", "{penstock}:n", "rolled")
+    noted = command("HGET", "{tidemill}:n", "rolled")
     reply = await other.beat()
     assert (reply.new, reply.rolled_back) == (True, True)
     newcomer = Claimant(engine, claimant.clock, name="host:3")
     for each in (newcomer, claimant, other):
         assert not (await each.beat()).rolled_back
-    assert command("HGET", "{penstock}:n", "rolled") == noted, "as one loss"
+    assert command("HGET", "{tidemill}:n", "rolled") == noted, "as one loss"
 
 
 async def test_a_loss_of_what_was_noted_about_a_loss_is_one_too(
     connect: Connect, claimant: Claimant, command: Command
 ) -> None:
     other = await a_claimant(await connect(), claimant.clock, name="host:2")
-    before = command("DUMP", "{penstock}:n")
+    before = command("DUMP", "{tidemill}:n")
     await claimant.beat()
     forget_beats(command)
     assert (await claimant.beat()).rolled_back
-    restore(command, "{penstock}:n", before)
+    restore(command, "{tidemill}:n", before)
     for each in (claimant, other):
         assert [(await each.beat()).rolled_back, (await each.beat()).rolled_back] == [True, False]
 
@@ -249,7 +249,7 @@ async def test_a_policy_that_is_changed_later_is_told_by_beats(
     engine = await connect(server.url())
     claimant = await a_claimant(engine, clock)
     server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    with caplog.at_level(logging.INFO, "penstock.engine"):
+    with caplog.at_level(logging.INFO, "tidemill.engine"):
         for _ in range(3):
             await claimant.beat()
         assert [(record.levelname, "noeviction" in record.message) for record in caplog.records] == [

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.merging import MERGED_BYTES
-from penstock.engine.protocol import PRUNE_LIMIT
-from penstock.engines import redis
-from penstock.engines.redis.engine import RedisEngine
-from penstock.engines.redis.schema import FLAGS_SINCE
-from penstock.engines.redis.scripts import script, source
-from penstock.model.job import PAYLOAD_LIMIT
-from penstock.model.queue import Limit, QueueOptions
-from penstock.model.run import Answer, Then
-from penstock.model.view import JobFilter
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
 from tests.integration.redis.conftest import Command, Connect, behind
 from tests.servers.proxy import Proxy
+from tidemill.engine.merging import MERGED_BYTES
+from tidemill.engine.protocol import PRUNE_LIMIT
+from tidemill.engines import redis
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.engines.redis.schema import FLAGS_SINCE
+from tidemill.engines.redis.scripts import script, source
+from tidemill.model.job import PAYLOAD_LIMIT
+from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.run import Answer, Then
+from tidemill.model.view import JobFilter
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
 
 NAMES = sorted(Path(file.name).stem for file in files(redis).joinpath("lua").iterdir())
 
@@ -263,11 +263,11 @@ async def test_leases_that_ran_out_leave_nothing(engine: RedisEngine, clock: Clo
             assert await engine.locks.release(name, fence=lease.fence, now=clock.now)
     clock.now += 10
     await engine.jobs.prune(now=clock.now)
-    assert command("HKEYS", "{penstock}:lease") == b"*1\r\n$9\r\nprolonged\r\n"
+    assert command("HKEYS", "{tidemill}:lease") == b"*1\r\n$9\r\nprolonged\r\n"
     clock.now += 10
     assert not await engine.locks.release("prolonged", fence=prolonged, now=clock.now)
     await engine.jobs.prune(now=clock.now)
-    assert command("EXISTS", "{penstock}:lease", "{penstock}:leaseend") == b":0\r\n"
+    assert command("EXISTS", "{tidemill}:lease", "{tidemill}:leaseend") == b":0\r\n"
 
 
 async def test_a_claim_of_many_queues_moves_no_more_than_of_one(

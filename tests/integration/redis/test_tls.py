@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.engines.redis import line
-from penstock.model.errors import BadUrl, EngineUnavailable
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.outages import until_it_works
 from tests.servers.certificates import Authority
 from tests.servers.fixtures import or_skip
 from tests.servers.postgres import free_port
 from tests.servers.redis import RedisServer
+from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis import line
+from tidemill.model.errors import BadUrl, EngineUnavailable
+from tidemill.testing.contract.fixtures import a_job
 
 
 class Secured(NamedTuple):

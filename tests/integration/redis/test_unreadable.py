@@ -2,10 +2,10 @@
 
 import pytest
 
-from penstock.engines.redis.engine import RedisEngine
-from penstock.testing.contract.fixtures import Claimant, Clock
 from tests.integration.redis.conftest import Command
 from tests.integration.unreadable import ENTRIES, a_job_dies
+from tidemill.engines.redis.engine import RedisEngine
+from tidemill.testing.contract.fixtures import Claimant, Clock
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

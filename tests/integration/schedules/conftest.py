@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.contract.fixtures import claimant, clock, connect, engine
 from tests.engines import SHARED, fresh_place
+from tidemill.testing.contract.fixtures import claimant, clock, connect, engine
 
 __all__ = ["claimant", "clock", "connect", "engine"]
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from penstock.controller.schedules import ScheduleTick
-from penstock.engine.protocol import Engine
-from penstock.model.schedule import Cron, Schedule, tick_id
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.schedules.terms import Trusted
+from tidemill.controller.schedules import ScheduleTick
+from tidemill.engine.protocol import Engine
+from tidemill.model.schedule import Cron, Schedule, tick_id
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import a_job
 
 ROOT = Path(__file__).parents[3]
 SCHEDULES, TICKS = 150, 10
 FIRES = """
 import asyncio, sys
-from penstock.controller.schedules import ScheduleTick
-from penstock.engine.registry import connect
+from tidemill.controller.schedules import ScheduleTick
+from tidemill.engine.registry import connect
 from tests.integration.schedules.terms import Trusted
 
 async def main():

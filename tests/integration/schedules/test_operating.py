@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.app import operating
-from penstock.engine.protocol import Engine
-from penstock.model.errors import Refused
-from penstock.model.ids import JobId
-from penstock.model.job import JobState
-from penstock.model.schedule import Cron, Every, Schedule
-from penstock.model.time import HOUR, MINUTE
-from penstock.testing.contract.fixtures import Connect, a_job
+from tidemill.app import operating
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import Refused
+from tidemill.model.ids import JobId
+from tidemill.model.job import JobState
+from tidemill.model.schedule import Cron, Every, Schedule
+from tidemill.model.time import HOUR, MINUTE
+from tidemill.testing.contract.fixtures import Connect, a_job
 
 
 @pytest.mark.row("D4")

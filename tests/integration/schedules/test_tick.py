@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from penstock.app import operating
-from penstock.controller import schedules
-from penstock.controller.schedules import FIRE_LIMIT, ScheduleTick
-from penstock.engine.protocol import Engine, Fired
-from penstock.model.errors import BadInput, Refused
-from penstock.model.firing import then_of
-from penstock.model.job import Job, JobState
-from penstock.model.member import MemberInfo
-from penstock.model.run import Completed, Crashed
-from penstock.model.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
-from penstock.model.time import DAY, HOUR, MINUTE, SECOND
-from penstock.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
 from tests.integration.schedules.terms import Trusted
+from tidemill.app import operating
+from tidemill.controller import schedules
+from tidemill.controller.schedules import FIRE_LIMIT, ScheduleTick
+from tidemill.engine.protocol import Engine, Fired
+from tidemill.model.errors import BadInput, Refused
+from tidemill.model.firing import then_of
+from tidemill.model.job import Job, JobState
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import Completed, Crashed
+from tidemill.model.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
+from tidemill.model.time import DAY, HOUR, MINUTE, SECOND
+from tidemill.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
 
 SECONDLY = Cron(fields="* * * * * *")
 TERM = Trusted()

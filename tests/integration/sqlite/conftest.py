@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.contract.fixtures import Clock, clock
 from tests.integration.sqlite.opened import close_all
 from tests.leash import label
+from tidemill.testing.contract.fixtures import Clock, clock
 
 __all__ = ["Clock", "clock"]
 
@@ -25,7 +25,7 @@ async def _closed() -> AsyncIterator[None]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where the database of a test is."""
-    return tmp_path / "penstock.db"
+    return tmp_path / "tidemill.db"
 
 
 @pytest.fixture

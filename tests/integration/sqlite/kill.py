@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.testing.contract.cut import Cut, Stage
-from penstock.testing.contract.fixtures import START, Clock, a_claimant
 from tests.integration.sqlite.deaths import Death, Kind, spread
 from tests.integration.sqlite.killed_operations import OPERATIONS
 from tests.integration.sqlite.looks import Contents, beside, contents, file_url, is_sound, plain
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.cut import Cut, Stage
+from tidemill.testing.contract.fixtures import START, Clock, a_claimant
 
 WITHIN = 6
 """Moments within statements, and as many within the commit."""

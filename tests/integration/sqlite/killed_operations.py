@@ -3,16 +3,16 @@ its engine do everything that may hang on one call."""
 
 import msgspec
 
-from penstock.engine.protocol import Engine, Pruned, Reclaimed
-from penstock.model.job import DropAnswer
-from penstock.model.member import ClaimantBeat
-from penstock.model.queue import Keep, Limit, QueueOptions, Rate
-from penstock.model.run import Answer, Failed, LogLine, Loss, LossVerdict, Release, Stopped, Then
-from penstock.model.schedule import Every, Schedule
-from penstock.model.time import DAY, SECOND
-from penstock.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
-from penstock.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage, method_of
-from penstock.testing.contract.fixtures import (
+from tidemill.engine.protocol import Engine, Pruned, Reclaimed
+from tidemill.model.job import DropAnswer
+from tidemill.model.member import ClaimantBeat
+from tidemill.model.queue import Keep, Limit, QueueOptions, Rate
+from tidemill.model.run import Answer, Failed, LogLine, Loss, LossVerdict, Release, Stopped, Then
+from tidemill.model.schedule import Every, Schedule
+from tidemill.model.time import DAY, SECOND
+from tidemill.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
+from tidemill.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage, method_of
+from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
     a_job,

@@ -1,7 +1,7 @@
 """Engines that a test opens and that are closed even if it fails half-way."""
 
-from penstock.engine import registry
-from penstock.engine.protocol import Engine
+from tidemill.engine import registry
+from tidemill.engine.protocol import Engine
 
 _opened: list[Engine] = []
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from penstock.engines.sqlite.place import Place
-from penstock.engines.sqlite.signals import SocketPost, post_for
+from tidemill.engines.sqlite.place import Place
+from tidemill.engines.sqlite.signals import SocketPost, post_for
 
 
 def signal_folder(path: Path) -> Path:

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineDamaged, EngineError
-from penstock.testing.contract.fixtures import START, Clock, a_job, ids_of, listed, some_jobs
 from tests.integration.sqlite.children import child
 from tests.integration.sqlite.looks import beside, contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineDamaged, EngineError
+from tidemill.testing.contract.fixtures import START, Clock, a_job, ids_of, listed, some_jobs
 
 PAGE = 4_096
 ANSWERS_WITHIN_S = 10
 
 ENQUEUES = f"""
 import asyncio, sys
-from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import a_job
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.fixtures import a_job
 
 async def main():
     engine = await connect(sys.argv[1])

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineFull
-from penstock.model.job import NewJob
-from penstock.model.run import ClaimedJob
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, listed, some_jobs
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineFull
+from tidemill.model.job import NewJob
+from tidemill.model.run import ClaimedJob
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, listed, some_jobs
 
 BALLAST = 1 << 20
 

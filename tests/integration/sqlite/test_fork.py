@@ -11,10 +11,10 @@ from tests.integration.sqlite.looks import file_url
 
 FORKS = """
 import asyncio, os, sys
-from penstock.engine.registry import connect
-from penstock.model.errors import SingleProcess
-from penstock.model.event import ready_topic
-from penstock.testing.contract.fixtures import START, a_job
+from tidemill.engine.registry import connect
+from tidemill.model.errors import SingleProcess
+from tidemill.model.event import ready_topic
+from tidemill.testing.contract.fixtures import START, a_job
 
 async def main(url):
     engine = await connect(url)

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.model.errors import BadInput
-from penstock.model.job import JobState, NewJob
-from penstock.model.member import MemberInfo
-from penstock.model.queue import QueueOptions
-from penstock.model.view import JobFilter
-from penstock.testing.contract.fixtures import a_job
 from tests.integration.sqlite.looks import file_url
 from tests.integration.sqlite.opened import connect
+from tidemill.model.errors import BadInput
+from tidemill.model.job import JobState, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.queue import QueueOptions
+from tidemill.model.view import JobFilter
+from tidemill.testing.contract.fixtures import a_job
 
 
 def misfit(job: NewJob) -> NewJob:

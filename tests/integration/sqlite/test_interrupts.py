@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Penstock
-from penstock.model.errors import EngineUnavailable
+from tidemill import Tidemill
+from tidemill.model.errors import EngineUnavailable
 
 INTERRUPTS = 150
 AGAIN_S = 2.0
@@ -34,7 +34,7 @@ def alarm() -> Iterator[None]:
 @pytest.mark.row("A3")
 @pytest.mark.usefixtures("alarm")
 def test_an_interrupted_enqueue_is_stored_whole_or_not_at_all(path: Path) -> None:
-    app = Penstock(f"sqlite:///{path}")
+    app = Tidemill(f"sqlite:///{path}")
 
     @app.task
     def work(n: int) -> None: ...

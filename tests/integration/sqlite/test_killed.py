@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing.contract.cut import SCENARIOS, method_of
 from tests.integration.sqlite.killed_operations import GROUPS, OPERATIONS, READING
+from tidemill.testing.contract.cut import SCENARIOS, method_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model.errors import EngineUnavailable
-from penstock.testing.contract.fixtures import Clock, a_claimant, a_job, listed, some_jobs
 from tests.integration.sqlite.children import HOLDS_THE_LOCK, child
 from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tidemill.model.errors import EngineUnavailable
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, listed, some_jobs
 
 
 @pytest.mark.parametrize("seconds", [0.3, 10])

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engines.sqlite import place
-from penstock.engines.sqlite.schema import MIGRATIONS
-from penstock.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
-from penstock.model.queue import QueueOptions
-from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import beside, file_url, plain
 from tests.integration.sqlite.opened import connect
+from tidemill.engines.sqlite import place
+from tidemill.engines.sqlite.schema import MIGRATIONS
+from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
+from tidemill.model.queue import QueueOptions
+from tidemill.testing.contract.fixtures import Clock, a_job
 
 CODE = MIGRATIONS[-1].version
 
@@ -145,7 +145,7 @@ async def test_a_database_of_something_else(path: Path, script: str) -> None:
     with plain(path) as db:
         db.execute(script)
     data = path.read_bytes()
-    with pytest.raises(NotOurs, match="something other than Penstock; give another path"):
+    with pytest.raises(NotOurs, match="something other than Tidemill; give another path"):
         await connect(file_url(path))
     assert path.read_bytes() == data
 
@@ -159,7 +159,7 @@ async def test_an_empty_file_is_as_good_as_none(path: Path, clock: Clock) -> Non
 
 async def test_another_namespace(path: Path) -> None:
     await make(path)
-    with pytest.raises(NotOurs, match=r"belongs to the namespace 'penstock', not 'mine'.*file of its own"):
+    with pytest.raises(NotOurs, match=r"belongs to the namespace 'tidemill', not 'mine'.*file of its own"):
         await connect(file_url(path), namespace="mine")
     await make(path)
 
@@ -196,7 +196,7 @@ async def test_a_newer_schema_that_still_admits_us(path: Path, clock: Clock) -> 
 
 
 async def test_a_new_file_without_leave_to_migrate(path: Path) -> None:
-    with pytest.raises(SchemaTooOld, match=f"needs schema version {CODE}.*has 0: run `penstock migrate`"):
+    with pytest.raises(SchemaTooOld, match=f"needs schema version {CODE}.*has 0: run `tidemill migrate`"):
         await connect(file_url(path), migrate=False)
     if path.exists():
         with plain(path) as db:

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.statements import load_statements
-from penstock.engines import sqlite
-from penstock.engines.sqlite import facts, ready_rows
-from penstock.engines.sqlite.catalogue import Catalogue
-from penstock.engines.sqlite.listing import page
-from penstock.engines.sqlite.place import place_of
-from penstock.engines.sqlite.promote import promote
-from penstock.engines.sqlite.prune import prune
-from penstock.engines.sqlite.schema import prepare
-from penstock.engines.sqlite.step import CODE, Step
-from penstock.model.job import FINAL, JobState
-from penstock.model.time import DAY
-from penstock.model.view import JobFilter
+from tidemill.engine.statements import load_statements
+from tidemill.engines import sqlite
+from tidemill.engines.sqlite import facts, ready_rows
+from tidemill.engines.sqlite.catalogue import Catalogue
+from tidemill.engines.sqlite.listing import page
+from tidemill.engines.sqlite.place import place_of
+from tidemill.engines.sqlite.promote import promote
+from tidemill.engines.sqlite.prune import prune
+from tidemill.engines.sqlite.schema import prepare
+from tidemill.engines.sqlite.step import CODE, Step
+from tidemill.model.job import FINAL, JobState
+from tidemill.model.time import DAY
+from tidemill.model.view import JobFilter
 
 PACKAGE = sqlite.__name__
 STATEMENTS = {
@@ -41,7 +41,7 @@ NOW = 100 * DAY
 def db() -> Iterator[sqlite3.Connection]:
     """A database of ours with one queue."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        prepare(connection, place_of("sqlite://"), namespace="penstock", migrate=True)
+        prepare(connection, place_of("sqlite://"), namespace="tidemill", migrate=True)
         options = b'{"keep_completed":{"age":9,"count":1},"keep_dead":{"age":9,"count":1}}'
         connection.execute("INSERT INTO queue (name, options, created_at) VALUES ('q', ?, 0)", (options,))
         yield connection

@@ -3,10 +3,10 @@
 import sqlite3
 from pathlib import Path
 
-from penstock.engine.registry import connect
-from penstock.model.queue import Keep, QueueOptions
-from penstock.model.storage import HolderKind
-from penstock.testing.contract.fixtures import START, Clock, a_claimant, some_jobs
+from tidemill.engine.registry import connect
+from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.storage import HolderKind
+from tidemill.testing.contract.fixtures import START, Clock, a_claimant, some_jobs
 
 
 async def test_a_reader_that_stays_keeps_the_wal(tmp_path: Path) -> None:

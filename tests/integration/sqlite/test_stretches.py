@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.engines.sqlite.stretches import stretches_of
-from penstock.model.errors import UnknownParent
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import Failure, NewJob
-from penstock.model.queue import Keep, Limit, QueueOptions
-from penstock.model.run import Answer, ClaimedJob, Completed, Failed, Release, Settlement
-from penstock.model.time import SECOND
-from penstock.testing.contract.fixtures import Claimant, Clock, a_claimant
 from tests.integration.sqlite.looks import file_url, is_sound, plain
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.engines.sqlite.stretches import stretches_of
+from tidemill.model.errors import UnknownParent
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import Failure, NewJob
+from tidemill.model.queue import Keep, Limit, QueueOptions
+from tidemill.model.run import Answer, ClaimedJob, Completed, Failed, Release, Settlement
+from tidemill.model.time import SECOND
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant
 
 
 @pytest.mark.parametrize(

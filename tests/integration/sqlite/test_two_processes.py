@@ -7,22 +7,22 @@ import signal
 import time
 from pathlib import Path
 
-from penstock.engine import connections
-from penstock.engine.inbox import LOOK_S
-from penstock.model.event import ANY_TOPIC, ready_topic
-from penstock.testing.contract.fixtures import Clock, a_job
 from tests.integration.sqlite.children import child
 from tests.integration.sqlite.looks import file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.signal_folder import signal_folder
+from tidemill.engine import connections
+from tidemill.engine.inbox import LOOK_S
+from tidemill.model.event import ANY_TOPIC, ready_topic
+from tidemill.testing.contract.fixtures import Clock, a_job
 
 JOBS = 1_000
 """Of each process."""
 
 WORKS = """
 import asyncio, json, sys
-from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import Claimant, Clock, a_job, completed
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed
 
 async def main(url, name, count):
     engine = await connect(url)
@@ -83,8 +83,8 @@ def test_nothing_is_lost_nothing_twice_and_both_get_a_share(path: Path) -> None:
 
 ENQUEUES_WHEN_TOLD = """
 import asyncio, sys
-from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import a_job
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.fixtures import a_job
 
 async def main():
     engine = await connect(sys.argv[1])
@@ -150,7 +150,7 @@ async def test_silence_is_no_signal(path: Path) -> None:
 
 SUBSCRIBES = """
 import asyncio, sys
-from penstock.engine.registry import connect
+from tidemill.engine.registry import connect
 
 async def main():
     engine = await connect(sys.argv[1])

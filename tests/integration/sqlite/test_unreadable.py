@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.registry import connect
-from penstock.testing.contract.fixtures import Clock, a_claimant
 from tests.integration.sqlite.looks import file_url, plain
 from tests.integration.unreadable import ENTRIES, a_job_dies
+from tidemill.engine.registry import connect
+from tidemill.testing.contract.fixtures import Clock, a_claimant
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

@@ -17,13 +17,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.app.penstock import Penstock
-from penstock.model.death import DeadJob
-from penstock.task.current import Aborted, current_job
+from tidemill.app.tidemill import Tidemill
+from tidemill.model.death import DeadJob
+from tidemill.task.current import Aborted, current_job
 
-app = Penstock()
+app = Tidemill()
 
-MEMORY_GROUP = Path("/sys/fs/cgroup/memory", f"penstock-{os.environ.get('PYTEST_XDIST_WORKER', 'test')}")
+MEMORY_GROUP = Path("/sys/fs/cgroup/memory", f"tidemill-{os.environ.get('PYTEST_XDIST_WORKER', 'test')}")
 
 
 def note(folder: str, name: str) -> None:

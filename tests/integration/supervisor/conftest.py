@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
 from tests.engines import SHARED, fresh_place
 from tests.integration.supervisor.groups import SUPERVISES, Group, a_config
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
 
 
 @pytest.fixture(params=SHARED)

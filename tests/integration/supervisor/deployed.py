@@ -8,9 +8,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.registry import connect
-from penstock.worker import child
 from tests.integration.supervisor.app import app, leave_a_thread
+from tidemill.engine.registry import connect
+from tidemill.worker import child
 
 __all__ = ["app"]
 

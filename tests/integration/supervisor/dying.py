@@ -9,12 +9,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.worker import child
-from penstock.worker.board import Board
-from penstock.worker.executor import Executor
 from tests.integration.supervisor.app import app
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.worker import child
+from tidemill.worker.board import Board
+from tidemill.worker.executor import Executor
 
 __all__ = ["app"]
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.protocol import Engine
-from penstock.model.event import waiter_topic
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import FINAL, Job, JobState, NewJob
-from penstock.model.time import span_of
-from penstock.worker.config import WorkerConfig
 from tests.integration.supervisor.processes import children_of, until
+from tidemill.engine.protocol import Engine
+from tidemill.model.event import waiter_topic
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import FINAL, Job, JobState, NewJob
+from tidemill.model.time import span_of
+from tidemill.worker.config import WorkerConfig
 
 ROOT = Path(__file__).parents[3]
 APP = "tests.integration.supervisor.app:app"
@@ -32,8 +32,8 @@ QUEUE = "default"
 SUPERVISES = """
 import sys
 import msgspec
-from penstock.worker.config import WorkerConfig
-from penstock.worker.supervisor import supervise
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.supervisor import supervise
 sys.exit(supervise(msgspec.json.decode(sys.argv[1], type=WorkerConfig)))
 """
 
@@ -58,7 +58,7 @@ class Group:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PENSTOCK_URL": config.url, "GROUP": name, **environment},
+                env={**os.environ, "TIDEMILL_URL": config.url, "GROUP": name, **environment},
             )
         self.pid = self._process.pid
 

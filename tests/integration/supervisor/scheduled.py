@@ -5,9 +5,9 @@ import signal
 import time
 from pathlib import Path
 
-from penstock import Penstock
+from tidemill import Tidemill
 
-app = Penstock()
+app = Tidemill()
 FOLDER = Path(os.environ.get("FOLDER", "."))
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.view import Lease
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import Group
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
+from tidemill.model.view import Lease
 
 LEASE_S = 1.0
 CEILING_S = 15.0
@@ -18,9 +18,9 @@ CEILING_S = 15.0
 RECORDS = """
 import os, sys
 import msgspec
-from penstock.worker import candidate
-from penstock.worker.config import WorkerConfig
-from penstock.worker.supervisor import supervise
+from tidemill.worker import candidate
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.supervisor import supervise
 
 class Record:
     name, every = "record", 0.02

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.job import JobState
-from penstock.model.member import Health
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import (
     SUPERVISES,
@@ -29,6 +26,9 @@ from tests.integration.supervisor.processes import (
     is_gone,
     until,
 )
+from tidemill.engine.protocol import Engine
+from tidemill.model.job import JobState
+from tidemill.model.member import Health
 
 CEILING_S = 10.0
 """Generous: the bounds that are promised are measured elsewhere."""
@@ -175,7 +175,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_beat(
 HAS_A_FAULT = """
 import os
 from pathlib import Path
-from penstock.worker.crew import Crew
+from tidemill.worker.crew import Crew
 look = Crew._look
 async def faulty(self):
     if Path(os.environ["FAULT"]).exists():

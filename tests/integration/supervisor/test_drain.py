@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.job import JobState
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import (
     a_job,
@@ -19,6 +17,8 @@ from tests.integration.supervisor.groups import (
     states,
 )
 from tests.integration.supervisor.processes import is_gone, until
+from tidemill.engine.protocol import Engine
+from tidemill.model.job import JobState
 
 WAITING = ("wait_for", "wait_in_thread", "wait_in_process")
 

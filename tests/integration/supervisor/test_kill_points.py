@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.dying import POINTS
 from tests.integration.supervisor.groups import a_job, enqueue, finished, noted, states
+from tidemill.engine.protocol import Engine
 
 JOBS = 30
 CASES = [

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.job import JobState
-from penstock.model.time import SECOND
-from penstock.worker import incarnation
-from penstock.worker.channel import Drained, Leaving, Unfit
-from penstock.worker.child import UNFIT
-from penstock.worker.incarnation import Incarnation
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import is_gone, until
+from tidemill.engine.protocol import Engine
+from tidemill.model.job import JobState
+from tidemill.model.time import SECOND
+from tidemill.worker import incarnation
+from tidemill.worker.channel import Drained, Leaving, Unfit
+from tidemill.worker.child import UNFIT
+from tidemill.worker.incarnation import Incarnation
 
 DEPLOYED = "tests.integration.supervisor.deployed:app"
 PATIENCE_S = 30
@@ -80,8 +80,8 @@ async def test_a_loop_that_was_broken_ends_its_process(
 
 STAYS = """
 import time
-from penstock.worker.channel import Drained, Hello, Leaving, Unfit, encode_line, hear_first
-from penstock.worker.spawn import inherited
+from tidemill.worker.channel import Drained, Hello, Leaving, Unfit, encode_line, hear_first
+from tidemill.worker.spawn import inherited
 end, _ = inherited()
 hear_first(end, Hello)
 end.sendall(encode_line({word!r}))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import JobId
-from penstock.model.job import NewJob
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import Group, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import JobId
+from tidemill.model.job import NewJob
 
 DEATHS = 8
 

@@ -8,9 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.member import Health, Member
-from penstock.model.time import SECOND
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import (
     a_job,
@@ -21,6 +18,9 @@ from tests.integration.supervisor.groups import (
     states,
 )
 from tests.integration.supervisor.processes import cpu_s, memory_of, until
+from tidemill.engine.protocol import Engine
+from tidemill.model.member import Health, Member
+from tidemill.model.time import SECOND
 
 LIMIT_BYTES = 90 << 20
 """For a supervisor and one worker process together."""

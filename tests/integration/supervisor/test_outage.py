@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.job import JobState
-from penstock.model.time import SECOND
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.integration.supervisor.groups import a_job, enqueue, finished, get, noted, noted_pids, states
 from tests.integration.supervisor.processes import until
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.redis_places import RedisPlaces
+from tidemill.engine.protocol import Engine
+from tidemill.model.job import JobState
+from tidemill.model.time import SECOND
 
 LEASES = 3
 

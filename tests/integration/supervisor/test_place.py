@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id, parse_id
-from penstock.model.job import JobState, NewJob
 from tests.integration.supervisor.groups import finished
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id, parse_id
+from tidemill.model.job import JobState, NewJob
 
 SHOP = """
-from penstock import Penstock
+from tidemill import Tidemill
 
-app = Penstock("sqlite:///elsewhere.db")
+app = Tidemill("sqlite:///elsewhere.db")
 
 
 @app.task(name="leaf")
@@ -43,8 +43,8 @@ async def test_what_tasks_enqueue_goes_where_the_worker_works(
     engine: Engine, engine_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "placed.py").write_text(SHOP)
-    command = [sys.executable, "-m", "penstock", "worker", "placed:app", "--url", engine_url]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    command = [sys.executable, "-m", "tidemill", "worker", "placed:app", "--url", engine_url]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
     parents = [NewJob(id=new_id(), task=task, queue="default") for task in ("loop", "thread", "process")]
     await engine.jobs.enqueue(parents)
     worker = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, env=environment)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import handler_id
-from penstock.model.job import JobState
 from tests.integration.supervisor.app import MEMORY_GROUP
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import handler_id
+from tidemill.model.job import JobState
 
 CRASHES = ("exit", "exit 0", "segfault", "abort", "kill", "memory")
 

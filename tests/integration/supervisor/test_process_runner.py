@@ -11,14 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.ids import new_id
-from penstock.model.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
-from penstock.model.run import ClaimedJob
-from penstock.model.time import SECOND
-from penstock.task.current import Abort, RunningJob
-from penstock.worker.runners import runner as runner_module
-from penstock.worker.runners.process import (
+from tests.integration.supervisor.conftest import StartGroup
+from tests.integration.supervisor.groups import APP, TASKS, a_job, enqueue, finished, noted, noted_pids
+from tests.integration.supervisor.processes import children_of, is_gone, until
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
+from tidemill.model.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
+from tidemill.model.run import ClaimedJob
+from tidemill.model.time import SECOND
+from tidemill.task.current import Abort, RunningJob
+from tidemill.worker.runners import runner as runner_module
+from tidemill.worker.runners.process import (
     AbortedRun,
     Crashed,
     Killed,
@@ -27,9 +30,6 @@ from penstock.worker.runners.process import (
     Raised,
     Returned,
 )
-from tests.integration.supervisor.conftest import StartGroup
-from tests.integration.supervisor.groups import APP, TASKS, a_job, enqueue, finished, noted, noted_pids
-from tests.integration.supervisor.processes import children_of, is_gone, until
 
 
 class Notebook:
@@ -223,8 +223,8 @@ async def test_failures_are_records(runs: Runs, tmp_path: Path) -> None:
         ("interrupts", "KeyboardInterrupt"),
         ("odd", "tests.integration.supervisor.app.Odd"),
         ("recurses", "RecursionError"),
-        ("unencodable", "penstock.model.errors.Unencodable"),
-        ("too large", "penstock.model.errors.PayloadTooLarge"),
+        ("unencodable", "tidemill.model.errors.Unencodable"),
+        ("too large", "tidemill.model.errors.PayloadTooLarge"),
     ],
 )
 async def test_whatever_is_raised_is_a_failure_of_the_job(runs: Runs, how: str, error: str) -> None:

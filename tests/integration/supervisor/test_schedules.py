@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
 
 APP = "tests.integration.supervisor.scheduled:app"
 SWEEP, ONCE = "sweep", "tests.integration.supervisor.scheduled.once"

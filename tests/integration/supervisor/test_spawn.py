@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.model.errors import BadInput
-from penstock.worker import spawn
-from penstock.worker.board import Board
-from penstock.worker.channel import Channel
-from penstock.worker.spawn import DESCRIPTORS, Program, describe_exit, inherited
 from tests.integration.supervisor.processes import is_gone, is_there, until
+from tidemill.model.errors import BadInput
+from tidemill.worker import spawn
+from tidemill.worker.board import Board
+from tidemill.worker.channel import Channel
+from tidemill.worker.spawn import DESCRIPTORS, Program, describe_exit, inherited
 
 PATIENCE_S = 30
 
@@ -59,8 +59,8 @@ async def started() -> AsyncIterator[Started]:
 PREAMBLE = """
 import os, signal, subprocess, sys, time
 import msgspec
-from penstock.worker.channel import encode_line
-from penstock.worker.spawn import inherited
+from tidemill.worker.channel import encode_line
+from tidemill.worker.spawn import inherited
 end, others = inherited()
 class Said(msgspec.Struct, tag="said"):
     text: str
@@ -92,7 +92,7 @@ async def test_it_hears_and_answers(started: Started) -> None:
 async def test_it_inherits_what_it_is_given_and_passes_nothing_on(started: Started) -> None:
     board = Board.create(2)
     program = await started.start(
-        "from penstock.worker.board import Board\n"
+        "from tidemill.worker.board import Board\n"
         "Board.attach(others[0], 2).answered(5)\n"
         "say(subprocess.run(['ls', '-l', '/proc/self/fd'], close_fds=False, "
         "capture_output=True, text=True).stdout)\n"
@@ -171,13 +171,13 @@ async def test_a_start_that_fails_halfway_leaves_nothing(
 
 
 def test_our_own_commands_are_not_for_people() -> None:
-    with pytest.raises(BadInput, match="start `penstock worker` instead"):
+    with pytest.raises(BadInput, match="start `tidemill worker` instead"):
         inherited()
 
 
 ADOPTS = """
 import asyncio, ctypes, os, subprocess, sys
-from penstock.worker.spawn import reap_orphans
+from tidemill.worker.spawn import reap_orphans
 
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to number 1
 own = subprocess.Popen(("sleep", "1000"))
@@ -199,7 +199,7 @@ async def test_a_process_that_adopts_orphans_reaps_them() -> None:
 
 STARTS_AND_WAITS = """
 import asyncio, os, sys
-from penstock.worker.spawn import Program
+from tidemill.worker.spawn import Program
 
 async def main():
     program = await Program.start((sys.executable, "-c", sys.argv[1]), bytes, lambda message: None)

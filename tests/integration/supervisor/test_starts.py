@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import SUPERVISES, a_job, enqueue, finished, states
 from tests.integration.supervisor.processes import descriptors_of, until
+from tidemill.engine.protocol import Engine
 
 DEPLOYED = "tests.integration.supervisor.deployed:app"
 NONE_FREE = 3
@@ -48,7 +48,7 @@ async def test_the_first_claim_does_not_wait_for_the_next_beat(
 
 
 SHORT_OF_PATIENCE = """
-import penstock.worker.seat as seats
+import tidemill.worker.seat as seats
 seats.SHORT_LIFE_S, seats.FIRST_PAUSE_S, seats.LONGEST_PAUSE_S = 0.01, 1_000.0, 1_000.0
 """
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.model.job import JobState
-from penstock.model.retry import Retry
-from penstock.model.time import SECOND
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job, enqueue, finished, get, noted, states
 from tests.integration.supervisor.processes import until
+from tidemill.engine.protocol import Engine
+from tidemill.model.job import JobState
+from tidemill.model.retry import Retry
+from tidemill.model.time import SECOND
 
 FOREVER = 60
 """2**60 steps."""

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from penstock import Penstock, current_job
 from tests.integration.transactions.places import path_of
+from tidemill import Tidemill, current_job
 
-app = Penstock()
+app = Tidemill()
 
 POINTS = ("before complete", "before commit", "after commit")
 

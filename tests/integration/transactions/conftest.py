@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Penstock
 from tests.engines import fresh_place
+from tidemill import Tidemill
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
 
 
 @pytest.fixture
-def app(url: str) -> Iterator[Penstock]:
-    made = Penstock(url)
+def app(url: str) -> Iterator[Tidemill]:
+    made = Tidemill(url)
     yield made
     made.close()

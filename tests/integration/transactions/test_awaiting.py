@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from penstock import Job, JobState, Penstock, Task, UnknownJob
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.awaiting import NAMES, WAYS, Way
+from tidemill import Job, JobState, Task, Tidemill, UnknownJob
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
 
 @pytest.fixture
-def add(app: Penstock) -> Task[[int, int], int]:
+def add(app: Tidemill) -> Task[[int, int], int]:
     @app.task(queue="sums")
     def add(a: int, b: int) -> int:
         return a + b
@@ -21,7 +21,7 @@ def add(app: Penstock) -> Task[[int, int], int]:
 
 
 @pytest.fixture
-async def way(app: Penstock, url: str, kind: type[Way]) -> AsyncIterator[Way]:
+async def way(app: Tidemill, url: str, kind: type[Way]) -> AsyncIterator[Way]:
     with pytest.raises(UnknownJob):
         await app.job(b"x".hex() * 16).arefresh()
     made = kind(url)
@@ -47,7 +47,7 @@ async def exists(job: Job[object]) -> bool:
 @pytest.mark.row("F7")
 @every_way
 async def test_it_exists_and_runs_after_the_commit(
-    app: Penstock, add: Task[[int, int], int], way: Way
+    app: Tidemill, add: Task[[int, int], int], way: Way
 ) -> None:
     await way.run("INSERT INTO orders VALUES (1)")
     job = await add.using(transaction=way.connection).aenqueue(20, 22)
@@ -63,7 +63,7 @@ async def test_it_exists_and_runs_after_the_commit(
 
 @pytest.mark.row("F7")
 @every_way
-async def test_it_never_existed_after_a_rollback(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+async def test_it_never_existed_after_a_rollback(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     await way.run("INSERT INTO orders VALUES (1)")
     job = await add.using(transaction=way.connection).aenqueue(1, 2)
     await way.rollback()
@@ -76,7 +76,7 @@ async def test_it_never_existed_after_a_rollback(app: Penstock, add: Task[[int, 
 @pytest.mark.row("F7")
 @every_way
 async def test_a_savepoint_takes_its_jobs_with_it(
-    app: Penstock, add: Task[[int, int], int], way: Way
+    app: Tidemill, add: Task[[int, int], int], way: Way
 ) -> None:
     bound = add.using(transaction=way.connection)
     before = await bound.aenqueue(1, 1)
@@ -90,7 +90,7 @@ async def test_a_savepoint_takes_its_jobs_with_it(
 
 @pytest.mark.row("A1", "F7")
 @every_way
-async def test_several_keep_their_order(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+async def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     bound = add.using(transaction=way.connection)
     first = [await bound.aenqueue(n, 0) for n in range(3)]
     many = await app.aenqueue_many((add.call(n, 1) for n in range(5)), transaction=way.connection)
@@ -103,7 +103,7 @@ async def test_several_keep_their_order(app: Penstock, add: Task[[int, int], int
 @pytest.mark.row("F7")
 @every_way
 async def test_a_task_enqueues_in_a_transaction_of_its_own(
-    app: Penstock, add: Task[[int, int], int], way: Way
+    app: Tidemill, add: Task[[int, int], int], way: Way
 ) -> None:
     """On the worker's loop, with the worker's engine."""
 

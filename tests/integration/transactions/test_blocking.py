@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Bound, Job, JobState, NoTransaction, Penstock, Task, UnknownJob, WrongPlace
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_places import PostgresPlaces
+from tidemill import Bound, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
 
 @pytest.fixture
-def add(app: Penstock) -> Task[[int, int], int]:
+def add(app: Tidemill) -> Task[[int, int], int]:
     @app.task(queue="sums", priority=3, key="a")
     def add(a: int, b: int) -> int:
         return a + b
@@ -25,7 +25,7 @@ def add(app: Penstock) -> Task[[int, int], int]:
 
 
 @pytest.fixture
-def way(app: Penstock, url: str, kind: type[Way]) -> Iterator[Way]:
+def way(app: Tidemill, url: str, kind: type[Way]) -> Iterator[Way]:
     app.enqueue_many([])
     with pytest.raises(UnknownJob):
         app.job(
@@ -49,14 +49,14 @@ def exists(job: Job[object]) -> bool:
     return True
 
 
-async def work(app: Penstock, *jobs: Job[int]) -> list[int]:
+async def work(app: Tidemill, *jobs: Job[int]) -> list[int]:
     async with app.worker():
         return [await job.aresult(timeout=30) for job in jobs]
 
 
 @pytest.mark.row("F7")
 @every_way
-def test_it_exists_and_runs_after_the_commit(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_it_exists_and_runs_after_the_commit(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     way.run("INSERT INTO orders VALUES (1)")
     job = add.using(transaction=way.connection).enqueue(20, 22)
     assert not exists(job)
@@ -71,7 +71,7 @@ def test_it_exists_and_runs_after_the_commit(app: Penstock, add: Task[[int, int]
 
 @pytest.mark.row("F7")
 @every_way
-def test_it_never_existed_after_a_rollback(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_it_never_existed_after_a_rollback(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     way.run("INSERT INTO orders VALUES (1)")
     job = add.using(transaction=way.connection).enqueue(1, 2)
     way.rollback()
@@ -84,7 +84,7 @@ def test_it_never_existed_after_a_rollback(app: Penstock, add: Task[[int, int], 
 
 @pytest.mark.row("F7")
 @every_way
-def test_a_savepoint_takes_its_jobs_with_it(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_a_savepoint_takes_its_jobs_with_it(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     bound: Bound[[int, int], int] = add.using(transaction=way.connection)
     before = bound.enqueue(1, 1)
     way.run("SAVEPOINT here")
@@ -97,7 +97,7 @@ def test_a_savepoint_takes_its_jobs_with_it(app: Penstock, add: Task[[int, int],
 
 @pytest.mark.row("A1", "F7")
 @every_way
-def test_several_keep_their_order(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     bound = add.using(transaction=way.connection)
     first = [bound.enqueue(n, 0) for n in range(3)]
     many = app.enqueue_many((add.call(n, 1) for n in range(1_500)), transaction=way.connection)
@@ -108,7 +108,7 @@ def test_several_keep_their_order(app: Penstock, add: Task[[int, int], int], way
 
 
 @every_way
-def test_an_id_of_ones_own_makes_it_idempotent(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     job = add.enqueue(1, 2)
     again = add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
     way.commit()
@@ -117,7 +117,7 @@ def test_an_id_of_ones_own_makes_it_idempotent(app: Penstock, add: Task[[int, in
 
 
 @every_way
-def test_bad_arguments_are_refused_as_ever(app: Penstock, add: Task[[int, int], int], way: Way) -> None:
+def test_bad_arguments_are_refused_as_ever(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     with pytest.raises(ValueError, match="add"):
         add.using(transaction=way.connection).enqueue("x")  # type: ignore[call-arg, arg-type]
     with pytest.raises(ValueError, match="after="):
@@ -158,7 +158,7 @@ def test_another_place_is_refused(
 
 
 @pytest.mark.parametrize(("engine_mode", "kind"), [("postgres-server", kind) for kind in POSTGRES])
-def test_a_place_that_never_was_penstocks_is_refused(
+def test_a_database_that_was_never_set_up_is_refused(
     add: Task[[int, int], int], way: Way, kind: type[Way], request: pytest.FixtureRequest
 ) -> None:
     places: PostgresPlaces = request.getfixturevalue("postgres_places")
@@ -177,7 +177,7 @@ def test_a_place_that_never_was_penstocks_is_refused(
 
 @pytest.mark.parametrize("engine_mode", ["postgres-server"])
 def test_another_kind_of_database_is_refused(
-    app: Penstock, add: Task[[int, int], int], tmp_path: Path
+    app: Tidemill, add: Task[[int, int], int], tmp_path: Path
 ) -> None:
     other = Sqlite3(f"sqlite:///{tmp_path}/other.db")
     with pytest.raises(
@@ -188,14 +188,14 @@ def test_another_kind_of_database_is_refused(
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-memory"])
-def test_an_engine_without_transactions_says_so(app: Penstock, add: Task[[int, int], int]) -> None:
+def test_an_engine_without_transactions_says_so(app: Tidemill, add: Task[[int, int], int]) -> None:
     with pytest.raises(NoTransaction, match="transaction= needs PostgreSQL, or SQLite in a file"):
         add.using(transaction=sqlite3.connect(":memory:")).enqueue(1, 2)
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"])
 def test_the_first_call_of_an_app_may_be_in_a_transaction(
-    url: str, app: Penstock, add: Task[[int, int], int]
+    url: str, app: Tidemill, add: Task[[int, int], int]
 ) -> None:
     """Its engine is opened while the user's own transaction holds the file's lock."""
     with pytest.raises(UnknownJob):

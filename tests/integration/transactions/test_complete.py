@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from penstock import (
+from tests.integration.transactions import awaiting, blocking
+from tidemill import (
     AlreadyCompleted,
     Job,
     JobFailed,
     JobState,
     NoTransaction,
-    Penstock,
     Retry,
     StaleRun,
     SyncInLoop,
+    Tidemill,
     UnknownJob,
     current_job,
 )
-from penstock.engine.registry import connect
-from penstock.model.run import Release
-from penstock.task.settings import Settings
-from tests.integration.transactions import awaiting, blocking
+from tidemill.engine.registry import connect
+from tidemill.model.run import Release
+from tidemill.task.settings import Settings
 
 AT_ONCE = Retry(attempts=3, base=0, jitter="none")
 
@@ -37,9 +37,9 @@ on_postgres = pytest.mark.parametrize(("engine_mode", "kind"), [("postgres-serve
 
 
 @pytest.fixture
-async def app(url: str) -> AsyncIterator[Penstock]:
+async def app(url: str) -> AsyncIterator[Tidemill]:
     """An app whose member beats often, and the user's table."""
-    made = Penstock(settings=Settings.load(url=url, beat=0.1, lease=0.5, sweep=0.1))
+    made = Tidemill(settings=Settings.load(url=url, beat=0.1, lease=0.5, sweep=0.1))
     with pytest.raises(UnknownJob):
         await made.job("ab" * 16).arefresh()
     plain: Any = blocking.Psycopg(url) if url.startswith("postgresql") else blocking.Sqlite3(url)
@@ -65,7 +65,7 @@ async def outcome(job: Job[Any]) -> Any:
 @pytest.mark.row("B14", "F7")
 @in_threads
 async def test_rows_and_outcome_from_a_thread(
-    app: Penstock, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
+    app: Tidemill, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.task
     def order(number: int) -> str:
@@ -101,7 +101,7 @@ async def lines(url: str, job: Job[Any]) -> list[Any]:
 
 @pytest.mark.row("B14", "F7")
 @on_the_loop
-async def test_rows_and_outcome_from_the_loop(app: Penstock, url: str, kind: type[awaiting.Way]) -> None:
+async def test_rows_and_outcome_from_the_loop(app: Tidemill, url: str, kind: type[awaiting.Way]) -> None:
     @app.task
     async def order(number: int) -> str:
         way = kind(url)
@@ -124,7 +124,7 @@ async def test_rows_and_outcome_from_the_loop(app: Penstock, url: str, kind: typ
 @pytest.mark.row("B14")
 @simply
 async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
-    app: Penstock, url: str, kind: type[blocking.Way]
+    app: Tidemill, url: str, kind: type[blocking.Way]
 ) -> None:
     keys: list[str] = []
 
@@ -151,7 +151,7 @@ async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
         assert record.attempts == 3
         assert len(keys) == 3
         assert len(set(keys)) == 1, "for outside effects: the same over all attempts"
-        assert [each.error for each in record.failures] == ["OSError", "penstock.model.errors.NotCommitted"]
+        assert [each.error for each in record.failures] == ["OSError", "tidemill.model.errors.NotCommitted"]
         assert "commit before the function returns" in record.failures[1].message
     assert orders(url) == [3]
 
@@ -159,7 +159,7 @@ async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
 @pytest.mark.row("B14")
 @simply
 async def test_what_happens_after_the_commit_changes_nothing(
-    app: Penstock, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
+    app: Tidemill, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As when the reply of the COMMIT is lost: the code sees an error, the engine knows better."""
 
@@ -183,7 +183,7 @@ async def test_what_happens_after_the_commit_changes_nothing(
 
 @pytest.mark.row("B14")
 @simply
-async def test_a_transaction_may_be_tried_again(app: Penstock, url: str, kind: type[blocking.Way]) -> None:
+async def test_a_transaction_may_be_tried_again(app: Tidemill, url: str, kind: type[blocking.Way]) -> None:
     """After a serialization failure, say; and one that had committed is told from one that had not."""
     told: list[str] = []
 
@@ -211,7 +211,7 @@ async def test_a_transaction_may_be_tried_again(app: Penstock, url: str, kind: t
 @pytest.mark.row("B6", "B14")
 @simply
 async def test_a_run_that_lost_its_job_cannot_complete_it(
-    app: Penstock, url: str, kind: type[blocking.Way]
+    app: Tidemill, url: str, kind: type[blocking.Way]
 ) -> None:
     runs: list[int] = []
     refused: list[str] = []
@@ -248,7 +248,7 @@ async def test_a_run_that_lost_its_job_cannot_complete_it(
 
 @on_postgres
 async def test_a_transaction_that_is_left_open_holds_up_nobody(
-    app: Penstock, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
+    app: Tidemill, url: str, kind: type[blocking.Way], caplog: pytest.LogCaptureFixture
 ) -> None:
     left: list[blocking.Way] = []
 
@@ -278,7 +278,7 @@ async def test_a_transaction_that_is_left_open_holds_up_nobody(
 
 @on_postgres
 async def test_a_drain_leaves_without_a_transaction_that_is_left_open(
-    app: Penstock, url: str, kind: type[blocking.Way]
+    app: Tidemill, url: str, kind: type[blocking.Way]
 ) -> None:
     left: list[blocking.Way] = []
 
@@ -301,7 +301,7 @@ async def test_a_drain_leaves_without_a_transaction_that_is_left_open(
 
 @simply
 async def test_code_that_goes_on_after_the_commit_is_not_stopped(
-    app: Penstock, url: str, kind: type[blocking.Way]
+    app: Tidemill, url: str, kind: type[blocking.Way]
 ) -> None:
     """Its permit is free and another runs; its member holds something that the engine says it does not."""
     app.queue("one", concurrency=1)
@@ -333,7 +333,7 @@ async def test_code_that_goes_on_after_the_commit_is_not_stopped(
 
 
 @simply
-async def test_refusals_leave_a_plain_completion(app: Penstock, url: str, kind: type[blocking.Way]) -> None:
+async def test_refusals_leave_a_plain_completion(app: Tidemill, url: str, kind: type[blocking.Way]) -> None:
     told: list[str] = []
 
     @app.task
@@ -362,7 +362,7 @@ async def test_refusals_leave_a_plain_completion(app: Penstock, url: str, kind: 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-memory"])
 async def test_an_engine_without_transactions_says_so(url: str) -> None:
-    app = Penstock(url)
+    app = Tidemill(url)
 
     @app.task(retry=Retry(attempts=1))
     async def order() -> None:

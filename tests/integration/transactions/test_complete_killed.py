@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.engine.registry import connect as open_engine
-from penstock.model.ids import new_id, show_id
-from penstock.model.job import JobState, NewJob
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.integration.supervisor.groups import QUEUE, enqueue, finished
 from tests.integration.transactions import complete_app
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.ids import new_id, show_id
+from tidemill.model.job import JobState, NewJob
 
 JOBS = 6
 TASKS = ("in_thread", "in_process", "on_loop")

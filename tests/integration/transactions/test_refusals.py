@@ -15,9 +15,9 @@ import sqlalchemy
 from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-from penstock import NoTransaction, Penstock, SyncInLoop, Task, UnknownJob
 from tests.integration.transactions.blocking import Django, sqlalchemy_url
 from tests.integration.transactions.places import path_of
+from tidemill import NoTransaction, SyncInLoop, Task, Tidemill, UnknownJob
 
 on_postgres = pytest.mark.parametrize("engine_mode", ["postgres-server"])
 on_sqlite = pytest.mark.parametrize("engine_mode", ["sqlite-file"])
@@ -25,7 +25,7 @@ on_both = pytest.mark.parametrize("engine_mode", ["sqlite-file", "postgres-serve
 
 
 @pytest.fixture
-def ping(app: Penstock) -> Task[[], None]:
+def ping(app: Tidemill) -> Task[[], None]:
     @app.task
     def ping() -> None: ...
 
@@ -98,7 +98,7 @@ def test_an_async_connection_in_blocking_code(ping: Task[[], None], url: str, en
 
 
 @on_both
-async def test_a_blocking_call_on_a_loop(app: Penstock, url: str, engine_mode: str) -> None:
+async def test_a_blocking_call_on_a_loop(app: Tidemill, url: str, engine_mode: str) -> None:
     @app.task
     def ping() -> None: ...
 
@@ -113,7 +113,7 @@ async def arefused(ping: Task[[], None], connection: object, why: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def closing(app: Penstock) -> AsyncIterator[Task[[], None]]:
+async def closing(app: Tidemill) -> AsyncIterator[Task[[], None]]:
     @app.task
     def ping() -> None: ...
 
@@ -122,7 +122,7 @@ async def closing(app: Penstock) -> AsyncIterator[Task[[], None]]:
 
 
 @on_postgres
-async def test_async_ones_in_autocommit(app: Penstock, url: str) -> None:
+async def test_async_ones_in_autocommit(app: Tidemill, url: str) -> None:
     async with closing(app) as ping:
         plain = await asyncpg.connect(url)
         await arefused(ping, plain, r"stands at once.*`async with connection.transaction\(\):`")
@@ -142,7 +142,7 @@ async def test_async_ones_in_autocommit(app: Penstock, url: str) -> None:
 
 
 @on_sqlite
-async def test_aiosqlite_in_autocommit(app: Penstock, url: str) -> None:
+async def test_aiosqlite_in_autocommit(app: Tidemill, url: str) -> None:
     async with closing(app) as ping:
         async with aiosqlite.connect(path_of(url), isolation_level=None) as connection:
             await arefused(ping, connection, "stands at once")

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from penstock import JobFailed, JobState, Keep, Penstock, Retry, UnknownJob
-from penstock.engine.registry import connect as open_engine
-from penstock.model.queue import QueueOptions
-from penstock.task.catalogue import publish
 from tests.integration.app.claimer import taken
+from tidemill import JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
+from tidemill.engine.registry import connect as open_engine
+from tidemill.model.queue import QueueOptions
+from tidemill.task.catalogue import publish
 
 pytestmark = pytest.mark.parametrize("engine_mode", ["postgres-server"])
 
@@ -23,7 +23,7 @@ Sql = Callable[..., Any]
 
 
 @pytest.fixture
-def app(app: Penstock) -> Penstock:
+def app(app: Tidemill) -> Tidemill:
     """With tasks that a worker has published."""
 
     @app.task(
@@ -48,7 +48,7 @@ def app(app: Penstock) -> Penstock:
 
 
 @pytest.fixture
-def connection(app: Penstock, url: str) -> Iterator[psycopg.Connection[Any]]:
+def connection(app: Tidemill, url: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(url) as connection:
         yield connection
 
@@ -66,9 +66,9 @@ def sql(connection: psycopg.Connection[Any]) -> Sql:
 
 
 @pytest.mark.row("F7")
-def test_a_worker_completes_it(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+def test_a_worker_completes_it(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
     job_id = sql(
-        """SELECT penstock.enqueue('send_email', '[{"id": 7}]', '{"subject": "h\u00e9llo", "tries": 2}')"""
+        """SELECT tidemill.enqueue('send_email', '[{"id": 7}]', '{"subject": "h\u00e9llo", "tries": 2}')"""
     )
     assert isinstance(job_id, UUID)
     assert job_id.version == 7
@@ -91,12 +91,12 @@ def test_a_worker_completes_it(app: Penstock, connection: psycopg.Connection[Any
 
 @pytest.mark.row("F7")
 def test_it_is_as_if_python_had_enqueued_it(
-    app: Penstock, connection: psycopg.Connection[Any], sql: Sql
+    app: Tidemill, connection: psycopg.Connection[Any], sql: Sql
 ) -> None:
     mine = app.enqueue("send_email", [{"id": "x"}, "s"], tags=["a", "b"], expires=60, delay=100)
     theirs = app.job(
         sql(
-            """SELECT penstock.enqueue('send_email', '[{"id": "x"}, "s"]', tags => '{a,b}',
+            """SELECT tidemill.enqueue('send_email', '[{"id": "x"}, "s"]', tags => '{a,b}',
                                        expires => '1 min', delay => '100 s')"""
         )
     )
@@ -117,18 +117,18 @@ def test_it_is_as_if_python_had_enqueued_it(
 
 
 @pytest.mark.row("F7")
-def test_rolled_back(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
-    sql("SELECT penstock.enqueue('plain', '[1]')")
+def test_rolled_back(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    sql("SELECT tidemill.enqueue('plain', '[1]')")
     connection.rollback()
     assert asyncio.run(taken(app)) == []
 
 
-def test_precedence_call_task_queue(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
-    said = app.job(sql("SELECT penstock.enqueue('send_email', '[{}, \"s\"]', queue => 'slow', priority => 0, "
+def test_precedence_call_task_queue(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    said = app.job(sql("SELECT tidemill.enqueue('send_email', '[{}, \"s\"]', queue => 'slow', priority => 0, "
                        "timeout => '2 s', key => 'mine')"))  # fmt: skip
-    of_task = app.job(sql("SELECT penstock.enqueue('send_email', '[{}, \"s\"]', queue => 'slow')"))
-    of_queue = app.job(sql("SELECT penstock.enqueue('plain', queue => 'slow')"))
-    of_app = app.job(sql("SELECT penstock.enqueue('plain')"))
+    of_task = app.job(sql("SELECT tidemill.enqueue('send_email', '[{}, \"s\"]', queue => 'slow')"))
+    of_queue = app.job(sql("SELECT tidemill.enqueue('plain', queue => 'slow')"))
+    of_app = app.job(sql("SELECT tidemill.enqueue('plain')"))
     connection.commit()
     seen = [
         (r.queue, r.priority, r.timeout, r.max_attempts, r.key)
@@ -142,14 +142,14 @@ def test_precedence_call_task_queue(app: Penstock, connection: psycopg.Connectio
     ]
 
 
-def test_ids_and_due_times(app: Penstock, connection: psycopg.Connection[Any], sql: Sql) -> None:
+def test_ids_and_due_times(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
     own = uuid4()
     for args in ("[1]", "[2]"):  # the second changes nothing
-        assert sql("SELECT penstock.enqueue('plain', %s, id => %s)", args, own) == own
+        assert sql("SELECT tidemill.enqueue('plain', %s, id => %s)", args, own) == own
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    later = app.job(sql("SELECT penstock.enqueue('plain', at => %s)", tomorrow))
-    past = app.job(sql("SELECT penstock.enqueue('plain', at => now() - interval '1 day')"))
-    unknown = app.job(sql("SELECT penstock.enqueue('nobody.knows', queue => 'email')"))
+    later = app.job(sql("SELECT tidemill.enqueue('plain', at => %s)", tomorrow))
+    past = app.job(sql("SELECT tidemill.enqueue('plain', at => now() - interval '1 day')"))
+    unknown = app.job(sql("SELECT tidemill.enqueue('nobody.knows', queue => 'email')"))
     connection.commit()
     assert app.job(own).refresh().body == b"[[1],{}]"
     record = later.refresh()
@@ -160,20 +160,20 @@ def test_ids_and_due_times(app: Penstock, connection: psycopg.Connection[Any], s
 
 
 def test_several_keep_their_order_and_one_statement_may_make_many(
-    app: Penstock, connection: psycopg.Connection[Any]
+    app: Tidemill, connection: psycopg.Connection[Any]
 ) -> None:
     rows = connection.execute(
-        "SELECT penstock.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 50) AS n"
+        "SELECT tidemill.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 50) AS n"
     ).fetchall()
     connection.commit()
     assert [job.id for job in asyncio.run(taken(app))] == [row[0].bytes for row in rows]
 
 
-def test_a_worker_is_woken_once(app: Penstock, url: str, connection: psycopg.Connection[Any]) -> None:
+def test_a_worker_is_woken_once(app: Tidemill, url: str, connection: psycopg.Connection[Any]) -> None:
     with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute('LISTEN "penstock:penstock"')
+        ear.execute('LISTEN "tidemill:tidemill"')
         connection.execute(
-            "SELECT penstock.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 9) AS n"
+            "SELECT tidemill.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 9) AS n"
         )
         assert list(ear.notifies(timeout=0.2)) == []
         connection.commit()
@@ -209,28 +209,28 @@ def test_a_worker_is_woken_once(app: Penstock, url: str, connection: psycopg.Con
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(
-    app: Penstock, connection: psycopg.Connection[Any], call: str, error: type[Exception], says: str
+    app: Tidemill, connection: psycopg.Connection[Any], call: str, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        connection.execute(f"SELECT penstock.enqueue({call})")
+        connection.execute(f"SELECT tidemill.enqueue({call})")
     connection.rollback()
     assert asyncio.run(taken(app, "default", "email")) == []
 
 
 def test_a_role_with_nothing_but_the_right_to_use_the_schema(
-    app: Penstock, url: str, connection: psycopg.Connection[Any]
+    app: Tidemill, url: str, connection: psycopg.Connection[Any]
 ) -> None:
     role = f"web_{uuid4().hex[:8]}"
     connection.execute(f"CREATE ROLE {role} LOGIN")
-    connection.execute(f"GRANT USAGE ON SCHEMA penstock TO {role}")
+    connection.execute(f"GRANT USAGE ON SCHEMA tidemill TO {role}")
     connection.commit()
     try:
         with psycopg.connect(url, user=role) as web:
             web.execute("CREATE TEMPORARY TABLE task (name text, entry bytea)")  # must not pass for ours
-            row = web.execute("SELECT penstock.enqueue('plain', '[1, 2]')").fetchone()
+            row = web.execute("SELECT tidemill.enqueue('plain', '[1, 2]')").fetchone()
             assert row is not None
             with pytest.raises(errors.InsufficientPrivilege), web.transaction():
-                web.execute("SELECT * FROM penstock.job")
+                web.execute("SELECT * FROM tidemill.job")
         assert app.job(row[0]).refresh().queue == "default"
     finally:
         connection.execute(f"DROP OWNED BY {role}")
@@ -239,9 +239,9 @@ def test_a_role_with_nothing_but_the_right_to_use_the_schema(
 
 
 def test_arguments_that_do_not_fit_their_types_are_found_by_the_worker(
-    app: Penstock, connection: psycopg.Connection[Any], sql: Sql
+    app: Tidemill, connection: psycopg.Connection[Any], sql: Sql
 ) -> None:
-    job = app.job(sql("SELECT penstock.enqueue('plain', '[\"x\"]')"))
+    job = app.job(sql("SELECT tidemill.enqueue('plain', '[\"x\"]')"))
     connection.commit()
 
     async def work() -> Any:
@@ -253,7 +253,7 @@ def test_arguments_that_do_not_fit_their_types_are_found_by_the_worker(
 
 
 def test_other_namespaces_have_their_own(url: str, connection: psycopg.Connection[Any]) -> None:
-    other = Penstock(url, namespace="other")
+    other = Tidemill(url, namespace="other")
     with pytest.raises(UnknownJob):
         other.job("ab" * 16).refresh()
     row = connection.execute("SELECT other.enqueue('t', queue => 'q')").fetchone()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
 from tests.engines import SHARED, fresh_place
 from tests.integration.worker.workplace import Workplace
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
 
 
 @pytest.fixture(params=SHARED)

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, cast
 
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineUnavailable
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineUnavailable
 
 When = Literal["before", "after"]
 """The call never arrived, or its answer was lost."""

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model.job import Failure, JobState
-from penstock.model.member import ClaimantBeat, MemberInfo
-from penstock.model.retry import Retry
-from penstock.model.run import ClaimedJob, ClaimRequest, Loss, Want
-from penstock.task.current import Abort, RunningJob
-from penstock.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
 from tests.integration.worker.outage import shaky
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import Failure, JobState
+from tidemill.model.member import ClaimantBeat, MemberInfo
+from tidemill.model.retry import Retry
+from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
+from tidemill.task.current import Abort, RunningJob
+from tidemill.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
 
 ONCE = Retry(attempts=1)
 
@@ -135,7 +135,7 @@ EFFECTS: dict[str, ProcessOutcome] = {
         lineage=["asyncio.exceptions.CancelledError", "BaseException"],
     ),
     "raised Aborted": Raised(
-        failure=Failure(error="Aborted"), lineage=["penstock.task.current.Aborted", "Exception"]
+        failure=Failure(error="Aborted"), lineage=["tidemill.task.current.Aborted", "Exception"]
     ),
 }
 """How code may obey a SIGTERM of ours."""

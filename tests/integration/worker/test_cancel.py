@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from penstock.model.job import CancelAnswer, JobState
-from penstock.model.retry import Retry
-from penstock.task.current import Abort, Aborted, current_job
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import CancelAnswer, JobState
+from tidemill.model.retry import Retry
+from tidemill.task.current import Abort, Aborted, current_job
 
 
 @pytest.mark.row("B11", "D9")

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from penstock.model.job import JobState
-from penstock.task.current import Abort, current_job
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.task.current import Abort, current_job
 
 
 @pytest.mark.row("A12")
@@ -122,7 +122,7 @@ async def test_a_thread_that_stops_on_the_drains_flag_is_given_back(workplace: W
 async def test_a_thread_that_does_not_stop_stays_on_the_board_until_its_process_has_ended(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end = threading.Event(), threading.Event()
 
     def deaf() -> None:
@@ -145,7 +145,7 @@ async def test_a_thread_that_does_not_stop_stays_on_the_board_until_its_process_
 async def test_async_code_that_ignores_the_deadline_is_left_behind(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end = asyncio.Event(), asyncio.Event()
 
     async def deaf() -> None:

@@ -5,8 +5,8 @@ from statistics import median
 
 import pytest
 
-from penstock.model.time import HOUR, SECOND, span_of
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.time import HOUR, SECOND, span_of
 
 CEILING_S = 2.0
 """Generous: how exact it is on an idle machine is measured by the benchmark."""

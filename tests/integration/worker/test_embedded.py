@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.ids import new_id
-from penstock.model.job import JobState, NewJob
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry
-from penstock.worker.board import Board
-from penstock.worker.config import WorkerConfig
-from penstock.worker.embedded import EmbeddedWorker
-from penstock.worker.heart import Heart
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.ids import new_id
+from tidemill.model.job import JobState, NewJob
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry
+from tidemill.worker.board import Board
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.embedded import EmbeddedWorker
+from tidemill.worker.heart import Heart
 
 
 @pytest.fixture(params=["sqlite-file", "sqlite-memory"])
@@ -33,7 +33,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 def engine_url(engine_mode: str, tmp_path: Path) -> str:
     if engine_mode == "sqlite-memory":
         return f"sqlite://?name={new_id().hex()}"
-    return f"sqlite:///{tmp_path}/penstock.db?durability=off"
+    return f"sqlite:///{tmp_path}/tidemill.db?durability=off"
 
 
 def config(url: str, **options: float) -> WorkerConfig:
@@ -65,7 +65,7 @@ async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_ur
         assert member.info.queues == ("default",)
     assert await state_of(engine, job) is JobState.COMPLETED
     assert await engine.members.list() == []
-    assert not [thread for thread in threading.enumerate() if thread.name == "penstock-beats"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "tidemill-beats"]
 
 
 @pytest.mark.row("A12")
@@ -149,7 +149,7 @@ async def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it(
 async def test_a_thread_that_does_not_end_is_not_taken_from_it(
     engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end = threading.Event(), threading.Event()
 
     def deaf() -> None:
@@ -196,7 +196,7 @@ async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine
 def boards() -> int:
     """Descriptors of boards in this process."""
     links = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if entry.is_symlink())
-    return sum("penstock-board" in link for link in links)
+    return sum("tidemill-board" in link for link in links)
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
@@ -243,7 +243,7 @@ async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_fr
 async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
     engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.worker.DRAIN_GRACE_S", 0.02)
+    monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end, closed = threading.Event(), threading.Event(), asyncio.Event()
     close = Board.close
 
@@ -333,7 +333,7 @@ async def test_it_says_which_engine_it_opened_and_when_that_ends(engine_url: str
 
 
 async def test_a_url_that_makes_no_sense_is_refused_on_entry() -> None:
-    from penstock.model.errors import BadUrl
+    from tidemill.model.errors import BadUrl
 
     with pytest.raises(BadUrl):
         await connect("nonsense://")

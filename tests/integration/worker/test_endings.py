@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from penstock.model.job import JobState
-from penstock.model.retry import Retry
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.model.retry import Retry
 
 ONCE = Retry(attempts=1)
 AT_ONCE = Retry(attempts=3, base=0, jitter="none")
@@ -98,7 +98,7 @@ async def test_the_last_failure_is_a_dead_letter_with_its_traceback(
     assert job.error is not None
     assert (job.error.kind, job.error.error, job.error.message) == ("error", "ValueError", "wrong address")
     assert "raise error" in job.error.traceback
-    assert "penstock/worker" not in job.error.traceback
+    assert "tidemill/worker" not in job.error.traceback
 
 
 async def test_the_jobs_own_maximum_counts(workplace: Workplace) -> None:

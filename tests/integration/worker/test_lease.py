@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.model.job import JobState
-from penstock.model.member import ClaimantBeat
-from penstock.task.current import Abort, current_job
-from penstock.worker.stuck import StuckWatch
 from tests.integration.worker.workplace import Workplace
+from tidemill.engine.boot import boot_ns
+from tidemill.model.job import JobState
+from tidemill.model.member import ClaimantBeat
+from tidemill.task.current import Abort, current_job
+from tidemill.worker.stuck import StuckWatch
 
 
 def run_out(workplace: Workplace) -> None:

@@ -5,12 +5,12 @@ import threading
 
 import msgspec
 
-from penstock.model.job import JobState
-from penstock.model.retry import Retry
-from penstock.task.current import current_job
-from penstock.worker.notes import PENDING_LINES
 from tests.integration.worker.outage import shaky
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.model.retry import Retry
+from tidemill.task.current import current_job
+from tidemill.worker.notes import PENDING_LINES
 
 
 async def test_notes_are_written_before_the_outcome(workplace: Workplace) -> None:

@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 
-from penstock.model.errors import ClaimantRetired, EngineUnavailable
-from penstock.model.ids import JobId
-from penstock.model.job import JobState
-from penstock.model.member import ClaimantBeat
-from penstock.model.run import Completed
-from penstock.task.current import current_job
-from penstock.worker.backoff import Backoff
 from tests.integration.worker.outage import When, shaky
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.errors import ClaimantRetired, EngineUnavailable
+from tidemill.model.ids import JobId
+from tidemill.model.job import JobState
+from tidemill.model.member import ClaimantBeat
+from tidemill.model.run import Completed
+from tidemill.task.current import current_job
+from tidemill.worker.backoff import Backoff
 
 FAILING: list[tuple[When, ...]] = [("before",), ("after",), ("before", "after", "before")]
 
@@ -77,7 +77,7 @@ async def test_a_release_is_repeated(workplace: Workplace, times: tuple[When, ..
 async def test_a_line_that_fails_at_random_loses_nothing_and_runs_nothing_twice(
     workplace: Workplace, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.insistence.Backoff", lambda: Backoff(0.001, 0.002))
+    monkeypatch.setattr("tidemill.worker.insistence.Backoff", lambda: Backoff(0.001, 0.002))
     dice = random.Random(seed)
     ran = counting(workplace)
     engine, jobs = shaky(workplace.engine)
@@ -145,7 +145,7 @@ async def test_a_claim_that_never_arrived_takes_nothing_in_a_drain(workplace: Wo
 async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.insistence.FAREWELL_S", 0.0)
+    monkeypatch.setattr("tidemill.worker.insistence.FAREWELL_S", 0.0)
     counting(workplace)
     engine, jobs = shaky(workplace.engine)
     forever: list[When] = ["before"] * 1_000
@@ -162,7 +162,7 @@ async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
 async def test_an_engine_that_never_answered_does_not_hold_up_the_end_either(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.worker.insistence.FAREWELL_S", 0.0)
+    monkeypatch.setattr("tidemill.worker.insistence.FAREWELL_S", 0.0)
     counting(workplace)
 
     async def publish(*_: object) -> None:

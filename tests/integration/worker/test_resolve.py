@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from penstock.model.job import JobState
-from penstock.model.time import SECOND
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.model.time import SECOND
 
 
 async def test_an_unknown_task_is_given_back_with_a_delay_and_no_attempt_used(

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from penstock.model.job import JobState
-from penstock.model.queue import Limit, QueueOptions, Rate
-from penstock.task.current import current_job
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.task.current import current_job
 
 
 class Crowd:

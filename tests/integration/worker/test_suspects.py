@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import JobState
-from penstock.model.member import MemberInfo
-from penstock.model.run import ClaimedJob, ClaimRequest, Loss, Want
-from penstock.task.current import Abort, RunningJob
-from penstock.worker.runners.process import ProcessOutcome, Returned
 from tests.integration.worker.workplace import QUEUE, Workplace
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import JobState
+from tidemill.model.member import MemberInfo
+from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
+from tidemill.task.current import Abort, RunningJob
+from tidemill.worker.runners.process import ProcessOutcome, Returned
 
 
 class Processes:

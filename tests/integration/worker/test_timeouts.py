@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from penstock.model.job import JobState
-from penstock.model.retry import Retry
-from penstock.task.current import Abort, Aborted, current_job
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.job import JobState
+from tidemill.model.retry import Retry
+from tidemill.task.current import Abort, Aborted, current_job
 
 ONCE = Retry(attempts=1)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.model.run import Claim
 from tests.integration.worker.workplace import Workplace
+from tidemill.model.run import Claim
 
 
 @pytest.mark.row("C5")

@@ -6,20 +6,20 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import Engine
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import Job, JobState, NewJob
-from penstock.model.member import BeatReply, MemberInfo
-from penstock.model.queue import QueueOptions
-from penstock.model.time import span_of
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry
-from penstock.worker.board import Board
-from penstock.worker.channel import Drained
-from penstock.worker.config import WorkerConfig
-from penstock.worker.runners.apart import Processes
-from penstock.worker.worker import Worker
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import Job, JobState, NewJob
+from tidemill.model.member import BeatReply, MemberInfo
+from tidemill.model.queue import QueueOptions
+from tidemill.model.time import span_of
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry
+from tidemill.worker.board import Board
+from tidemill.worker.channel import Drained
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.runners.apart import Processes
+from tidemill.worker.worker import Worker
 
 QUEUE = "default"
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from penstock.controller.controller import Controller
-from penstock.controller.election import Election
-from penstock.controller.tick import Term
-from penstock.engine.protocol import Engine
-from penstock.model.view import Lease
+from tidemill.controller.controller import Controller
+from tidemill.controller.election import Election
+from tidemill.controller.tick import Term
+from tidemill.engine.protocol import Engine
+from tidemill.model.view import Lease
 
 LEASE_S, BEAT_S = 1.0, 0.2
 

@@ -6,15 +6,15 @@ from typing import cast
 
 import pytest
 
-from penstock.controller import controller as module
-from penstock.controller.election import Election
-from penstock.engine.protocol import Engine
-from penstock.engine.registry import connect
-from penstock.model.errors import EngineClosed, EngineUnavailable
-from penstock.model.event import CONTROLLER_TOPIC
-from penstock.model.time import SECOND
-from penstock.model.view import CONTROLLER_LEASE
 from tests.unit.controller.ballots import LEASE_S, Faulty, Note, a_controller, an_election, held
+from tidemill.controller import controller as module
+from tidemill.controller.election import Election
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.errors import EngineClosed, EngineUnavailable
+from tidemill.model.event import CONTROLLER_TOPIC
+from tidemill.model.time import SECOND
+from tidemill.model.view import CONTROLLER_LEASE
 
 PATIENCE_S = 20
 pytestmark = pytest.mark.timeout(60)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.controller.term import MARGIN, ElectedTerm
+from tidemill.controller.term import MARGIN, ElectedTerm
 
 SECOND_NS = 1_000_000_000
 

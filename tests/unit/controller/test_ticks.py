@@ -6,16 +6,16 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.controller import promotion, retention, upkeep
-from penstock.controller.promotion import Promotion
-from penstock.controller.retention import Retention
-from penstock.controller.term import ElectedTerm
-from penstock.controller.ticks import all_ticks
-from penstock.controller.upkeep import REMIND_S, Upkeep
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import Engine, Promoted, Pruned
-from penstock.model.storage import Holder, HolderKind, Storage
-from penstock.model.time import HOUR, SECOND, Span
+from tidemill.controller import promotion, retention, upkeep
+from tidemill.controller.promotion import Promotion
+from tidemill.controller.retention import Retention
+from tidemill.controller.term import ElectedTerm
+from tidemill.controller.ticks import all_ticks
+from tidemill.controller.upkeep import REMIND_S, Upkeep
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine, Promoted, Pruned
+from tidemill.model.storage import Holder, HolderKind, Storage
+from tidemill.model.time import HOUR, SECOND, Span
 
 
 def answering(facet: str, method: str, *answers: Any) -> Engine:

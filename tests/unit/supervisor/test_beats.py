@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import BATCH_LIMIT, Engine, Reclaimed
-from penstock.model.errors import EngineClosed, EngineFull, EngineUnavailable
-from penstock.model.event import ANY_TOPIC, Signal, member_topic
-from penstock.model.ids import JobId, new_id
-from penstock.model.job import Fence
-from penstock.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
-from penstock.worker.beats import GAP_S, Beats
-from penstock.worker.board import Board
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import BATCH_LIMIT, Engine, Reclaimed
+from tidemill.model.errors import EngineClosed, EngineFull, EngineUnavailable
+from tidemill.model.event import ANY_TOPIC, Signal, member_topic
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.job import Fence
+from tidemill.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
+from tidemill.worker.beats import GAP_S, Beats
+from tidemill.worker.board import Board
 
 INFO = MemberInfo(id=bytes(16), name="here:1")
 AWAY = EngineUnavailable("away")

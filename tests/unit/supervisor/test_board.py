@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.model.ids import new_id
-from penstock.model.member import ClaimantBeat
-from penstock.worker.board import NO_RETRY, Board, BoardFull, Held
+from tidemill.engine.boot import boot_ns
+from tidemill.model.ids import new_id
+from tidemill.model.member import ClaimantBeat
+from tidemill.worker.board import NO_RETRY, Board, BoardFull, Held
 
 CLAIMANT = bytes(16)
 
@@ -94,7 +94,7 @@ def test_a_row_that_changes_under_the_reader_is_not_seen(
 
 HOLDS_AND_DIES = """
 import os, signal, sys
-from penstock.worker.board import Board
+from tidemill.worker.board import Board
 board = Board.attach(int(sys.argv[1]), 3)
 row = board.hold(bytes(range(16)), 42)
 board.answered(9)

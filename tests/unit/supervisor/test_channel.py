@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.model.ids import new_id
-from penstock.worker import channel as channels
-from penstock.worker.channel import (
+from tidemill.model.ids import new_id
+from tidemill.worker import channel as channels
+from tidemill.worker.channel import (
     Asked,
     Beaten,
     Channel,

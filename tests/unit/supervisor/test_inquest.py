@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.engine.protocol import BATCH_LIMIT
-from penstock.model.ids import new_id
-from penstock.model.run import Failed
-from penstock.worker.board import NO_RETRY, Held
-from penstock.worker.inquest import Findings, inquest
+from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.model.ids import new_id
+from tidemill.model.run import Failed
+from tidemill.worker.board import NO_RETRY, Held
+from tidemill.worker.inquest import Findings, inquest
 
 NOW_NS = 100_000_000_000
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.worker.logs import write_log
+from tidemill.worker.logs import write_log
 
 
 @contextmanager
@@ -27,8 +27,8 @@ def a_program(*own: logging.Handler) -> Iterator[logging.Logger]:
 def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     with a_program():
         write_log("text")
-        logging.getLogger("penstock.worker").info("drained: %d", 3)
-        logging.getLogger("penstock.worker").debug("unseen")
+        logging.getLogger("tidemill.worker").info("drained: %d", 3)
+        logging.getLogger("tidemill.worker").debug("unseen")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("drained: 3")
     assert " INFO " in line

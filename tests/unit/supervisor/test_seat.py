@@ -7,17 +7,17 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.engine.protocol import Engine
-from penstock.model.errors import EngineUnavailable
-from penstock.model.ids import new_id
-from penstock.model.run import Loss, Settlement
-from penstock.worker import backoff
-from penstock.worker import seat as seats
-from penstock.worker.board import Board
-from penstock.worker.channel import Drained, Ready
-from penstock.worker.config import WorkerConfig
-from penstock.worker.seat import LAST_TRIES, Seat
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.ids import new_id
+from tidemill.model.run import Loss, Settlement
+from tidemill.worker import backoff
+from tidemill.worker import seat as seats
+from tidemill.worker.board import Board
+from tidemill.worker.channel import Drained, Ready
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.seat import LAST_TRIES, Seat
 
 CONFIG = WorkerConfig(url="sqlite://", slots=2, stuck_after_s=0, stuck_grace_s=0)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.worker.board import Held
-from penstock.worker.stuck import StuckWatch
+from tidemill.worker.board import Held
+from tidemill.worker.stuck import StuckWatch
 
 S = 1_000_000_000
 ID = bytes(16)

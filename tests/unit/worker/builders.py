@@ -2,14 +2,14 @@
 
 from typing import Any, cast
 
-from penstock.model.ids import new_id
-from penstock.model.run import ClaimedJob
-from penstock.task.current import RunningJob
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry
-from penstock.worker.notes import Notebook
-from penstock.worker.runs import Run
-from penstock.worker.terms import TermsBook
+from tidemill.model.ids import new_id
+from tidemill.model.run import ClaimedJob
+from tidemill.task.current import RunningJob
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry
+from tidemill.worker.notes import Notebook
+from tidemill.worker.runs import Run
+from tidemill.worker.terms import TermsBook
 
 
 def a_job(fence: int = 1, **fields: Any) -> ClaimedJob:

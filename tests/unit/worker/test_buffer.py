@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.worker.buffer import SLOW, Ahead, Buffer, ahead_limit
 from tests.unit.worker.builders import a_run
+from tidemill.worker.buffer import SLOW, Ahead, Buffer, ahead_limit
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.worker.board import Board
-from penstock.worker.deadlines import Deadlines
-from penstock.worker.runs import Run
 from tests.unit.worker.builders import a_run
+from tidemill.engine.boot import boot_ns
+from tidemill.worker.board import Board
+from tidemill.worker.deadlines import Deadlines
+from tidemill.worker.runs import Run
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.task.current import JobLog
+from tidemill.task.current import JobLog
 
 
 class Notes:

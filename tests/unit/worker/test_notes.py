@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from penstock.engine.protocol import Jobs
-from penstock.model.errors import BadInput, EngineUnavailable
-from penstock.model.run import Answer, LogLine, Note, Progress
-from penstock.worker import notes
-from penstock.worker.notes import PENDING_LINES, Notebook, Page
+from tidemill.engine.protocol import Jobs
+from tidemill.model.errors import BadInput, EngineUnavailable
+from tidemill.model.run import Answer, LogLine, Note, Progress
+from tidemill.worker import notes
+from tidemill.worker.notes import PENDING_LINES, Notebook, Page
 
 
 class Store:

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from penstock.model.retry import Retry
-from penstock.model.run import Completed, Failed, Stopped
-from penstock.task.current import Abort, Aborted
-from penstock.worker.outcomes import NOTHING, Instead, raised, refused_payload, returned
-from penstock.worker.terms import TIMEOUT_LINEAGE
 from tests.unit.worker.builders import a_registry, a_run
+from tidemill.model.retry import Retry
+from tidemill.model.run import Completed, Failed, Stopped
+from tidemill.task.current import Abort, Aborted
+from tidemill.worker.outcomes import NOTHING, Instead, raised, refused_payload, returned
+from tidemill.worker.terms import TIMEOUT_LINEAGE
 
 OWN = asyncio.CancelledError()
 

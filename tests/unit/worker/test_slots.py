@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.engine.boot import boot_ns
-from penstock.worker.board import Board
-from penstock.worker.runs import Run
-from penstock.worker.slots import Slots
 from tests.unit.worker.builders import a_run
+from tidemill.engine.boot import boot_ns
+from tidemill.worker.board import Board
+from tidemill.worker.runs import Run
+from tidemill.worker.slots import Slots
 
 HOUR_NS = 3_600 * 10**9
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from penstock.model.errors import BadInput
-from penstock.worker.backoff import Backoff, jittered
-from penstock.worker.bell import Bell
-from penstock.worker.config import SLOTS_LIMIT, WorkerConfig
-from penstock.worker.moments import Moments
+from tidemill.model.errors import BadInput
+from tidemill.worker.backoff import Backoff, jittered
+from tidemill.worker.bell import Bell
+from tidemill.worker.config import SLOTS_LIMIT, WorkerConfig
+from tidemill.worker.moments import Moments
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from penstock.task.definition import Definition
-from penstock.task.registry import Registry
-from penstock.worker.outcomes import Ending
-from penstock.worker.runners.thread import ThreadRunner
-from penstock.worker.runs import Run
 from tests.unit.worker.builders import a_run
+from tidemill.task.definition import Definition
+from tidemill.task.registry import Registry
+from tidemill.worker.outcomes import Ending
+from tidemill.worker.runners.thread import ThreadRunner
+from tidemill.worker.runs import Run
 
 
 class Steps:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from penstock.model.queue import Limit, QueueOptions, Rate
-from penstock.model.run import Want
-from penstock.task.registry import Registry
-from penstock.worker.wants import Ask, PerWorker, Wants
 from tests.unit.worker.builders import a_job
+from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.run import Want
+from tidemill.task.registry import Registry
+from tidemill.worker.wants import Ask, PerWorker, Wants
 
 
 def here(_: str) -> int:

@@ -1,6 +1,0 @@
-"""`python -m penstock` is the `penstock` command."""
-
-from penstock.cli import main
-
-if __name__ == "__main__":
-    main(prog_name="penstock")

@@ -1,5 +1,0 @@
-"""The seam between Penstock and where its state lives.
-
-`protocol` is the contract; `registry` finds the engine for a URL; `migrations` and `statements` are
-shared tools for engines that speak SQL; `instrumentation` watches the calls.
-"""

@@ -1,0 +1,157 @@
+"""Tidemill: a distributed task scheduler for Python.
+
+This module is the list of public names and nothing else. What is not named here may change without notice.
+Each name is imported when it is first used: `tidemill --version` and a process that only starts others should
+not load an event loop for it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidemill.app.events import Events
+    from tidemill.app.job import Job
+    from tidemill.app.members import Member, MemberProcess
+    from tidemill.app.schedules import ScheduleInfo, Schedules
+    from tidemill.app.task import Bound, Call, Task
+    from tidemill.app.tidemill import Tidemill
+    from tidemill.model.death import DeadJob
+    from tidemill.model.errors import (
+        AlreadyCompleted,
+        BadArguments,
+        BadInput,
+        EngineError,
+        EngineUnavailable,
+        JobCancelled,
+        JobFailed,
+        NoCurrentJob,
+        NoResult,
+        NotCommitted,
+        NoTransaction,
+        PayloadTooLarge,
+        Refused,
+        ResultGone,
+        ResultTimeout,
+        StaleRun,
+        StartupFailed,
+        SyncInLoop,
+        TidemillError,
+        Unencodable,
+        UnknownJob,
+        UnknownSchedule,
+        UnknownTask,
+        WrongPlace,
+    )
+    from tidemill.model.event import Event, Gap
+    from tidemill.model.job import Failure, JobState
+    from tidemill.model.member import Health
+    from tidemill.model.queue import Keep, Limit, Rate
+    from tidemill.model.retry import Retry
+    from tidemill.task.current import Abort, Aborted, RunningJob, current_job
+
+__all__ = [
+    "Abort",
+    "Aborted",
+    "AlreadyCompleted",
+    "BadArguments",
+    "BadInput",
+    "Bound",
+    "Call",
+    "DeadJob",
+    "EngineError",
+    "EngineUnavailable",
+    "Event",
+    "Events",
+    "Failure",
+    "Gap",
+    "Health",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobState",
+    "Keep",
+    "Limit",
+    "Member",
+    "MemberProcess",
+    "NoCurrentJob",
+    "NoResult",
+    "NoTransaction",
+    "NotCommitted",
+    "PayloadTooLarge",
+    "Rate",
+    "Refused",
+    "ResultGone",
+    "ResultTimeout",
+    "Retry",
+    "RunningJob",
+    "ScheduleInfo",
+    "Schedules",
+    "StaleRun",
+    "StartupFailed",
+    "SyncInLoop",
+    "Task",
+    "Tidemill",
+    "TidemillError",
+    "Unencodable",
+    "UnknownJob",
+    "UnknownSchedule",
+    "UnknownTask",
+    "WrongPlace",
+    "current_job",
+]
+
+_HOME = {
+    "tidemill.app.events": ("Events",),
+    "tidemill.app.job": ("Job",),
+    "tidemill.app.members": ("Member", "MemberProcess"),
+    "tidemill.app.tidemill": ("Tidemill",),
+    "tidemill.app.schedules": ("ScheduleInfo", "Schedules"),
+    "tidemill.app.task": ("Bound", "Call", "Task"),
+    "tidemill.model.death": ("DeadJob",),
+    "tidemill.model.errors": (
+        "AlreadyCompleted",
+        "BadArguments",
+        "BadInput",
+        "EngineError",
+        "EngineUnavailable",
+        "JobCancelled",
+        "JobFailed",
+        "NoCurrentJob",
+        "NoResult",
+        "NoTransaction",
+        "NotCommitted",
+        "PayloadTooLarge",
+        "TidemillError",
+        "Refused",
+        "ResultGone",
+        "ResultTimeout",
+        "StaleRun",
+        "StartupFailed",
+        "SyncInLoop",
+        "Unencodable",
+        "UnknownJob",
+        "UnknownSchedule",
+        "UnknownTask",
+        "WrongPlace",
+    ),
+    "tidemill.model.event": ("Event", "Gap"),
+    "tidemill.model.job": ("Failure", "JobState"),
+    "tidemill.model.member": ("Health",),
+    "tidemill.model.queue": ("Keep", "Limit", "Rate"),
+    "tidemill.model.retry": ("Retry",),
+    "tidemill.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _HOME.items():
+        if name in names:
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'tidemill' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,124 @@
+"""`enqueue_many`: many calls in their order, in atomic chunks.
+
+The next chunk is made while one is stored, and handed over when that is confirmed: after a chunk that was
+refused, or of which nobody knows, nothing later of the same call is stored.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, wait
+from itertools import islice
+from typing import TypeVar
+
+from tidemill.app.job import Job
+from tidemill.app.link import Link
+from tidemill.app.task import Call
+from tidemill.engine import connections
+from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.model.errors import BadInput
+
+R = TypeVar("R")
+
+BREATH = 100
+"""After so many calls a loop's other tasks have their turn: making a call takes some microseconds, and the
+iterable that it comes from takes what it takes."""
+
+
+def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
+    """From a thread without a loop."""
+    jobs: list[Job[R]] = []
+    left = iter(calls)
+    if transaction is not None:
+        transactions = link.transactions("enqueue_many")
+        while chunk := _cut(left, BATCH_LIMIT):
+            script = transactions.enqueue([call.job for call in chunk])
+            connections.play(transaction, script, twin="app.aenqueue_many")
+            jobs += _handles(link, chunk)
+        return jobs
+    answer: Future[list[bool]] | None = None
+    size = 0
+    try:
+        while chunk := _cut(left, BATCH_LIMIT):
+            if answer is not None:
+                answer.result()
+            answer = link.enqueue([call.job for call in chunk])
+            size = len(chunk)
+            jobs += _handles(link, chunk)
+        if answer is not None:
+            answer.result()
+    except BaseException as error:  # what was handed over is not taken back
+        if answer is not None:
+            wait([answer])
+        _add_notes(error, len(jobs), size, answer)
+        raise
+    return jobs
+
+
+async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
+    """From a running loop."""
+    jobs: list[Job[R]] = []
+    left = iter(calls)
+    if transaction is not None:
+        transactions = await link.atransactions()
+        while chunk := await _acut(left):
+            await connections.aplay(transaction, transactions.enqueue([call.job for call in chunk]))
+            jobs += _handles(link, chunk)
+        return jobs
+    answer: asyncio.Future[list[bool]] | None = None
+    size = 0
+    try:
+        while chunk := await _acut(left):
+            if answer is not None:
+                await answer
+            # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
+            answer = link.producer().hand_over([call.job for call in chunk])
+            size = len(chunk)
+            jobs += _handles(link, chunk)
+        if answer is not None:
+            await answer
+    except BaseException as error:  # what was handed over is not taken back
+        if answer is not None:
+            if isinstance(error, asyncio.CancelledError):
+                answer.cancel()  # only the answer: nobody waits for it any more
+            await asyncio.wait({answer})
+        _add_notes(error, len(jobs), size, answer)
+        raise
+    return jobs
+
+
+def _handles(link: Link, calls: Iterable[Call[R]]) -> list[Job[R]]:
+    return [Job(link, call.job.id, call.job.task, call.definition) for call in calls]
+
+
+def _add_notes(
+    error: BaseException,
+    handed_over: int,
+    last: int,
+    answer: "Future[list[bool]] | asyncio.Future[list[bool]] | None",
+) -> None:
+    """What is known to be stored: all that was handed over, of the last chunk only what its answer says."""
+    unsure: str | None = None
+    if answer is not None and answer.cancelled():
+        unsure = "may be stored or not: nobody waited for the answer"
+    elif answer is not None and (failure := answer.exception()) is not None:
+        unsure = f"failed: {failure!r}"
+    stored = handed_over if unsure is None else handed_over - last
+    error.add_note(f"enqueue_many: the first {stored:,} calls were stored")
+    if unsure is not None:
+        error.add_note(f"enqueue_many: the {last:,} after them {unsure}")
+
+
+async def _acut(left: Iterator[Call[R]]) -> list[Call[R]]:
+    """The next chunk; others have the loop in between."""
+    chunk: list[Call[R]] = []
+    while len(chunk) < BATCH_LIMIT and (some := _cut(left, BREATH)):
+        chunk += some
+        await asyncio.sleep(0)
+    return chunk
+
+
+def _cut(left: Iterator[Call[R]], size: int) -> list[Call[R]]:
+    chunk = list(islice(left, size))
+    if not all(isinstance(call, Call) for call in chunk):
+        raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
+    return chunk

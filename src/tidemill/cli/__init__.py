@@ -1,0 +1,51 @@
+"""The `tidemill` command.
+
+Each command is a module of this package, imported when it is asked for: `tidemill --version` takes as long
+as click does. A command does the work of one invocation in `asyncio.run` over an engine of its own and
+returns its exit code (`exits`); errors become one line on standard error (`program`).
+"""
+
+import click
+
+from tidemill.cli.program import Commands, Program, debug_option
+
+COMMANDS = {
+    "bench": "tidemill.cli.bench:bench",
+    "config": "tidemill.cli.config:config",
+    "controller": "tidemill.cli.controller:controller",
+    "dead": "tidemill.cli.dead:dead",
+    "demo": "tidemill.cli.demo:demo",
+    "doctor": "tidemill.cli.doctor:doctor",
+    "enqueue": "tidemill.cli.enqueue:enqueue",
+    "events": "tidemill.cli.events:events",
+    "jobs": "tidemill.cli.jobs:jobs",
+    "members": "tidemill.cli.members:members",
+    "migrate": "tidemill.cli.migrate:migrate",
+    "queues": "tidemill.cli.queues:queues",
+    "schedules": "tidemill.cli.schedules:schedules",
+    "stats": "tidemill.cli.stats:stats",
+    "worker": "tidemill.cli.worker:worker",
+    # of Tidemill's own, not listed
+    "_child": "tidemill.cli.children:child",
+    "_docs": "tidemill.cli.reference:docs",
+    "_runner": "tidemill.cli.children:runner",
+    "_worker_config": "tidemill.cli.worker:worker_config",
+}
+
+__all__ = ["Commands", "main"]
+
+
+@click.group(cls=Program, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidemill", message="%(prog)s %(version)s")
+@debug_option
+def main() -> None:
+    """Tidemill runs Python functions as jobs: now, later, every night, on any machine.
+
+    State lives where TIDEMILL_URL points: a SQLite file by default (sqlite:///tidemill.db).
+
+    \b
+    Exit codes: 0 done; 1 not found, refused, or only partly done; 2 wrong usage or input;
+    69 the engine cannot be reached; 70 a bug; 74 a file or the output cannot be written;
+    75 a worker gave up on its engine; 78 the place cannot be used (not Tidemill's, damaged,
+    another version); 130 interrupted.
+    """

@@ -1,0 +1,147 @@
+"""How a command is found, run and ended: lazily imported, one line for an error, an exit code for scripts."""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, TypeVar
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from tidemill.cli import exits
+from tidemill.model.errors import TidemillError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEBUG = "tidemill.debug"
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._lazy = dict(lazy or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self._lazy, *self.commands})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+class ReaderGone(Exception):
+    """Whoever read our output has closed it."""
+
+
+class Program(Commands):
+    """The whole program: whatever goes wrong ends in one line and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and exit. (With `standalone_mode=False` errors come out as they are.)"""
+        extra.setdefault("obj", {})
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        sys.exit(self._exit_code(args, prog_name, complete_var, extra))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. click would answer a broken pipe itself, as a failure; so it must not see one."""
+        try:
+            code = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what cannot be written is noticed here and not at exit
+            return code
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+    def _exit_code(
+        self,
+        args: Sequence[str] | None,
+        prog_name: str | None,
+        complete_var: str | None,
+        extra: dict[str, Any],
+    ) -> int:
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            return code if isinstance(code, int) else exits.DONE
+        except NoArgsIsHelpError as asked:
+            asked.show()
+            return exits.USAGE
+        except click.UsageError as error:
+            return _say(_usage(error), exits.USAGE)
+        except click.ClickException as error:
+            return _say(error.format_message(), error.exit_code)
+        except click.Abort:
+            # Calls that the interrupt kept from starting would complain on the way out.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return _say("interrupted", exits.INTERRUPTED)
+        except ReaderGone:
+            return _let_go_of_output()
+        except TidemillError as error:
+            if extra["obj"].get(_DEBUG):
+                raise
+            # what follows a blank line is a remote traceback: `jobs show` has it too
+            return _say(str(error).partition("\n\n")[0], exits.code_of(error))
+        except OSError as error:
+            if extra["obj"].get(_DEBUG):
+                raise
+            _let_go_of_output()  # if it was the output that failed, the flush at exit would fail again
+            return _say(
+                f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", exits.IO
+            )
+        except Exception as error:
+            if extra["obj"].get(_DEBUG):
+                raise
+            return _say(
+                f"this is a bug: {type(error).__name__}: {error} (--debug shows the traceback)", exits.BUG
+            )
+
+
+def debug_option(command: F) -> F:
+    """`--debug`, on the program and on every command."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.find_root().obj[_DEBUG] = True
+
+    option = click.option(
+        "--debug", is_flag=True, expose_value=False, callback=note, help="Show tracebacks of errors."
+    )
+    return option(command)
+
+
+def refuse(message: str) -> click.ClickException:
+    """The error of a command that cannot do what was asked (exit code 1)."""
+    return click.ClickException(message)
+
+
+def _usage(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx else "tidemill"
+    return f"{error.format_message().rstrip('.')} (see `{path} --help`)"
+
+
+def _say(message: str, code: int) -> int:
+    # A line is a line: no text of an error may end it or draw on the terminal.
+    click.echo("tidemill: " + " ".join(message.split()), err=True)
+    return code
+
+
+def _let_go_of_output() -> int:
+    """The reader has gone (`| head`): nothing more can be written, and the flush at exit must not try."""
+    with suppress(AttributeError, OSError, ValueError):  # no output at all, or one that is not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return exits.BROKEN_PIPE

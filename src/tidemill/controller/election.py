@@ -1,0 +1,154 @@
+"""The election: which member is the controller, and for how long that can be trusted.
+
+    candidate --- the lease is free: acquire --> elected --- renewed in time --> elected
+        ^                                          |   |
+        |--- refused, or out of reach too long ----+   +--- asked to end: release, and tell the candidates
+
+**Who has authority.** The engine: a lease of a fixed name, with a fence that grows with every election. The
+holder is a member's id, new for every start. The elected renews at every beat and trusts its term only until
+request start + lease - margin (`term`); past that it does nothing more, and says so.
+
+**Candidates wait for a moment, not in a loop.** A candidate reads who holds the lease and until when, and
+looks again when that is over: once in a lease, because the holder keeps renewing. It tries to take the lease
+only when that is free, a little later than the others, so that a thousand candidates do not ask at once. A
+holder that ends releases the lease and signals it, which wakes them; if the signal is lost, the lease's end
+does.
+
+**When clocks or networks misbehave.** The engine's clock alone says when a lease is over. Our own is only
+used for a span, so a wrong date does not matter. An elected that cannot reach the engine steps down by
+itself before the lease is over. A renewal whose answer was lost may have been granted: the lease then goes
+on without being used, and its holder, standing again, gets it back under the same fence. Two that believe to
+be elected are thus possible only for a step that had begun before, and every tick bears that.
+"""
+
+import asyncio
+import logging
+import random
+
+from tidemill.controller.term import ElectedTerm
+from tidemill.engine.boot import boot_ns
+from tidemill.engine.protocol import Engine
+from tidemill.model.errors import EngineClosed, EngineError
+from tidemill.model.event import CONTROLLER_TOPIC
+from tidemill.model.time import span_of
+from tidemill.model.view import CONTROLLER_LEASE
+
+SHORTEST_WAIT_S = 0.01
+SPREAD = 0.25
+"""Candidates ask within this part of a beat after the lease is over."""
+TRIES_PER_LEASE = 5
+"""A renewal that failed is tried again this soon."""
+RELEASE_S = 2.0
+"""How long the engine may take to let us go; past that the lease runs out by itself."""
+
+log = logging.getLogger("tidemill.controller")
+
+
+class Election:
+    """One member's part in it."""
+
+    def __init__(self, engine: Engine, *, member: bytes, lease_s: float, beat_s: float) -> None:
+        self._engine = engine
+        self._holder = member.hex()
+        self._lease_s = lease_s
+        self._beat_s = beat_s
+        self._vacant = asyncio.Event()
+
+    def vacant(self) -> None:
+        """Somebody has given up the lease: look now."""
+        self._vacant.set()
+
+    async def won(self) -> ElectedTerm:
+        """Stand until elected."""
+        while True:
+            self._vacant.clear()
+            try:
+                wait_s = await self._until_free_s()
+                if wait_s <= 0 and (term := await self._acquire()) is not None:
+                    return term
+            except EngineClosed:
+                raise
+            except EngineError as error:
+                log.debug("the election has to wait: %s", error)
+                wait_s = self._beat_s
+            await self._wait(max(wait_s, SHORTEST_WAIT_S) + random.uniform(0, SPREAD * self._beat_s))
+
+    async def hold(self, term: ElectedTerm) -> None:
+        """Renew the term until it is lost."""
+        pause_s = self._beat_s
+        while True:
+            await asyncio.sleep(min(pause_s, term.left_s()))
+            left_s = term.left_s()
+            if not left_s:
+                _step_down(term, "its lease was not renewed in time")
+                return
+            sent_ns, pause_s = boot_ns(), self._beat_s
+            try:
+                async with asyncio.timeout(left_s):
+                    renewed = await self._renew(term)
+            except TimeoutError:
+                continue  # the term is over
+            except EngineClosed:
+                raise
+            except EngineError as error:
+                log.debug("the lease was not renewed: %s", error)
+                pause_s = min(self._beat_s, self._lease_s / TRIES_PER_LEASE)
+                continue
+            if not renewed:
+                _step_down(term, "its lease is over or has another holder")
+                return
+            term.prolong(sent_ns)
+
+    async def give_up(self, term: ElectedTerm) -> None:
+        """Hand over at once: whoever stands may be elected now. Never fails."""
+        term.end()
+        try:
+            async with asyncio.timeout(RELEASE_S):
+                if await self._engine.locks.release(CONTROLLER_LEASE, fence=term.fence):
+                    log.info("gave up being the controller (term %d)", term.fence)
+                    await self._engine.signals.publish(CONTROLLER_TOPIC)
+        except (EngineError, TimeoutError) as error:
+            log.warning("the controller's lease could not be given up, it will run out: %s", error)
+        except Exception:  # ours: it must not stand in the way of an end
+            log.exception("the controller's lease could not be given up, it will run out")
+
+    async def rest(self) -> None:
+        """For a beat, whatever is heard: after a fault."""
+        await asyncio.sleep(self._beat_s)
+
+    async def _until_free_s(self) -> float:
+        """How long others hold the lease; 0: it is free, or ours already."""
+        leases = [lease for lease in await self._engine.locks.list() if lease.name == CONTROLLER_LEASE]
+        if not leases or leases[0].holder == self._holder:
+            return 0
+        left_s = (leases[0].expires_at - await self._engine.now()) / 1e6
+        # a clock that was set back must not make us wait for a day
+        return min(max(left_s, SHORTEST_WAIT_S), self._lease_s)
+
+    async def _acquire(self) -> ElectedTerm | None:
+        sent_ns = boot_ns()
+        lease = await self._engine.locks.acquire(
+            CONTROLLER_LEASE, holder=self._holder, ttl=span_of(self._lease_s)
+        )
+        if lease is None:
+            return None
+        term = ElectedTerm(lease.fence, sent_ns=sent_ns, lease_s=self._lease_s)
+        if not term.trusted():  # the answer took longer than the lease lasts
+            return None
+        log.info("elected controller (term %d)", term.fence)
+        return term
+
+    async def _renew(self, term: ElectedTerm) -> bool:
+        return await self._engine.locks.renew(CONTROLLER_LEASE, fence=term.fence, ttl=span_of(self._lease_s))
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._vacant.wait()
+        except TimeoutError:
+            return
+
+
+def _step_down(term: ElectedTerm, why: str) -> None:
+    term.end()
+    log.warning("no longer the controller (term %d): %s", term.fence, why)

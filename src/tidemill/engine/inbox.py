@@ -1,0 +1,77 @@
+"""A subscription, whatever carries the signals: those of some topics, merged while they wait.
+
+Where signals alone are not enough (a file that others write to without a word, a server that cannot be
+listened to) an engine gives a look: it is taken once in `LOOK_S`, and says whether there may be something.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tidemill.model.event import ANY_TOPIC, Signal
+
+LOOK_S = 1.0
+PENDING_LIMIT = 1_000
+"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
+
+
+class Inbox:
+    """See `tidemill.engine.protocol.Subscription`. On the loop that made it."""
+
+    def __init__(
+        self,
+        topics: tuple[str, ...],
+        *,
+        leave: Callable[["Inbox"], None],
+        look: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.topics = frozenset(topics)
+        self.closed = False
+        self._leave = leave
+        self._look = look
+        self._look_at = self.loop.time() + LOOK_S
+        self._pending: dict[Signal, None] = {}
+        self._arrived = asyncio.Event()
+
+    def deliver(self, signal: Signal) -> None:
+        """It was heard."""
+        if signal.topic in self.topics or signal.topic == ANY_TOPIC:
+            self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
+            self._arrived.set()
+
+    async def next(self, timeout: float | None = None) -> Signal | None:
+        end = None if timeout is None else self.loop.time() + timeout
+        while not self.closed:
+            if self._pending:
+                signal = next(iter(self._pending))
+                del self._pending[signal]
+                return signal
+            if end is not None and self.loop.time() >= end:
+                return None
+            self._arrived.clear()
+            try:
+                # wait_for of Python 3.11 swallows a cancellation that comes together with the event
+                async with asyncio.timeout_at(self._wake_at(end)):
+                    await self._arrived.wait()
+            except TimeoutError:
+                if await self._look_if_due():
+                    return Signal(ANY_TOPIC)
+        return None
+
+    async def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._leave(self)
+            self._arrived.set()
+
+    def _wake_at(self, end: float | None) -> float | None:
+        if self._look is None:
+            return end
+        return self._look_at if end is None else min(end, self._look_at)
+
+    async def _look_if_due(self) -> bool:
+        """Short waits one after another must not put the look off for ever, so it has a time of its own."""
+        if self._look is None or self.closed or self.loop.time() < self._look_at:
+            return False
+        self._look_at = self.loop.time() + LOOK_S
+        return await self._look()

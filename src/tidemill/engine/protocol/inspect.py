@@ -1,0 +1,71 @@
+"""The `inspect` facet: everything that only reads jobs."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tidemill.model.ids import JobId
+from tidemill.model.job import Job
+from tidemill.model.run import (
+    Checkpoint,
+    StoredLine,
+)
+from tidemill.model.storage import Storage
+from tidemill.model.time import Instant, Span
+from tidemill.model.view import (
+    WINDOW,
+    AuditEntry,
+    JobFilter,
+    Page,
+    QueueCounts,
+    SeriesPoint,
+)
+
+
+class Inspect(Protocol):
+    """For API, CLI and UI. Reads never hold up writers; what they see is one moment."""
+
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
+        """Full records with kept failures, oldest first. Unknown ids and tombstones: None."""
+        ...
+
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+        """Every queue, by name, empty ones too. Live counts are at most 1 s old below 100,000 in a
+        state; `age` tells. `window` is cut to whole minutes, the current one included."""
+        ...
+
+    async def series(
+        self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
+    ) -> list[SeriesPoint]:
+        """What ended per step of whole minutes, zeros included, from `since` (rounded down to the
+        step) until `until` (exclusive); of one queue or of all."""
+        ...
+
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+        """Log lines in the order of (fence, number), skipping the first `after`."""
+        ...
+
+    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+        """The durable steps of a job, in the order in which they were first written."""
+        ...
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+        """Operator actions, newest first, with numbers below `before`."""
+        ...
+
+    async def storage(self) -> Storage:
+        """How much room the state takes and who keeps it from being used again, as the store itself
+        accounts for it: estimates are enough, nothing is counted for this. What the store does not
+        know, or does not show to us, is None or left out. Cheap enough for once a minute."""
+        ...
+
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
+        """Jobs by filter, without body, result and `failures` (`error` is filled).
+
+        By state (in the order of `JobState`), then queue name, then: ready by priority, plain jobs
+        before suspects, group, seq; scheduled by due time, then seq; blocked and running by creation;
+        finished ones newest end first, then newest creation. The
+        cursor continues exactly there: a job that stays put is neither skipped nor repeated. Task,
+        key, tag and text are filters on the way: one call looks at no more than `SCAN_LIMIT` jobs and
+        may answer a short page with a cursor. No OFFSET inside: page n costs what page 1 did.
+        """
+        ...

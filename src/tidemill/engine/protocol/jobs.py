@@ -1,0 +1,289 @@
+"""The `jobs` facet: everything that changes a job."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from tidemill.engine.protocol.limits import BATCH_LIMIT, PROMOTE_LIMIT, PRUNE_LIMIT
+from tidemill.model.errors import Refused
+from tidemill.model.ids import JobId
+from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.move import Moves
+from tidemill.model.run import (
+    Answer,
+    Claim,
+    ClaimRequest,
+    Loss,
+    Note,
+    Release,
+    Settlement,
+)
+from tidemill.model.time import Instant, Span
+
+
+class Settled(msgspec.Struct):
+    """The answer to a settle."""
+
+    answers: list[Answer]
+    claim: Claim | None = None
+    """The next batch, if one was asked for and granted."""
+    refused: Refused | None = None
+    """Why the claim was not granted; the outcomes are applied all the same."""
+
+
+class Promoted(msgspec.Struct):
+    """The answer to a promote."""
+
+    jobs: int
+    """How many jobs moved: became ready, expired, or were unblocked."""
+    wait: Span | None
+    """From now to the next due time of any queue; 0: there is more to do at once; None: nothing
+    waits."""
+
+
+class Reclaimed(msgspec.Struct):
+    """The answer to a reclaim."""
+
+    entitled: bool
+    """False: the sweeper's own beats have not been unbroken for a lease; nothing was done."""
+    jobs: int = 0
+    gone: list[str] = []
+    """Names of the members that were dropped."""
+
+
+class Pruned(msgspec.Struct):
+    """The answer to a prune."""
+
+    jobs: int
+    more: bool
+    """A bound was reached: there may be more to prune."""
+
+
+class Jobs(Protocol):
+    """For producers and workers: everything that changes a job.
+
+    A job with `on_dead` that becomes `dead`, by whatever call and for whatever reason, leaves a job of that
+    task in the same step, before its children are told: `model.death.handler_job` says what it is made of.
+    It carries what was known of the dead job, so nothing else of that has to be kept. Its id follows from
+    the dead job's and its replays (`handler_id`); if a job has that id, the next one that is free is taken:
+    each death has one handler. It has no `on_dead` itself. Its queue, priority, timeout and attempts are
+    those of the task's entry in the catalogue at this moment; without an entry, or with one that this engine
+    cannot read, it stands in the dead job's queue with the defaults of `NewJob`."""
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        """Store new jobs: True where created, False where a job with that id exists.
+
+        An existing id (retained, or a tombstone) is left exactly as it is, whatever the payload and the
+        parents: that makes a repeat harmless. State: `blocked` if it waits for a parent, else
+        `scheduled` if its due time lies ahead, else `ready`. `due_at` is now + delay, or `at`; a due
+        time not after now is ready at once and stored as None. Unknown queues come into being with
+        default options.
+
+        Parents (`after`) are jobs known to the engine or standing *earlier* in this call, else
+        `UnknownParent` and nothing is stored. A parent that is `completed` counts as done; one that
+        is `dead` or `cancelled` acts by the child's `parent_died` at once: "cancel" stores the child
+        and cancels it, "run" counts the parent as done, "wait" waits for its replay. What is ready or
+        cancelled in this step has its `created_at` as `ready_at` or `ended_at`.
+
+        Checks every job by `check_new_job` before anything is stored. Where the store has more than one
+        writer it never waits for a user's transaction, except one that is storing the same id. One
+        producer's calls get `seq` in the order in which they return.
+        """
+        ...
+
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
+        """Take ready jobs: each becomes `running` under a fresh fence, held by the claimant.
+
+        `Refused`, nothing changed: `MemberGone` if the member is not registered by a beat;
+        `ClaimantRetired` after `retire`; `ClaimOutOfOrder` for a number lower than the last that took
+        jobs. The same number as the last that took jobs: returns the jobs of that claim that are still
+        running under it, with the same fences, and takes nothing (`wait` is 0: go on). (A number that
+        took nothing may be asked again and may then take.) A claimant belongs to the member under which
+        it first took jobs; another member's is `BadInput`, as is a queue that occurs twice in `wants`.
+
+        First, in the wanted queues and in this same step: due jobs move to ready in the order of due
+        time, then of their former seq, at most `PROMOTE_LIMIT` a queue; jobs to which a changed
+        option gave another lane move there. Then up to `most` jobs are taken:
+
+        - the wanted queues take turns, one job each, in the order of `turn_order` from the one that
+          gave this claimant's last job, up to each `Want.most`; a paused or unknown queue gives
+          nothing;
+        - in a queue, lower priority numbers strictly first;
+        - lanes of one priority take turns by `weight_of`, in the order of `turn_order` from where
+          this claimant last stopped (positions are the engine object's memory);
+        - in a lane, by `seq`;
+        - a job whose `expires_at` has come is not taken but becomes dead ("expired");
+        - suspects: at most `request.suspects`; they do not hold back others of their lane;
+        - gates: a lane gives jobs only while each of its gates (`gates_of`) has room: running jobs
+          behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
+          step, at every instant by the engine's clock. A rate permit is never given back.
+
+        With `ids`, only those jobs are considered, in that order, under the same gates and pauses,
+        whatever queue they are in.
+
+        Effects on a taken job: state, fence (growing in the order of the answer), claimant, member,
+        `claimed_at` = now, `started_at` cleared; progress and checkpoints of earlier runs stay.
+
+        Concurrent claims never take the same job, and never pass over a visible free one except while
+        another is taking it. (An engine with concurrent writers may find a late commit up to 1 s later,
+        and what a rolled-back claim had locked up to one lease later.) The cost depends on open lanes,
+        never on the number of scheduled, parked or finished jobs. A claim that takes nothing writes
+        nothing durable. `Claim.wait` as documented there; exact to the engine's clock.
+        """
+        ...
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        """Record outcomes, and claim the next batch in the same trip, seeing the freed permits.
+
+        Each answers `APPLIED`; `ALREADY` if this very run was settled before (`settled_fence` equals
+        the fence: a repeat whose first answer was lost; known at least until the job is settled
+        again, and for an hour after `keep=0` deleted it); `STALE` otherwise.
+
+        `started_at` = now - ran, unless written before; `ended_at` = now on a final state.
+        - `Completed`: completed, whatever was asked; uses an attempt. The result is kept; with the
+          queue's `keep_body=False` body and result are dropped; with `keep_completed.nothing` only a
+          tombstone stays.
+        - `Failed`: uses an attempt and appends the failure, clipped by `clip_failure` and filled in.
+          Cancel was asked: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
+          0). Else dead.
+        - `Stopped`: cancelled, no attempt used.
+        - `Crashed`: as `retire` with the verdict "crash" does for this one run: `after_claimant_lost`
+          decides, no attempt is used, a failure of kind "crash" is appended, the `seq` is kept.
+        - `then`: only with `APPLIED`: its jobs (without `after`, else `BadInput`) are enqueued (an
+          existing id is passed over), its schedule's `next_at` is set if that schedule exists.
+
+        Permits are freed because the job no longer runs. Children: a completed parent is done for
+        them, a dead or cancelled one acts by their `parent_died`; at 0 parents left a child becomes
+        scheduled or ready. At most `PROMOTE_LIMIT` children move in this step; the rest follow with
+        the next claims and promotes.
+        """
+        ...
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        """Record something about runs: `APPLIED` or `STALE`.
+
+        A repeat answers `APPLIED` again and has no further effect: `Started` keeps the first time,
+        `Progress` is replaced, a `LogLine` is known by (fence, number), a `Checkpoint` by its name
+        (the first value stays). Of a job's log the newest `LOG_LINES_KEPT` are kept.
+        """
+        ...
+
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
+        """Give jobs back without using an attempt.
+
+        `APPLIED`: to ready with its old `seq` (delay None), or to scheduled for now + delay; a job
+        that was asked to stop becomes cancelled. `ALREADY`: not running, and its last fence is this
+        one and was not settled (released before, by us or for us). `STALE`: anything else. In ready
+        `ready_at` = now; here and wherever else a run is given back.
+        """
+        ...
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_asked`
+        is set, the member is signalled and told by its next beat. A repeat answers the same, unless the
+        job moved on."""
+        ...
+
+    async def replay(
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> list[ReplayAnswer]:
+        """Run finished jobs again: ready at the end of their lane, at once.
+
+        `attempts`, `crashes`, `losses` start again at 0; cancel_asked, result, progress, ended_at,
+        due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
+        checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
+        goes on where it was. `token` (16 bytes, new for each wish to replay) is remembered with the
+        job: a repeat of the call answers `REPLAYED` and replays nothing a second time. A tombstone
+        answers `UNKNOWN`.
+        """
+        ...
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[DropAnswer]:
+        """Delete finished jobs with everything kept about them. Children still waiting for a dropped
+        parent (`parent_died="wait"`) are cancelled. A repeat answers `UNKNOWN`."""
+        ...
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        """Answer the present records (None: unknown) and, in the same step, remember for `ttl` that
+        `waiter` wants a signal when those that have not ended do. A tombstone is answered with its
+        id, task, queue, state and `settled_fence`. `failures` is not filled. Repeating prolongs."""
+        ...
+
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
+        """Move due jobs of all queues to ready (as claim does), make expired ones dead, and go on
+        unblocking children: at most `limit` of each kind, and less of expired ones with handlers if they
+        are large (`HANDLED_LIMIT`). Paused queues too: a pause holds back claims, not time. Needs no leader;
+        a repeat finds less to do."""
+        ...
+
+    async def retire(
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> int:
+        """A child is dead: give back every job that it holds, and refuse its claims from now on.
+
+        A job named in `losses` (matching fence) follows `after_claimant_lost` with its verdict, and
+        the loss is appended to its failures as "crash" or "lost"; the others are released with their
+        `seq`. Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
+        remembered as retired all the same, for at least an hour.
+        """
+        ...
+
+    async def reclaim(
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Reclaimed:
+        """Sweep: give back, at most `limit` at a call, the jobs of members that are gone.
+
+        `member` is the sweeper. Unless `may_sweep` holds for its own beats in the engine (an unknown
+        member never may), nothing happens and `entitled` is False. Each job of a gone member follows
+        `after_member_lost` (`started`: a `Started` was written for this run) and gets a failure of
+        kind "lost" ("crash" when that proved one). A gone member without jobs left is dropped, its
+        claimants are retired. Several sweepers at once do no harm.
+        """
+        ...
+
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
+        """Retention: delete, at most `limit` jobs at a call, finished jobs beyond their queue's
+        `keep_*` age or count (oldest end first), tombstones past `TOMBSTONE_AGE`; also expired
+        watches, retired claimants after an hour and minute counts after 32 days. What drop says of
+        children holds here too. A call is short, because others wait for what it locks: from
+        `PRUNE_LEAST` jobs on the engine may stop at any time, and say `more`. A bound by a count of
+        more than 10,000 may be looked at once a minute only."""
+        ...

@@ -1,0 +1,1 @@
+"""The engines. Each is a stranger to the others and sees only `tidemill.engine` and `tidemill.model`."""

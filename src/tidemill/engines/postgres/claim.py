@@ -1,0 +1,119 @@
+"""Taking jobs: what a claim sends, and what its answer tells."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from tidemill.engine.edge import check_batch
+from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.engine.turns import Turns
+from tidemill.engines.postgres.cursors import Cursors
+from tidemill.engines.postgres.line import Row
+from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
+from tidemill.model.lane import PRIORITIES
+from tidemill.model.retry import Retry
+from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
+
+_retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
+_encode = msgspec.json.Encoder().encode
+_RETRY = 13
+"""The position of `retry` in a row, after the head."""
+
+NO_CLAIM: tuple[object, ...] = (None, None, None, [], [], 0, 0, None, [], "[]", "[]")
+"""The parameters of a settle without a claim."""
+
+
+def check(request: ClaimRequest) -> None:
+    """Refuse before anything is done."""
+    check_batch(len(request.ids or ()))
+    check_batch(len(request.wants))
+    if len({want.queue for want in request.wants}) != len(request.wants):
+        raise BadInput("a claim names each queue once")
+    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
+        raise BadInput("a claim's bounds are 0 or more")
+    if not 0 <= request.most <= BATCH_LIMIT:
+        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
+    if request.number < 1:
+        raise BadInput(f"claims are numbered from 1, not {request.number}")
+
+
+class Claims:
+    """What this process remembers between its claims."""
+
+    def __init__(self) -> None:
+        self.cursors = Cursors()
+        self._turns = Turns[str]()
+
+    def parameters(self, request: ClaimRequest) -> tuple[object, ...]:
+        """Those of `claim_v1`, without `now`."""
+        wants = {want.queue: want.most for want in request.wants if want.most != 0}
+        names = self._turns.queues(request.claimant, list(wants))
+        lanes = [self.cursors.busy(name) for name in names]
+        turns = [self._turns_in(request.claimant, name) for name in names]
+        return (
+            request.member, request.claimant, request.number, names, [wants[name] for name in names],
+            request.most, min(request.suspects, request.most),
+            None if request.ids is None else list(request.ids),
+            self.cursors.plain(names), _encode(lanes).decode() if any(lanes) else "[]",
+            _encode(turns).decode() if any(turns) else "[]",
+        )  # fmt: skip
+
+    def answer(
+        self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], generation: int
+    ) -> Claim:
+        """The claim that the rows tell of; remembers where it stopped. `generation`: that of the cursors with
+        which it was sent."""
+        refused = head.get("refused")
+        if refused is not None:
+            raise _refusal(refused, request, head)
+        rows = sorted(rows, key=_fence)
+        jobs = [_job(row) for row in rows]
+        if head.get("again"):
+            return Claim(jobs, wait=0)
+        if request.ids is None:
+            self._remember(request, head, rows, seen=generation == self.cursors.generation)
+        return Claim(jobs, None if len(jobs) >= request.most else head.get("wait"))
+
+    def _remember(
+        self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], *, seen: bool
+    ) -> None:
+        if seen:
+            for row in rows:
+                self.cursors.taken(row[5], row[6], row[18], row[22], row[3])
+            for queue in head["exhausted"]:
+                self.cursors.exhausted(queue, head["seen"])
+        for queue, priority, lane, used in head["turns"]:
+            self._turns.lane_served(request.claimant, queue, priority, lane, used)
+        if rows:
+            self._turns.queue_served(request.claimant, rows[-1][5])
+
+    def _turns_in(self, claimant: bytes, queue: str) -> dict[str, tuple[str, int]]:
+        found = {}
+        for priority in PRIORITIES:
+            lane, used = self._turns.lane(claimant, queue, priority)
+            if lane is not None:
+                found[str(priority)] = (lane, used)
+        return found
+
+
+def _refusal(kind: str, request: ClaimRequest, head: dict[str, Any]) -> Refused:
+    if kind == "MemberGone":
+        return MemberGone("this member is not registered, or was dropped after its lease: beat first")
+    if kind == "ClaimantRetired":
+        return ClaimantRetired("this claimant was declared dead; start a new one")
+    return ClaimOutOfOrder(f"claim {request.number} comes after claim {head['number']} of the same claimant")
+
+
+def _fence(row: Row) -> int:
+    fence: int = row[2]
+    return fence
+
+
+def _job(row: Row) -> ClaimedJob:
+    if row[1 + _RETRY] is None:
+        return ClaimedJob(*row[1:22])
+    fields = list(row[1:22])
+    fields[_RETRY] = _retry(fields[_RETRY])
+    return ClaimedJob(*fields)

@@ -1,0 +1,90 @@
+"""The engine object: its facets, and opening and closing."""
+
+from tidemill.engines.postgres.claim import Claims
+from tidemill.engines.postgres.dial import Dial
+from tidemill.engines.postgres.errors import translate_opening
+from tidemill.engines.postgres.inspect import PostgresInspect
+from tidemill.engines.postgres.jobs import PostgresJobs
+from tidemill.engines.postgres.locks import PostgresLocks
+from tidemill.engines.postgres.looks import Looks
+from tidemill.engines.postgres.members import PostgresMembers
+from tidemill.engines.postgres.place import place_of
+from tidemill.engines.postgres.queues import PostgresQueues, PostgresTasks
+from tidemill.engines.postgres.schedules import PostgresSchedules
+from tidemill.engines.postgres.schema import prepare
+from tidemill.engines.postgres.signals import PostgresSignals
+from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.transactions import PostgresTransactions
+from tidemill.model.queue import KEEP_ENDED, Keep
+from tidemill.model.time import Instant
+
+
+class PostgresEngine:
+    """See `tidemill.engine.protocol.Engine`."""
+
+    def __init__(self, store: Store, identity: str) -> None:
+        claims = Claims()
+        self.store = store
+        store.renewed.add(claims.cursors.forget)
+        self.looks = Looks(store, claims.cursors)
+        self._closed = False
+        self.jobs = PostgresJobs(store, claims, self.looks)
+        self.blocking = None
+        self.inspect = PostgresInspect(store)
+        self.queues = PostgresQueues(store)
+        self.tasks = PostgresTasks(store)
+        self.schedules = PostgresSchedules(store)
+        self.locks = PostgresLocks(store)
+        self.members = PostgresMembers(store, self.looks)
+        self.signals = PostgresSignals(store)
+        self.transactions = PostgresTransactions(store, identity)
+
+    @property
+    def name(self) -> str:
+        return str(self.store.place)
+
+    @property
+    def single_process(self) -> bool:
+        return False
+
+    @property
+    def keeps(self) -> Keep:
+        return KEEP_ENDED
+
+    async def now(self) -> Instant:
+        return await self.store.now()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.looks.close()
+            await self.store.close()
+
+
+async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> PostgresEngine:
+    """See `tidemill.engine.protocol.OpenEngine`."""
+    place = place_of(url, namespace)
+    dial = Dial(place)
+    try:
+        connection = await dial.first("commands")
+    except Exception as error:
+        raise translate_opening(error, place) from None
+    try:
+        identity = await prepare(connection, place, migrate=migrate)
+    except BaseException:
+        connection.terminate()
+        raise
+    store = Store(dial)
+    store.commands.adopt(connection)
+    return PostgresEngine(store, identity)
+
+
+async def erase(url: str, *, namespace: str) -> None:
+    """See `tidemill.engine.registry.erase`. Only a schema that is ours is dropped."""
+    engine = await open_engine(url, namespace=namespace, migrate=False)
+    try:
+        await engine.store.commands.use(
+            lambda connection: connection.execute(f'DROP SCHEMA "{namespace}" CASCADE')
+        )
+    finally:
+        await engine.close()

@@ -1,0 +1,111 @@
+"""Looking at jobs and queues: the `inspect` facet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidemill.engine.edge import check_ids
+from tidemill.engine.statements import load_statements
+from tidemill.engines.postgres import listing
+from tidemill.engines.postgres.line import Connection
+from tidemill.engines.postgres.rows import job_of
+from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.tallies import Tallies
+from tidemill.model.errors import BadInput
+from tidemill.model.ids import JobId, check_id
+from tidemill.model.job import Job
+from tidemill.model.run import Checkpoint, StoredLine
+from tidemill.model.storage import Holder, HolderKind, Part, Storage
+from tidemill.model.time import MINUTE, Instant, Span
+from tidemill.model.view import (
+    WINDOW,
+    AuditEntry,
+    Finished,
+    JobFilter,
+    Page,
+    QueueCounts,
+    SeriesPoint,
+    check_filter,
+    check_page,
+    check_series_step,
+)
+
+SQL = load_statements(__package__, "inspect")
+STORAGE = load_statements(__package__, "storage")
+
+SERIES_LIMIT = 100_000
+
+
+class PostgresInspect:
+    """See `tidemill.engine.protocol.Inspect`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tallies = Tallies(store)
+
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
+        rows = await self._store.read(SQL.get, check_ids(ids))
+        found = {row[0]: job_of(row, row[-1]) for row in rows}
+        return [found.get(job_id) for job_id in ids]
+
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+        return await self._tallies.counts(max(0, window - 1) // MINUTE * MINUTE, now)
+
+    async def series(
+        self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
+    ) -> list[SeriesPoint]:
+        check_series_step(step)
+        first = since - since % step
+        if (until - first) // step > SERIES_LIMIT:
+            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        rows = await self._store.read(SQL.series, step, first, until, queue)
+        points = {at: Finished(completed=c, failed=f, dead=d, cancelled=k) for at, c, f, d, k in rows}
+        return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
+
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+        check_page(limit)
+        rows = await self._store.read(SQL.log, check_id(job), limit, after)
+        return [
+            StoredLine(fence, number, at, level, message.decode())
+            for fence, number, at, level, message in rows
+        ]
+
+    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+        rows = await self._store.read(SQL.checkpoints, check_id(job))
+        return [Checkpoint(name=name, value=value) for name, value in rows]
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+        check_page(limit)
+        return [
+            AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
+            for number, at, by, action, target, detail in await self._store.read(SQL.audit, before, limit)
+        ]
+
+    async def storage(self) -> Storage:
+        async def work(connection: "Connection[Any]") -> Storage:
+            parts = [
+                Part(name=name, bytes=size, rows=rows, dead=dead)
+                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.place.schema)
+            ]
+            holders = [
+                Holder(
+                    kind=HolderKind(kind), name=name, age=age, behind=behind, bytes=size, state=state,
+                    application=application, user=user,
+                )
+                for kind, name, age, behind, size, state, application, user
+                in await connection.fetch(STORAGE.holders)
+            ]  # fmt: skip
+            cleared = await connection.fetchval(STORAGE.cleared)
+            size = sum(part.bytes for part in parts)
+            return Storage(bytes=size, parts=parts, holders=holders, cleared=cleared)
+
+        return await self._store.look(work)
+
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
+        check_filter(only)
+        check_page(limit)
+        at = listing.place_of(only, cursor)
+
+        async def work(connection: "Connection[Any]") -> Page:
+            return await listing.page(connection, self._store.sql, only, at, limit)
+
+        return await self._store.look(work)

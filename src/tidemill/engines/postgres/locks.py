@@ -1,0 +1,42 @@
+"""The `locks` facet: named leases."""
+
+from tidemill.engine.edge import check_lock
+from tidemill.engine.statements import load_statements
+from tidemill.engines.postgres.store import Store
+from tidemill.model.time import Instant, Span
+from tidemill.model.view import Lease
+
+SQL = load_statements(__package__, "locks")
+
+
+class PostgresLocks:
+    """See `tidemill.engine.protocol.Locks`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
+        check_lock(name, ttl)
+        store = self._store
+        rows = await store.rows(store.beats, "acquire_v1", name, holder, ttl, now)
+        return Lease(name=name, holder=holder, fence=rows[0][0], expires_at=rows[0][1]) if rows else None
+
+    async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
+        check_lock(name, ttl)
+        return await self._write(SQL.renew, name, fence, ttl, now)
+
+    async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        return await self._write(SQL.release, name, fence, now)
+
+    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+        # Every process that changes jobs asks this once a second: over a line that it has open anyway.
+        store = self._store
+        rows = await store.see_through(store.commands.fetch(store.sql(SQL.list), now, reads=True))
+        return [
+            Lease(name=name, holder=holder, fence=fence, expires_at=expires_at)
+            for name, holder, fence, expires_at in rows
+        ]
+
+    async def _write(self, sql: str, *parameters: object) -> bool:
+        rows = await self._store.see_through(self._store.beats.fetch(self._store.sql(sql), *parameters))
+        return bool(rows)

@@ -1,0 +1,88 @@
+"""The `transactions` facet: enqueue and complete on a connection of the caller's own.
+
+Enqueue is one call of a function that inserts nothing with a unique index except the ids, so that nobody ever
+waits for the caller's transaction, and that sends the signal with its commit. Every statement also says which
+place it is meant for. Placeholders are $1, $2, ..."""
+
+from collections.abc import Sequence
+
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.protocol import BATCH_LIMIT, Script
+from tidemill.engines.postgres import settle
+from tidemill.engines.postgres.arrays import job_arrays
+from tidemill.engines.postgres.store import Store
+from tidemill.model.errors import BadInput
+from tidemill.model.ids import JobId
+from tidemill.model.job import Fence, NewJob
+from tidemill.model.run import Answer, Completed, Fate, Note, Settlement, check_own
+from tidemill.model.view import Statement
+
+FATES = (Fate.SETTLED, Fate.OPEN, Fate.FREE, Fate.GONE)
+
+_TYPES = (
+    "bytea", "text", "text", "smallint", "bytea", "smallint", "bytea", "text",
+    "bigint", "bigint", "bigint", "bigint", "bytea", "integer", "text", "text",
+)  # fmt: skip
+_MARKS = ", ".join(f"${n}::{name}[]" for n, name in enumerate(_TYPES, 1))
+_ENQUEUE = (
+    f"SELECT {{schema}}.enqueue_here_v1({_MARKS}, $17::text) FROM {{schema}}.here_v1($18::text) AS here"
+)
+_COMPLETE = (
+    "SELECT {schema}.complete_here_v1($1::bytea, $2::bigint, $3::bigint, $4::bytea, $5::text) "
+    "FROM {schema}.here_v1($6::text) AS here"
+)
+_WRITE = (
+    "SELECT {schema}.write_v1($1::bytea[], $2::bigint[], $3::smallint[], $4::bigint[], $5::text[], "
+    "$6::bytea[], NULL) FROM {schema}.here_v1($7::text) AS here"
+)
+_SET_SCHEDULE = (
+    "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"
+)
+
+
+class PostgresTransactions:
+    """See `tidemill.engine.protocol.Transactions`."""
+
+    def __init__(self, store: Store, place: str) -> None:
+        self._store = store
+        self._place = place
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        check_jobs(jobs)
+        if any(job.after for job in jobs):
+            raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
+        return self._enqueue(jobs)
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        if jobs:
+            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.place.channel, self._place)
+
+    def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
+        if not isinstance(settlement.outcome, Completed):
+            raise BadInput("only a completion can be recorded in a transaction of the caller's")
+        check_settlements([settlement])
+        check_ids([settlement.id])
+        check_own(settlement, notes)
+        return self._complete(settlement, settlement.outcome, notes)
+
+    def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
+        for start in range(0, len(notes), BATCH_LIMIT):
+            written = settle.note_parameters(notes[start : start + BATCH_LIMIT])
+            yield self._statement(_WRITE, *written, self._place)
+        run = settlement.id, settlement.fence, settlement.ran, outcome.result
+        rows = yield self._statement(_COMPLETE, *run, self._store.place.channel, self._place)
+        answer = settle.ANSWERS[rows[0][0]]
+        if settlement.then is not None and answer is Answer.APPLIED:
+            yield from self._enqueue(settlement.then.jobs)
+            if settlement.then.schedule is not None:
+                yield self._statement(_SET_SCHEDULE, settlement.then.schedule_in, settlement.then.schedule)
+        return answer
+
+    async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
+        check_batch(len(runs))
+        ids, fences = [run[0] for run in runs], [run[1] for run in runs]
+        ((found,),) = await self._store.read("SELECT {schema}.fates_v1($1, $2)", ids, fences)
+        return [FATES[number] for number in found]
+
+    def _statement(self, sql: str, *parameters: object) -> Statement:
+        return Statement(self._store.sql(sql), parameters)

@@ -1,0 +1,87 @@
+"""The engine object: its facets, and opening and closing."""
+
+import asyncio
+
+from tidemill.engines.redis.errors import translate_opening
+from tidemill.engines.redis.flat import KEEPS
+from tidemill.engines.redis.inspect import RedisInspect
+from tidemill.engines.redis.jobs import RedisJobs
+from tidemill.engines.redis.line import hang_up, open_connection
+from tidemill.engines.redis.locks import RedisLocks
+from tidemill.engines.redis.members import RedisMembers
+from tidemill.engines.redis.place import place_of
+from tidemill.engines.redis.queues import RedisQueues, RedisTasks
+from tidemill.engines.redis.schedules import RedisSchedules
+from tidemill.engines.redis.schema import prepare
+from tidemill.engines.redis.scripts import load_all
+from tidemill.engines.redis.signals import RedisSignals
+from tidemill.engines.redis.store import Store
+from tidemill.model.queue import Keep
+from tidemill.model.time import Instant
+
+
+class RedisEngine:
+    """See `tidemill.engine.protocol.Engine`."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._closed = False
+        self.jobs = RedisJobs(store)
+        self.blocking = None
+        self.inspect = RedisInspect(store)
+        self.queues = RedisQueues(store)
+        self.tasks = RedisTasks(store)
+        self.schedules = RedisSchedules(store)
+        self.locks = RedisLocks(store)
+        self.members = RedisMembers(store)
+        self.signals = RedisSignals(store)
+        self.transactions = None
+
+    @property
+    def name(self) -> str:
+        return str(self.store.place)
+
+    @property
+    def single_process(self) -> bool:
+        return False
+
+    @property
+    def keeps(self) -> Keep:
+        return KEEPS
+
+    async def now(self) -> Instant:
+        return await self.store.now()
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self.store.close()
+
+
+async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> RedisEngine:
+    """See `tidemill.engine.protocol.OpenEngine`."""
+    place = place_of(url, namespace)
+    connection = None
+    try:
+        connection = await open_connection(place, "commands")
+        async with asyncio.timeout(place.call_timeout):
+            flags = await prepare(connection, place, migrate=migrate)
+    except BaseException as error:
+        if connection is not None:
+            await hang_up(connection)
+        if not isinstance(error, Exception):
+            raise
+        raise translate_opening(error, place) from None
+    load_all(flags=flags)
+    store = Store(place, flags=flags)
+    store.commands.adopt(connection)
+    return RedisEngine(store)
+
+
+async def erase(url: str, *, namespace: str) -> None:
+    """See `tidemill.engine.registry.erase`. Only keys that are ours, a few at a time: nobody is held up."""
+    engine = await open_engine(url, namespace=namespace, migrate=False)
+    try:
+        await engine.store.erase()
+    finally:
+        await engine.close()

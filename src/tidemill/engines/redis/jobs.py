@@ -1,0 +1,182 @@
+"""The `jobs` facet: checks at the edge, then one script each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.protocol import (
+    BATCH_LIMIT,
+    PROMOTE_LIMIT,
+    PRUNE_LIMIT,
+    Promoted,
+    Pruned,
+    Reclaimed,
+    Settled,
+)
+from tidemill.engines.redis import claim as claiming
+from tidemill.engines.redis import settle as settling
+from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.enqueue import enqueuer
+from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
+from tidemill.engines.redis.store import Store
+from tidemill.model.errors import BadInput, Refused
+from tidemill.model.ids import JobId
+from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.move import Moves
+from tidemill.model.queue import TOMBSTONE_AGE
+from tidemill.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
+from tidemill.model.time import DAY, Instant, Span
+
+MINUTES_AGE = 32 * DAY
+CLAIMANTS = 64
+"""So many are remembered; a process has one."""
+
+_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
+_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
+_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
+
+
+class RedisJobs:
+    """See `tidemill.engine.protocol.Jobs`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._enqueuer = enqueuer(store)
+        self._brought: dict[bytes, int] = {}
+        """By claimant, the number of the last claim that brought jobs: the server must know it too."""
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        check_jobs(jobs)
+        return await self._enqueuer.enqueue(jobs, now)
+
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
+        claiming.check(request)
+        call = Call()
+        claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
+        answer = await self._store.run(self._store.claims, "claim", call, now, moves)
+        return self._claimed(request, answer)
+
+    def _claimed(self, request: ClaimRequest, answer: Any) -> Claim:
+        claim = claiming.claim_of(request, answer)
+        if claim.jobs:
+            self._store.saw(job.fence for job in claim.jobs)
+            if request.claimant not in self._brought and len(self._brought) >= CLAIMANTS:
+                self._brought.clear()
+            self._brought[request.claimant] = request.number
+        return claim
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        check_settlements(settlements)
+        call, line = settling.SettleCall(settlements), self._store.settles
+        if claim is not None:
+            claiming.check(claim)
+            claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
+            line = self._store.claims
+        answers, claimed = await self._store.run(line, "settle", call, now, moves)
+        settled = Settled(call.in_order(answers))
+        if claim is not None:
+            try:
+                settled.claim = self._claimed(claim, claimed)
+            except Refused as refused:
+                settled.refused = refused
+        return settled
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        applied = await self._store.run(self._store.settles, "write", settling.write_call(notes), now)
+        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
+        call = settling.release_call(releases)
+        codes = await self._store.run(self._store.settles, "release", call, now, moves)
+        return [settling.ANSWERS[code] for code in codes]
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now, moves)]
+
+    async def replay(
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> list[ReplayAnswer]:
+        if len(token) != 16:
+            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        call = _about(ids, by=by)
+        call.blobs.insert(0, token)
+        return [_REPLAY[code] for code in await self._command("replay", call, now, moves)]
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[DropAnswer]:
+        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        rows = await self._command("watch", _about(ids, waiter=waiter, ttl=ttl), now)
+        return [None if row is None else (tombstone_of if row[TOMBSTONE] else job_of)(row) for row in rows]
+
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
+        check_batch(limit, PROMOTE_LIMIT)
+        moved, wait = await self._command("promote", Call(limit=limit), now, moves)
+        return Promoted(moved, None if wait < 0 else wait)
+
+    async def retire(
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> int:
+        call = settling.retire_call(claimant, losses)
+        return int(await self._store.run(self._store.beats, "retire", call, now, moves))
+
+    async def reclaim(
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Reclaimed:
+        check_batch(limit)
+        call = Call(limit=limit)
+        call.add(member)
+        entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now, moves)
+        return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
+
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
+        check_batch(limit, PRUNE_LIMIT)
+        call = Call(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
+        pruned, more = await self._command("prune", call, now, moves)
+        return Pruned(pruned, more == 1)
+
+    async def _command(self, name: str, call: Call, now: Instant | None, moves: Moves | None = None) -> Any:
+        return await self._store.run(self._store.commands, name, call, now, moves)
+
+
+def _about(ids: Sequence[JobId], **values: Any) -> Call:
+    call = Call(count=len(ids), **values)
+    call.add(*check_ids(ids))
+    return call

@@ -1,0 +1,112 @@
+"""The `members` facet.
+
+**Lost data.** Redis may be restarted without its file, or be replaced by a replica that lagged. A beat finds
+out by what this member knows: the number of its last beat, which its record must have (and the counter of all
+beats must have reached), and the highest fence that its process was given or that it holds, which must have
+been given out. A claim finds out by the number of the claimant's last claim that brought jobs. Whoever finds
+it changes the epoch, a token that every beat answers (see `epoch.lua`), and notes the moment for `storage`.
+Who was answered another epoch before is told by `rolled_back`. A loss that took no beat and no claim with it,
+of new jobs alone, is not seen.
+
+**A server that evicts** is refused when an engine is opened; its policy may change later. Beats look at it.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.schema import VERSION, eviction, evicts
+from tidemill.engines.redis.store import Store
+from tidemill.model.errors import BadInput
+from tidemill.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from tidemill.model.move import Moves
+from tidemill.model.time import Instant
+
+REMIND_S = 600.0
+"""How often the same trouble is logged."""
+
+log = logging.getLogger("tidemill.engine")
+
+_encode = msgspec.json.Encoder().encode
+_info = msgspec.json.Decoder(MemberInfo).decode
+
+
+class RedisMembers:
+    """See `tidemill.engine.protocol.Members`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._seen: dict[bytes, int] = {}
+        """The number of each member's last beat that was answered."""
+        self._epochs: dict[bytes, str] = {}
+        """The epoch that each member was answered then."""
+        self._warned_at: float | None = None
+
+    async def beat(
+        self,
+        info: MemberInfo,
+        claimants: Sequence[ClaimantBeat] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> BeatReply:
+        if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
+            raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
+        self._store.beat_within(info.lease)
+        call = Call(
+            name=info.name,
+            beat=info.beat,
+            lease=info.lease,
+            claimants=[(each.answered_through, each.held) for each in claimants],
+            seen=self._seen.get(info.id, 0),
+            epoch=self._epochs.get(info.id),
+            top=self._store.top,
+            version=VERSION,
+        )
+        call.add(info.id, _encode(info), *(each.claimant for each in claimants))
+        answer = await self._store.run(self._store.beats, "beat", call, now, moves)
+        number, at, new, lost, asked, epoch, rolled_back, policy = answer
+        self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
+        self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
+        self._look_at(policy.decode())
+        asks = [Ask(job_id, fence) for job_id, fence in asked]
+        return BeatReply(
+            number=number, now=at, new=new == 1, lost=lost, asked=asks, rolled_back=rolled_back == 1
+        )
+
+    def _look_at(self, policy: str) -> None:
+        """Say it loudly, again and again, if the server has begun to evict keys."""
+        if not evicts(policy):
+            if self._warned_at is not None:
+                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.place, policy)
+            self._warned_at = None
+        elif self._warned_at is None or time.monotonic() - self._warned_at >= REMIND_S:
+            self._warned_at = time.monotonic()
+            log.error("%s", eviction(policy, self._store.place))
+
+    async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        self._seen.pop(member, None)
+        self._epochs.pop(member, None)
+        call = Call()
+        call.add(member)
+        return int(await self._store.run(self._store.beats, "leave", call, now, moves))
+
+    async def list(self, *, now: Instant | None = None) -> list[Member]:
+        at, rows = await self._store.run(self._store.reads, "members", Call(), now)
+        found = []
+        for encoded, since, beat_at, steady_since, running in rows:
+            info = _info(encoded)
+            found.append(
+                Member(
+                    info=info,
+                    since=since,
+                    beat_at=beat_at,
+                    steady_since=steady_since,
+                    health=health(info, beat_at, at),
+                    running=running,
+                )
+            )
+        return sorted(found, key=lambda member: member.info.name)

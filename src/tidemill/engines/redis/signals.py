@@ -1,0 +1,32 @@
+"""The `signals` facet."""
+
+from contextlib import suppress
+
+from tidemill.engine.inbox import Inbox
+from tidemill.engines.redis.store import Store
+from tidemill.model.errors import BadInput, EngineUnavailable
+
+TEXT_LIMIT = 60_000
+"""Redis itself would take much more: this bounds what one message costs those who wait behind it."""
+
+
+class RedisSignals:
+    """See `tidemill.engine.protocol.Signals`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def room(self) -> int:
+        return TEXT_LIMIT
+
+    async def publish(self, topic: str, text: str = "") -> None:
+        try:
+            with suppress(EngineUnavailable):  # signals may be lost
+                await self._store.see_through(self._store.post.publish(topic, text))
+        except UnicodeError as error:
+            raise BadInput(f"a signal is text: {error}") from None
+
+    async def subscribe(self, *topics: str) -> Inbox:
+        self._store.check()
+        return await self._store.post.subscribe(topics)

@@ -1,0 +1,79 @@
+"""Beats."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tidemill.engine.statements import load_statements
+from tidemill.engines.sqlite import facts
+from tidemill.engines.sqlite.facts import Facts
+from tidemill.engines.sqlite.step import Step
+from tidemill.model.job import Fence
+from tidemill.model.member import (
+    Ask,
+    BeatReply,
+    ClaimantBeat,
+    Member,
+    MemberInfo,
+    health,
+    steady_after_beat,
+)
+
+SQL = load_statements(__package__, "members")
+
+_encode = msgspec.json.Encoder().encode
+decode_info = msgspec.json.Decoder(MemberInfo).decode
+
+
+def beat(
+    step: Step,
+    info: MemberInfo,
+    claimants: Sequence[ClaimantBeat],
+    give_back: Callable[[Step, Facts], None],
+) -> BeatReply:
+    """A member lives, and says what its children hold."""
+    now = step.now
+    row = step.db.execute(SQL.last_beat, (info.id,)).fetchone()
+    since, steady_since = now, now
+    if row is not None:
+        since, beat_at, steady = row
+        steady_since = steady_after_beat(info, beat_at, steady, now)
+    record = (info.id, info.name, _encode(info), since, now, steady_since, now + info.lease)
+    step.db.execute(SQL.beat, record)
+    (number,) = step.db.execute(SQL.draw_beat).fetchone()
+    lost: list[Fence] = []
+    for claimant in claimants:
+        lost += _compare(step, claimant, give_back)
+    asked = [Ask(*found) for found in step.db.execute(SQL.asked, (info.id,))]
+    return BeatReply(number=number, now=now, new=row is None, lost=lost, asked=asked)
+
+
+def _compare(step: Step, told: ClaimantBeat, give_back: Callable[[Step, Facts], None]) -> list[Fence]:
+    """Give back what the engine thinks it holds and it does not; report the opposite."""
+    row = step.db.execute(SQL.find_claimant, (told.claimant,)).fetchone()
+    if row is None:
+        return list(told.held)
+    jobs = facts.running_under(step, row[0])
+    held, running = set(told.held), {job.fence for job in jobs}
+    for job in jobs:
+        if (job.claim_no or 0) <= told.answered_through and job.fence not in held:
+            give_back(step, job)
+    return [fence for fence in told.held if fence not in running]
+
+
+def members(step_now: int, rows: list[tuple[bytes, int, int, int, int]]) -> list[Member]:
+    """Members with their health."""
+    found = []
+    for encoded, since, beat_at, steady_since, running in rows:
+        info = decode_info(encoded)
+        found.append(
+            Member(
+                info=info,
+                since=since,
+                beat_at=beat_at,
+                steady_since=steady_since,
+                health=health(info, beat_at, step_now),
+                running=running,
+            )
+        )
+    return found

@@ -1,0 +1,91 @@
+"""Storing new jobs."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from tidemill.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
+from tidemill.engines.sqlite import facts, places, ripple, storing
+from tidemill.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step
+from tidemill.model.errors import UnknownParent
+from tidemill.model.ids import JobId, show_id
+from tidemill.model.job import NewJob
+
+
+def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
+    """Store the jobs of several calls, in their order, with as few statements as those of one."""
+    answers: list[list[bool]] = []
+    for together in _within_bound(calls):
+        created = iter(enqueue(step, [job for jobs in together for job in jobs]))
+        answers += [list(islice(created, len(jobs))) for jobs in together]
+    ripple.tell_if_needed(step, PROMOTE_LIMIT)
+    return answers
+
+
+def _within_bound(calls: list[Sequence[NewJob]]) -> Iterator[list[Sequence[NewJob]]]:
+    """Calls in groups of at most `BATCH_LIMIT` jobs."""
+    together: list[Sequence[NewJob]] = []
+    size = 0
+    for jobs in calls:
+        if together and size + len(jobs) > BATCH_LIMIT:
+            yield together
+            together, size = [], 0
+        together.append(jobs)
+        size += len(jobs)
+    yield together
+
+
+def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+    """Store jobs that have been checked; True where created."""
+    if not jobs:
+        return []
+    if any(job.after for job in jobs) or not storing.store_all(step, jobs):
+        return _store_each(step, jobs)
+    return [True] * len(jobs)
+
+
+def name_new(step: Step, jobs: Sequence[NewJob], created: Sequence[bool]) -> None:
+    """Name those that were stored, none of which waits for others: the caller cannot know which."""
+    for job, new in zip(jobs, created, strict=True):
+        if new:
+            due_at = step.now + job.delay if job.at is None else job.at
+            queue = step.catalogue.named(job.queue, step.now)
+            step.moved(job.id, READY if due_at <= step.now else SCHEDULED, queue.pk, job.task)
+
+
+def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+    """Store one by one: some ids may be known, some jobs may wait for others."""
+    answers = []
+    for job in jobs:
+        known = facts.by_ids(step, (job.id,))
+        if not known:
+            _store_one(step, job)
+        answers.append(not known)
+    return answers
+
+
+def _store_one(step: Step, job: NewJob) -> None:
+    if not job.after:
+        storing.store_all(step, (job,))
+        return
+    now = step.now
+    parents = facts.by_ids(step, dict.fromkeys(job.after))
+    for parent in job.after:
+        if parent not in parents:
+            raise UnknownParent(_no_parent(job, parent))
+    queue = step.catalogue.named(job.queue, now)
+    due_at = job.at if job.at is not None else now + job.delay
+    seq = step.next_seq()
+    step.db.execute(storing.SQL.insert_job, storing.row_of(job, queue, "", seq, BLOCKED, due_at, now))
+    step.db.execute(storing.SQL.insert_waiting, (seq, job.parent_died))
+    step.db.execute(places.SQL.add_blocked, (queue.pk, seq))
+    if job.expires is not None:
+        step.db.execute(places.SQL.add_expiring, (now + job.expires, seq))
+    step.move(queue.pk, None, BLOCKED)
+    ripple.wait_for(step, seq, parents.values())
+
+
+def _no_parent(job: NewJob, parent: JobId) -> str:
+    return (
+        f"{job.task} waits for {show_id(parent)}, which the engine does not have: enqueue it first, "
+        "or earlier in the same call"
+    )

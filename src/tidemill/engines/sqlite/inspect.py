@@ -1,0 +1,113 @@
+"""Looking at jobs and queues: the `inspect` facet."""
+
+import time
+from collections.abc import Sequence
+from sqlite3 import Connection
+
+from tidemill.engine.edge import check_batch
+from tidemill.engine.statements import load_statements
+from tidemill.engines.sqlite import listing, rows
+from tidemill.engines.sqlite.places import TOMBSTONE
+from tidemill.engines.sqlite.storage import storage
+from tidemill.engines.sqlite.store import Session
+from tidemill.model.errors import BadInput
+from tidemill.model.ids import JobId, check_id
+from tidemill.model.job import STATES, Job
+from tidemill.model.run import Checkpoint, StoredLine
+from tidemill.model.storage import Storage
+from tidemill.model.time import MINUTE, Instant, Span
+from tidemill.model.view import (
+    WINDOW,
+    AuditEntry,
+    Finished,
+    JobFilter,
+    Page,
+    QueueCounts,
+    SeriesPoint,
+    check_filter,
+    check_page,
+    check_series_step,
+)
+
+SQL = load_statements(__package__, "inspect")
+
+SERIES_LIMIT = 100_000
+
+
+class SqliteInspect:
+    """See `tidemill.engine.protocol.Inspect`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
+        check_batch(len(ids))
+        wanted = [check_id(job_id) for job_id in ids]
+        return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
+
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+        until = time.time_ns() // 1_000 if now is None else now
+        since = until - until % MINUTE - max(0, window - 1) // MINUTE * MINUTE
+        return await self._session.read(lambda db: _counts(db, since, until))
+
+    async def series(
+        self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
+    ) -> list[SeriesPoint]:
+        check_series_step(step)
+        first = since - since % step
+        if (until - first) // step > SERIES_LIMIT:
+            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        found = await self._session.read(
+            lambda db: db.execute(SQL.series, (step, first, until, queue)).fetchall()
+        )
+        points = {at: Finished(completed=c, failed=f, dead=d, cancelled=k) for at, c, f, d, k in found}
+        return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
+
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+        check_page(limit)
+        found = await self._session.read(
+            lambda db: db.execute(SQL.log, (check_id(job), limit, after)).fetchall()
+        )
+        return [StoredLine(*row) for row in found]
+
+    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+        found = await self._session.read(lambda db: db.execute(SQL.checkpoints, (check_id(job),)).fetchall())
+        return [Checkpoint(name=name, value=value) for name, value in found]
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+        check_page(limit)
+        found = await self._session.read(lambda db: db.execute(SQL.audit, (before, limit)).fetchall())
+        return [
+            AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
+            for number, at, by, action, target, detail in found
+        ]
+
+    async def storage(self) -> Storage:
+        place = self._session.place
+        return await self._session.read(lambda db: storage(db, place))
+
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
+        check_filter(only)
+        check_page(limit)
+        return await self._session.read(lambda db: listing.page(db, only, cursor, limit))
+
+
+def _whole(db: Connection, job_id: JobId) -> Job | None:
+    row = rows.find(db, job_id)
+    if row is None or row[rows.FORM] == TOMBSTONE:
+        return None
+    return rows.job_of(row, rows.failures_of(db, row[0]))  # type: ignore[arg-type]
+
+
+def _counts(db: Connection, since: Instant, until: Instant) -> list[QueueCounts]:
+    windows = {
+        queue: Finished(completed=completed, failed=failed, dead=dead, cancelled=cancelled)
+        for queue, completed, failed, dead, cancelled in db.execute(SQL.window, (since, until))
+    }
+    tallies: dict[int, dict[str, int]] = {}
+    for queue, state, count in db.execute(SQL.tallies):
+        tallies.setdefault(queue, {})[STATES[state].value] = count
+    return [
+        QueueCounts(queue=name, window=windows.get(pk, Finished()), **tallies.get(pk, {}))
+        for pk, name in db.execute(SQL.queues)
+    ]

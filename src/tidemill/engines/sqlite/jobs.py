@@ -1,0 +1,186 @@
+"""The `jobs` facet: checks at the edge, then one operation of the writer each."""
+
+from collections.abc import Sequence
+
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.protocol import (
+    BATCH_LIMIT,
+    PROMOTE_LIMIT,
+    PRUNE_LIMIT,
+    Promoted,
+    Pruned,
+    Reclaimed,
+    Settled,
+)
+from tidemill.engine.turns import Turns
+from tidemill.engines.sqlite import claim as claiming
+from tidemill.engines.sqlite import (
+    commands,
+    completions,
+    enqueue,
+    places,
+    promote,
+    prune,
+    rows,
+    settle,
+)
+from tidemill.engines.sqlite import losses as lost_runs
+from tidemill.engines.sqlite.runs import Runs
+from tidemill.engines.sqlite.step import Step
+from tidemill.engines.sqlite.store import Session
+from tidemill.model.errors import Refused
+from tidemill.model.ids import JobId
+from tidemill.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.move import Moves
+from tidemill.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
+from tidemill.model.time import Instant, Span
+
+
+class SqliteJobs:
+    """See `tidemill.engine.protocol.Jobs`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._turns = Turns[int]()
+        self._runs = Runs()
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        check_jobs(jobs)
+        return await self._session.merge(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
+
+    async def claim(
+        self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
+    ) -> Claim:
+        claiming.check(request)
+        taken: dict[JobId, int] = {}
+        claim = await self._session.change(
+            lambda step: claiming.claim(step, request, self._turns, taken), now, moves
+        )
+        self._runs.add(taken)
+        return claim
+
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        *,
+        claim: ClaimRequest | None = None,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Settled:
+        check_batch(len(settlements))
+        done = completions.plain(settlements, self._runs)
+        if done is None:
+            check_settlements(settlements)
+        if claim is not None:
+            claiming.check(claim)
+        taken: dict[JobId, int] = {}
+
+        def work(step: Step) -> Settled:
+            if done is not None and completions.complete(step, done):
+                settled = Settled([Answer.APPLIED] * len(done))
+            else:
+                settled = Settled(settle.settle(step, settlements))
+            if claim is not None:
+                try:
+                    settled.claim = claiming.claim(step, claim, self._turns, taken)
+                except Refused as refused:  # raised before the claim wrote anything
+                    settled.refused = refused
+            return settled
+
+        answer = await self._session.change(work, now, moves)
+        self._runs.add(taken)
+        return answer
+
+    async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        return await self._session.change(lambda step: commands.write(step, notes), now)
+
+    async def release(
+        self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Answer]:
+        return await self._session.change(lambda step: settle.release(step, releases), now, moves)
+
+    async def cancel(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[CancelAnswer]:
+        check_ids(ids)
+        return await self._session.change(lambda step: commands.cancel(step, ids, by), now, moves)
+
+    async def replay(
+        self,
+        ids: Sequence[JobId],
+        *,
+        token: bytes,
+        by: str = "",
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> list[ReplayAnswer]:
+        check_ids(ids)
+        return await self._session.change(lambda step: commands.replay(step, ids, token, by), now, moves)
+
+    async def drop(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[DropAnswer]:
+        check_ids(ids)
+        return await self._session.change(lambda step: commands.drop(step, ids, by), now, moves)
+
+    async def watch(
+        self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
+    ) -> list[Job | None]:
+        check_ids(ids)
+        return await self._session.change(
+            lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now
+        )
+
+    async def promote(
+        self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Promoted:
+        return await self._session.change(lambda step: promote.promote(step, limit), now, moves)
+
+    async def retire(
+        self,
+        claimant: bytes,
+        losses: Sequence[Loss] = (),
+        *,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> int:
+        return await self._session.change(lambda step: lost_runs.retire(step, claimant, losses), now, moves)
+
+    async def reclaim(
+        self,
+        member: bytes,
+        *,
+        limit: int = BATCH_LIMIT,
+        moves: Moves | None = None,
+        now: Instant | None = None,
+    ) -> Reclaimed:
+        return await self._session.change(lambda step: lost_runs.reclaim(step, member, limit), now, moves)
+
+    async def prune(
+        self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
+    ) -> Pruned:
+        return await self._session.change(lambda step: prune.prune(step, limit), now, moves)
+
+
+class SqliteBlocking:
+    """See `tidemill.engine.protocol.Blocking`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        check_jobs(jobs)
+        return self._session.merge_here(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
+
+
+def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
+    row = rows.find(step.db, job_id)
+    if row is None:
+        return None
+    if row[rows.FORM] == places.TOMBSTONE:
+        return rows.tombstone_of(row)
+    job = rows.job_of(row)
+    if job.state in LIVE:
+        step.db.execute(commands.SQL.add_watch, (row[0], waiter, step.now + ttl))
+        step.catalogue.watched = True
+    return job

@@ -1,0 +1,54 @@
+"""The `locks` facet: named leases."""
+
+import time
+
+from tidemill.engine.edge import check_lock
+from tidemill.engine.statements import load_statements
+from tidemill.engines.sqlite.step import Step
+from tidemill.engines.sqlite.store import Session
+from tidemill.model.time import Instant, Span
+from tidemill.model.view import Lease
+
+SQL = load_statements(__package__, "locks")
+
+
+class SqliteLocks:
+    """See `tidemill.engine.protocol.Locks`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
+        check_lock(name, ttl)
+        return await self._session.write(lambda step: _acquire(step, name, holder, ttl), now)
+
+    async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
+        check_lock(name, ttl)
+        return await self._session.write(
+            lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1,
+            now,
+        )
+
+    async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        return await self._session.write(
+            lambda step: step.db.execute(SQL.release, (name, fence, step.now)).rowcount == 1, now
+        )
+
+    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+        at = time.time_ns() // 1_000 if now is None else now
+        found = await self._session.read(lambda db: db.execute(SQL.list, (at,)).fetchall())
+        return [_lease(*row) for row in found]
+
+
+def _acquire(step: Step, name: str, holder: str, ttl: Span) -> Lease | None:
+    row = step.db.execute(SQL.find, (name, step.now)).fetchone()
+    if row is not None and row[0] != holder:
+        return None
+    fence = step.draw_fences(1) if row is None else row[1]
+    lease = _lease(name, holder, fence, step.now + ttl)
+    step.db.execute(SQL.put, (name, holder, fence, lease.expires_at))
+    return lease
+
+
+def _lease(name: str, holder: str, fence: int, expires_at: Instant) -> Lease:
+    return Lease(name=name, holder=holder, fence=fence, expires_at=expires_at)

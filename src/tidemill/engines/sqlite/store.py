@@ -1,0 +1,189 @@
+"""One process's hold on one database: its writer thread and its reader thread.
+
+Reads run beside the writer on a connection of their own (WAL: they see one moment and block nobody).
+An in-memory database has no second connection; there reads take their turn with the writer.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tidemill.engine.protocol import PROMOTE_LIMIT
+from tidemill.engines.sqlite import forks, ripple
+from tidemill.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
+from tidemill.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
+from tidemill.engines.sqlite.outbox import Post
+from tidemill.engines.sqlite.place import Place
+from tidemill.engines.sqlite.step import Step
+from tidemill.engines.sqlite.writer import Writer
+from tidemill.model.errors import EngineClosed, SingleProcess
+from tidemill.model.move import Moves
+from tidemill.model.time import Instant
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class Reader(CallThread):
+    """Reads, one moment at a time."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(f"tidemill-reader {place}")
+        self._place = place
+        self._turn = threading.Lock()
+        """Held by whoever uses the connection."""
+        self._away = False
+        """The connection was closed for a fork."""
+
+    def _open(self) -> None:
+        self._db = patiently(self._place, lambda: open_connection(self._place, writes=False))
+
+    def _shut(self) -> None:
+        with self._turn:
+            self._ended = True
+            self._db.close()
+
+    def let_go(self) -> None:
+        """See `Writer.let_go`."""
+        self._turn.acquire()
+        if not self._ended:
+            self._db.close()
+            self._away = True
+
+    def go_on(self) -> None:
+        """See `Writer.go_on`."""
+        self._turn.release()
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            with self._turn:
+                self._look(call)
+            answer_calls([call])
+
+    def _look(self, call: LoopCall[Any]) -> None:
+        """Answer one call from one moment's state."""
+        try:
+            if self._away:
+                self._open()
+                self._away = False
+            begin(self._db, self._place.lock_timeout, "BEGIN")
+            call.answer = call.work(self._db)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            call.error = translate(error, self._place)
+        except BaseException as error:
+            call.error = error
+        if not self._away and self._db.in_transaction:
+            roll_back(self._db)
+
+
+class Store:
+    """The threads of one database. Engines of one process may share it, if it is in memory."""
+
+    def __init__(self, place: Place, *, namespace: str, migrate: bool, post: Post) -> None:
+        self.place = place
+        self.pid = os.getpid()
+        self.writer = Writer(place, namespace=namespace, migrate=migrate, post=post)
+        self.writer.start()
+        self.reader: Reader | None = None
+        if place.path is not None:
+            self.reader = Reader(place)
+            try:
+                self.reader.start()
+            except BaseException:
+                self.writer.stop()
+                raise
+            forks.add(self)
+
+    def let_go(self) -> None:
+        """Hold no connection, until `go_on`."""
+        self.writer.let_go()
+        if self.reader is not None:
+            self.reader.let_go()
+
+    def go_on(self) -> None:
+        """Connections may be opened again."""
+        if self.reader is not None:
+            self.reader.go_on()
+        self.writer.go_on()
+
+    def close(self) -> None:
+        """Finish what is queued, then let go. Blocks for as long as the last commit takes."""
+        if self.reader is not None:
+            self.reader.stop()
+        self.writer.stop()
+
+
+class Session:
+    """One engine's use of a store: `write` for operations, `read` for looks."""
+
+    def __init__(self, store: Store) -> None:
+        self.place = store.place
+        self._store = store
+        self._closed = False
+
+    async def write(self, work: Callable[[Step], T], now: Instant | None = None) -> T:
+        """Run an operation in the next transaction; its answer comes after the commit."""
+        self.check()
+        call: LoopCall[T] = LoopCall(work, now)
+        self._store.writer.put(call)
+        return await call.future
+
+    async def change(
+        self, work: Callable[[Step], T], now: Instant | None = None, moves: Moves | None = None
+    ) -> T:
+        """`write` for an operation that may end parents: their children are told in the same step. What moved
+        is named after the commit: until then the operation may be undone and done again."""
+
+        def whole(step: Step) -> tuple[T, Moves | None]:
+            if moves is not None:
+                step.moves = Moves()
+            answer = work(step)
+            ripple.tell_if_needed(step, PROMOTE_LIMIT)
+            return answer, step.moves
+
+        answer, moved = await self.write(whole, now)
+        if moves is not None and moved is not None:
+            moves.take(moved)
+        return answer
+
+    async def merge(
+        self, work: Callable[[Step, list[Item]], list[T]], item: Item, *, size: int, now: Instant | None
+    ) -> T:
+        """Run an operation that is done together with its like, wherever they stand next to each other."""
+        self.check()
+        call: LoopCall[T] = LoopCall(lambda step: work(step, [item])[0], now, work, item, size)
+        self._store.writer.put(call)
+        return await call.future
+
+    def merge_here(
+        self, work: Callable[[Step, list[Item]], list[T]], item: Item, *, size: int, now: Instant | None
+    ) -> T:
+        """`merge` for a thread that waits: it does the work itself, unless another is at it."""
+        self.check()
+        return self._store.writer.run_here(Call(lambda step: work(step, [item])[0], now, work, item, size))
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a look on one moment's state."""
+        self.check()
+        if self._store.reader is None:
+            return await self.write(lambda step: work(step.db))
+        call: LoopCall[T] = LoopCall(work, None)
+        self._store.reader.put(call)
+        return await call.future
+
+    def check(self) -> None:
+        """Refuse what could not be answered."""
+        if self._closed:
+            raise EngineClosed(f"{self.place} was closed by this process; open it again")
+        if os.getpid() != self._store.pid:
+            raise SingleProcess(
+                f"{self.place} was opened before this process was forked; open it again here"
+                + ("" if self.place.path else " (an in-memory database cannot be shared)")
+            )
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._closed = True

@@ -1,0 +1,214 @@
+"""The `transactions` facet: enqueue and complete on a connection of the caller's own.
+
+Enqueue reads nothing here: its statements look everything up themselves (queue, order, lane). A keyed queue's
+lane is not worked out in SQL: such jobs are stored in the plain lane, which is marked, so that the next
+claim of that queue puts them where they belong before it takes any. Completing reads the run first, under
+the file's lock, and then writes what `moves.to_final` would."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from tidemill.engine.edge import check_batch, check_jobs, check_settlements
+from tidemill.engine.protocol import Script
+from tidemill.engine.statements import load_statements
+from tidemill.engines.sqlite import storing
+from tidemill.engines.sqlite.catalogue import DEFAULT_OPTIONS
+from tidemill.engines.sqlite.moves import keep_of
+from tidemill.engines.sqlite.step import COMPLETED, RUNNING
+from tidemill.engines.sqlite.store import Session
+from tidemill.model.errors import BadInput, WrongPlace
+from tidemill.model.ids import JobId, check_id
+from tidemill.model.job import Fence, NewJob
+from tidemill.model.queue import QueueOptions
+from tidemill.model.run import (
+    LOG_LINES_KEPT,
+    Answer,
+    Checkpoint,
+    Completed,
+    Fate,
+    LogLine,
+    Note,
+    Progress,
+    Settlement,
+    Started,
+    check_own,
+)
+from tidemill.model.time import MINUTE, Instant
+from tidemill.model.view import Statement
+
+T = TypeVar("T")
+
+SQL = load_statements(__package__, "transactions")
+
+WHOLE, SMALL, TOMBSTONE = range(3)
+"""Forms of an ended job, as stored."""
+
+_STEPS = (
+    SQL.draw_seq, SQL.insert_job, SQL.put_ready, SQL.put_due, SQL.put_expiring, SQL.announce_lane,
+    SQL.mark_lane, SQL.count_job,
+)  # fmt: skip
+_ENDING = (
+    SQL.split_run, SQL.shorten_run, SQL.remove_run, SQL.add_outcome, SQL.let_go, SQL.unpark, SQL.open_lanes,
+    SQL.one_less_runs, SQL.count_finished,
+)  # fmt: skip
+_KEPT = SQL.add_ended, SQL.one_more_completed
+_BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
+
+_BEGIN, _UNDO, _END = (Statement(f"{what} tidemill", {}) for what in ("SAVEPOINT", "ROLLBACK TO", "RELEASE"))
+
+_options = msgspec.json.Decoder(QueueOptions).decode
+
+
+class SqliteTransactions:
+    """See `tidemill.engine.protocol.Transactions`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        check_jobs(jobs)
+        if any(job.after for job in jobs):
+            raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
+        return self._whole(self._enqueue(jobs))
+
+    def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
+        if not isinstance(settlement.outcome, Completed):
+            raise BadInput("only a completion can be recorded in a transaction of the caller's")
+        check_settlements([settlement])
+        check_id(settlement.id)
+        check_own(settlement, notes)
+        return self._whole(self._complete(settlement, settlement.outcome, notes))
+
+    async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
+        check_batch(len(runs))
+        return await self._session.read(lambda db: [_fate(db, *run) for run in runs])
+
+    def _here(self) -> Script[None]:
+        """The statements that follow name no file: the connection's main one has to be ours."""
+        rows = yield Statement(SQL.where_am_i, {})
+        place, file = self._session.place, os.fsdecode(rows[0][0] or "") if rows else ""
+        if not file or not os.path.exists(file) or not os.path.samefile(file, place.path or os.devnull):
+            raise WrongPlace(
+                f"this connection is to {file or 'a database in memory'}, and the app's jobs are in {place}: "
+                "pass a connection to that file"
+            )
+
+    def _whole(self, script: Script[T]) -> Script[T]:
+        """All of a script or nothing, whatever the caller's transaction comes to: an error in SQLite undoes
+        one statement only. The lock comes first: it begins a transaction where the driver does that by
+        itself, and releasing a savepoint that stands in none would commit."""
+        yield from self._here()
+        yield Statement(SQL.lock_file, {})
+        yield _BEGIN
+        try:
+            answer = yield from script
+            yield _END
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield _UNDO
+            yield _END
+            raise
+        return answer
+
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+        for queue in dict.fromkeys(job.queue for job in jobs):
+            yield Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS})
+            yield Statement(SQL.note_queue, {"name": queue})
+        for job in jobs:
+            values = _values(job)
+            for text in _STEPS:
+                yield Statement(text, values)
+
+    def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
+        rows = yield Statement(SQL.find_run, {"id": settlement.id})
+        if not rows:
+            return Answer.STALE
+        (pk, queue, task, key, state, fence, settled_fence, claimed_at, started_at, member, has_children,
+         options) = rows[0]  # fmt: skip
+        answer = judge(state, fence, settled_fence, settlement.fence)
+        if answer is not Answer.APPLIED:
+            return answer
+        kept = _options(options)
+        form = TOMBSTONE if keep_of(kept, COMPLETED).nothing else WHOLE if kept.keep_body else SMALL
+        now = time.time_ns() // 1_000
+        if started_at is None:
+            noted = any(isinstance(note.entry, Started) for note in notes)
+            started_at = now if noted else now - settlement.ran
+        values: dict[str, object] = {
+            "pk": pk, "queue": queue, "task": task, "key": key, "fence": fence, "form": form, "now": now,
+            "minute": now - now % MINUTE, "claimed_at": claimed_at, "member": member,
+            "started_at": started_at, "result": outcome.result if form == WHOLE else None,
+        }  # fmt: skip
+        for note in notes:
+            yield _noted(pk, note, now)
+        if notes:
+            yield Statement(SQL.cut_log, {"pk": pk, "kept": LOG_LINES_KEPT})
+        for text in (*_ENDING, *(_BURIED if form == TOMBSTONE else _KEPT)):
+            yield Statement(text, values)
+        if form != WHOLE:
+            yield Statement(SQL.drop_payload, values)
+        if has_children:
+            yield Statement(SQL.tell_children, values)
+        if settlement.then is not None:
+            yield from self._enqueue(settlement.then.jobs)
+            if settlement.then.schedule is not None:
+                next_at = now + settlement.then.schedule_in
+                yield Statement(SQL.set_schedule, {"next_at": next_at, "name": settlement.then.schedule})
+        return Answer.APPLIED
+
+
+def judge(state: int, fence: Fence, settled_fence: Fence | None, wanted: Fence) -> Answer:
+    """Whether a run may still speak for its job."""
+    if state == RUNNING and fence == wanted:
+        return Answer.APPLIED
+    return Answer.ALREADY if settled_fence == wanted else Answer.STALE
+
+
+def _noted(pk: int, note: Note, now: Instant) -> Statement:
+    match note.entry:
+        case Started():
+            return Statement(SQL.set_started, {"pk": pk, "fence": note.fence, "now": now})
+        case Progress(value=value):
+            return Statement(SQL.set_progress, {"pk": pk, "value": value})
+        case LogLine(number=number, level=level, message=message):
+            line = {"number": number, "level": level, "message": message}
+            return Statement(SQL.add_line, {"pk": pk, "fence": note.fence, "now": now, **line})
+        case Checkpoint(name=name, value=value):
+            return Statement(SQL.add_checkpoint, {"pk": pk, "name": name, "value": value})
+
+
+def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:
+    """A transaction that is still open cannot be told from none; whoever settles waits for it."""
+    row = db.execute("SELECT state, fence, settled_fence FROM job_now WHERE id = ?", (job_id,)).fetchone()
+    if row is None:
+        return Fate.GONE
+    if row[2] == fence:
+        return Fate.SETTLED
+    return Fate.FREE if row[0] == RUNNING and row[1] == fence else Fate.GONE
+
+
+def _values(job: NewJob) -> dict[str, object]:
+    return {
+        "id": job.id,
+        "queue": job.queue,
+        "priority": job.priority,
+        "task": job.task,
+        "key": job.key or "",
+        "max_attempts": job.attempts,
+        "at": job.at,
+        "delay": job.delay,
+        "expires": job.expires,
+        "timeout": job.timeout,
+        "retry": storing.encode_retry(job.retry),
+        "on_dead": job.on_dead,
+        "schedule": job.schedule,
+        "codec": job.codec,
+        "headers": job.headers,
+        "body": job.body,
+    }

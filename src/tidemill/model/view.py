@@ -1,0 +1,195 @@
+"""What is shown about jobs and queues: filters, pages, counts, series, audit."""
+
+import msgspec
+
+from tidemill.model.errors import BadInput
+from tidemill.model.job import FINAL, LIVE, Job, JobState
+from tidemill.model.names import check_queue, check_task
+from tidemill.model.queue import QueueOptions
+from tidemill.model.retry import Retry
+from tidemill.model.time import DAY, MINUTE, Instant, Span
+
+PAGE_LIMIT = 1_000
+SCAN_LIMIT = 10_000
+"""The most jobs that one call of `inspect.list` looks at."""
+WINDOW: Span = DAY
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs. Every part that is given must match."""
+
+    state: JobState | None = None
+    queue: str | None = None
+    task: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    """In the job's headers, under "tags"."""
+    text: str | None = None
+    """Occurs in the body or in the last error's message, case-sensitively."""
+
+
+class Page(msgspec.Struct, kw_only=True):
+    """Some jobs, and where to go on. A short page with a cursor is not the end."""
+
+    jobs: list[Job]
+    cursor: str | None
+    """None: there is no more."""
+    scanned: int
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended in a stretch of time: counted when it happened, not falsified by retention."""
+
+    completed: int = 0
+    failed: int = 0
+    """Failed attempts, retried or not."""
+    dead: int = 0
+    cancelled: int = 0
+
+    def __add__(self, other: "Finished") -> "Finished":
+        return Finished(
+            completed=self.completed + other.completed,
+            failed=self.failed + other.failed,
+            dead=self.dead + other.dead,
+            cancelled=self.cancelled + other.cancelled,
+        )
+
+
+class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue's numbers, also when they are all zero."""
+
+    queue: str
+    blocked: int = 0
+    scheduled: int = 0
+    ready: int = 0
+    running: int = 0
+    completed: int = 0
+    """Retained now, as are the next two."""
+    dead: int = 0
+    cancelled: int = 0
+    window: Finished = Finished()
+    age: Span = 0
+    """How old the counts are."""
+
+    def in_state(self, state: JobState) -> int:
+        """The count of one state."""
+        count: int = getattr(self, state.value)
+        return count
+
+
+class SeriesPoint(msgspec.Struct, frozen=True):
+    """What ended in one step of a series."""
+
+    at: Instant
+    finished: Finished
+
+
+class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue as the engine keeps it."""
+
+    name: str
+    options: QueueOptions
+    created_at: Instant
+    paused_at: Instant | None = None
+    paused_by: str = ""
+    paused_why: str = ""
+
+
+class TaskEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One task in the catalogue that workers publish: the defaults for enqueue by name."""
+
+    name: str
+    queue: str
+    priority: int = 5
+    timeout: Span | None = None
+    retry: Retry | None = None
+    key: str | None = None
+    """The parameter that gives the key."""
+    schema: bytes | None = None
+    """JSON schema of the parameters."""
+    on_dead: str | None = None
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One action of an operator."""
+
+    number: int
+    at: Instant
+    by: str
+    action: str
+    target: str
+    detail: str = ""
+
+
+CONTROLLER_LEASE = "controller"
+"""Whoever holds the lease of this name is the controller; the holder is its member's id in hex."""
+CLUSTER_LEASE = "cluster"
+"""Kept by the controller: since when the cluster lives, and when it was last seen alive."""
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A named lease that somebody holds."""
+
+    name: str
+    holder: str
+    fence: int
+    expires_at: Instant
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """SQL with its parameters, for a connection of the caller's own."""
+
+    sql: str
+    parameters: tuple[object, ...] | dict[str, object]
+
+
+def check_filter(only: JobFilter) -> JobFilter:
+    """The same filter, or `BadInput`."""
+    if only.queue is not None:
+        check_queue(only.queue)
+    if only.task is not None:
+        check_task(only.task)
+    return only
+
+
+def check_page(limit: int) -> int:
+    """The same limit, or `BadInput`."""
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise BadInput(f"a page holds between 1 and {PAGE_LIMIT:,} jobs, not {limit}")
+    return limit
+
+
+def check_series_step(step: Span) -> Span:
+    """The same step, or `BadInput`: finished jobs are counted by the minute."""
+    if step < MINUTE or step % MINUTE:
+        raise BadInput("a series has steps of whole minutes")
+    return step
+
+
+def states_of(only: JobFilter) -> tuple[JobState, ...]:
+    """The states that a filter admits, live ones first."""
+    return (only.state,) if only.state else (*LIVE, *FINAL)
+
+
+def matches(only: JobFilter, job: Job, body: bytes) -> bool:
+    """Whether a job passes those parts of a filter that no index answers."""
+    if only.task is not None and job.task != only.task:
+        return False
+    if only.key is not None and job.key != only.key:
+        return False
+    if only.tag is not None and only.tag not in _tags(job.headers):
+        return False
+    if only.text is not None:
+        return only.text.encode() in body or (job.error is not None and only.text in job.error.message)
+    return True
+
+
+def _tags(headers: bytes | None) -> list[object]:
+    if headers is None:
+        return []
+    try:
+        decoded = msgspec.json.decode(headers)
+    except msgspec.DecodeError:  # a producer of another kind wrote something else there
+        return []
+    tags = decoded.get("tags", []) if isinstance(decoded, dict) else []
+    return tags if isinstance(tags, list) else []

@@ -1,0 +1,194 @@
+"""The tasks and queues of one app."""
+
+from collections.abc import Callable, Hashable, Sequence
+from difflib import get_close_matches
+from inspect import unwrap
+from types import FunctionType
+
+from msgspec.structs import replace
+
+from tidemill.model.errors import BadInput
+from tidemill.model.names import check_queue, check_task
+from tidemill.model.queue import QueueOptions
+from tidemill.model.retry import Retry
+from tidemill.model.schedule import Schedule
+from tidemill.model.time import Span, span_of
+from tidemill.model.view import TaskEntry
+from tidemill.task.definition import Definition
+
+DEFAULT_QUEUE = "default"
+
+
+class Registry:
+    """What an app declares, by name."""
+
+    def __init__(
+        self,
+        *,
+        retry: Retry | None = None,
+        timeout: Span | None = None,
+        default: QueueOptions | None = None,
+        strict_queues: bool = False,
+    ) -> None:
+        self.retry = retry or Retry()
+        """The app's default, for tasks and queues that say nothing."""
+        self.timeout = timeout
+        self.default = default or QueueOptions()
+        """The options of a queue that was not declared."""
+        self.strict_queues = strict_queues
+        """Only declared queues may be used."""
+        self.default_queue = DEFAULT_QUEUE
+        self.queues: dict[str, QueueOptions] = {}
+        self.version = 0
+        """Grows with every declaration, so that what was worked out before is worked out again."""
+        self._definitions: dict[str, Definition] = {}
+        self.schedules: dict[str, Callable[[], Schedule]] = {}
+        """What makes each declared schedule: made late, because a task's queue may be declared after it."""
+        self._said: dict[str, Hashable] = {}
+        self._handlers: dict[str | None, str] = {}
+        """The task that handles the deaths of each; under None, those of all that have no other."""
+        self._expected: dict[str, None] = {}
+        """Whose handlers are still to be named."""
+        self.startups: list[Definition] = []
+        """Tasks that every worker process runs when it starts."""
+
+    def add(self, definition: Definition) -> Definition:
+        """Register a task. Two functions with one name are refused: jobs would go to the wrong one."""
+        known = self._definitions.get(definition.name)
+        if known is not None and not _same_code(known, definition):
+            raise BadInput(
+                f"there are two tasks named {definition.name!r}: give one of them another name by "
+                "@app.task(name=...)"
+            )
+        if definition.queue is not None:
+            self.check_queue(definition.queue)
+        self._definitions[definition.name] = definition
+        return definition
+
+    def declare(self, name: str, options: QueueOptions) -> None:
+        """A queue with its options; twice is refused unless both say the same."""
+        if self.queues.get(check_queue(name), options) != options:
+            raise BadInput(f"the queue {name!r} was declared before with other options")
+        self.queues[name] = options
+        self.version += 1
+
+    def schedule(self, name: str, said: Hashable, make: Callable[[], Schedule]) -> None:
+        """A schedule that the code declares. Two with one name are refused, because only one could fire;
+        unless they say the same (a module that is imported twice)."""
+        if self._said.setdefault(check_task(name), said) != said:
+            raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+        self.schedules[name] = make
+
+    def expect_handler(self, handled: Sequence[Definition]) -> Callable[[Definition], None]:
+        """Somebody is about to say which task handles the deaths of these (of all that have no other, if none
+        is named). Until then nothing can be enqueued: a decorator without its brackets would else be no
+        handler, and nobody would know."""
+        names: list[str | None] = [task.name for task in handled] or [None]
+        expected = ", ".join(name or "" for name in names)
+        self._expected[expected] = None
+        self.version += 1
+
+        def handle(handler: Definition) -> None:
+            for name in names:
+                if (known := self._handlers.get(name, handler.name)) != handler.name:
+                    raise BadInput(
+                        f"{name or 'this app'} has a handler already: {known}; a death is handled by one task"
+                    )
+            self._handlers |= dict.fromkeys(names, handler.name)
+            self.version += 1
+            self._expected.pop(expected, None)
+
+        return handle
+
+    def handler_of(self, definition: Definition) -> str | None:
+        """The task that handles the deaths of its jobs. Handlers have none: a death ends there."""
+        if self._expected:
+            raise BadInput(
+                f"app.on_dead({next(iter(self._expected))}) was given no handler: write @app.on_dead() above "
+                "@app.task, with the tasks in the brackets whose deaths it handles, and let it take a DeadJob"
+            )
+        if self.handles(definition.name):
+            return None
+        return self._handlers.get(definition.name, self._handlers.get(None))
+
+    def owns(self, definition: Definition) -> bool:
+        """Whether this is one of ours; also in a module that is imported twice."""
+        known = self._definitions.get(definition.name)
+        return known is not None and _same_code(known, definition)
+
+    def handles(self, name: str) -> bool:
+        """Whether a task is one that handles deaths."""
+        return name in self._handlers.values()
+
+    def entry_of(self, definition: Definition) -> TaskEntry:
+        """What the catalogue says of a task."""
+        entry = definition.entry(self.default_queue, self.handler_of(definition))
+        if not definition.takes_a_death:
+            return entry
+        # its jobs are stored by the engine, which knows of no defaults and shows how many attempts there are
+        return replace(entry, retry=entry.retry or self.options_of(entry.queue).retry or self.retry)
+
+    def start_with(self, definition: Definition) -> None:
+        """A task that every worker process runs when it starts."""
+        known = [each for each in self.startups if each.name != definition.name]
+        self.startups = [*known, definition]
+
+    def schedule_names(self) -> list[str]:
+        """Every schedule that the code declares."""
+        return sorted(self.schedules)
+
+    def check_queue(self, name: str) -> str:
+        """The same name, or `BadInput`."""
+        if self.strict_queues and name not in self.queues:
+            declared = ", ".join(sorted(self.queues)) or "none"
+            raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
+        return check_queue(name)
+
+    def find(self, name: str) -> Definition | None:
+        """A task by its name, or None."""
+        return self._definitions.get(name)
+
+    def definitions(self) -> list[Definition]:
+        """All tasks, by name."""
+        return [self._definitions[name] for name in sorted(self._definitions)]
+
+    def options_of(self, queue: str) -> QueueOptions:
+        """The options of a queue, declared or not."""
+        return self.queues.get(queue, self.default)
+
+    def timeout_of(self, options: QueueOptions) -> Span | None:
+        """What a queue's jobs get when neither call nor task says anything."""
+        return self.timeout if options.timeout is None else span_of(options.timeout)
+
+    def queue_of(self, definition: Definition) -> str:
+        """Where a task's jobs go unless the call says otherwise."""
+        return definition.queue or self.default_queue
+
+    def queue_names(self) -> tuple[str, ...]:
+        """Every queue that this app declares or that its tasks use, the default one included."""
+        used = {self.queue_of(definition) for definition in self._definitions.values()}
+        return tuple(sorted({*self.queues, *used, self.default_queue}))
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A hint for a name that is not known: the nearest one, or nothing."""
+    matches = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _same_code(one: Definition, other: Definition) -> bool:
+    """A module that is imported twice (as __main__ and by its name) is no conflict. Two functions that a
+    factory made, or that have one name in one file, are."""
+    if one.function is other.function:
+        return True
+    place = _place_of(one.function)
+    return place is not None and place == _place_of(other.function)
+
+
+def _place_of(function: Callable[..., object]) -> tuple[str, str, int] | None:
+    """Where a function is written; None where more than one can come from there."""
+    inner = unwrap(function)  # those of one decorator share its code
+    if not isinstance(inner, FunctionType) or "<locals>" in inner.__qualname__:
+        return None
+    code = inner.__code__
+    return code.co_filename, inner.__qualname__, code.co_firstlineno

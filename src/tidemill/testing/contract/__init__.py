@@ -1,0 +1,72 @@
+'''The engine contract as a test suite. Whoever passes it is an engine.
+
+Every behaviour that `tidemill.engine.protocol` promises is tested here once, one file per noun, through the
+protocol alone. To run it against your own engine, install pytest and pytest-asyncio (with
+`asyncio_mode = "auto"`), and write a `conftest.py`:
+
+    import pytest
+
+    pytest.register_assert_rewrite("tidemill.testing.contract")  # before the import: readable failures
+
+    from tidemill.testing.contract.fixtures import *
+
+    @pytest.fixture
+    def engine_url() -> str:
+        """A fresh, empty place."""
+        return ...
+
+and test modules, one for each name in `MODULES`, so that a failure names its noun:
+
+    from tidemill.testing.contract.claim import *
+
+`stateful` needs Hypothesis and a fixture `fresh_engine_url`: a callable that names a new place each time.
+An engine that offers `transactions` also overrides the fixture `user_connection`: an object with
+`execute(sql, parameters)`, which gives the rows, `commit()` and `rollback()`, connected to the same place and
+in a transaction; without it those tests are skipped.
+
+Tests never wait for time: they pass an explicit `now` to every call, and move a `Clock` by hand. Their marker
+`row` names the promise that they prove; with `--strict-markers` it has to be registered.
+'''
+
+MODULES = (
+    "bad_input",
+    "blocking",
+    "cancel",
+    "children",
+    "claim",
+    "claim_numbers",
+    "concurrency",
+    "counts",
+    "crash",
+    "deaths",
+    "drop",
+    "engines",
+    "enqueue",
+    "gates",
+    "inspect",
+    "lanes",
+    "lifecycle",
+    "locks",
+    "lost_reply",
+    "members",
+    "moves",
+    "promote",
+    "prune",
+    "queues",
+    "rates",
+    "release",
+    "replay",
+    "retire",
+    "schedules",
+    "settle",
+    "settle_then",
+    "signals",
+    "stateful",
+    "storage",
+    "tasks",
+    "transactions",
+    "transactions_complete",
+    "watch",
+    "write",
+)
+"""The names of the modules with tests."""

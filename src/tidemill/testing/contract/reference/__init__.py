@@ -1,0 +1,40 @@
+"""What every engine must do, written as plainly as possible: dictionaries, and no thought for speed.
+
+The reference follows the docstrings of the contract and imports nothing of Tidemill but the model,
+so that it shares no mistake with an engine. Where the contract leaves an engine a choice (which of
+several jobs a bounded sweep takes, whether a claim clears away an expired job on its way), it does
+not predict: it *judges* what the engine did, raises `AssertionError` with the reason if that was not
+legal, and adopts it. A claim is always judged.
+
+| module | what it knows |
+|---|---|
+| `records` | what is remembered of jobs, queues, members, claimants |
+| `store` | the moves they have in common: becoming ready, ending, being given back |
+| `jobs` | enqueue, settle, release, cancel, replay, drop, promote, prune |
+| `claims` | whether an answer to a claim is legal |
+| `turns` | whose turn it was: queues, priorities, lanes |
+| `gates` | which gates had room |
+| `members` | beats, retire, reclaim, leave |
+| `queues` | options and pauses |
+| `compare` | what an engine shows, against what it should show |
+"""
+
+from tidemill.testing.contract.reference.claims import Claims
+from tidemill.testing.contract.reference.compare import View, differences
+from tidemill.testing.contract.reference.jobs import Jobs
+from tidemill.testing.contract.reference.members import Members
+from tidemill.testing.contract.reference.queues import Queues
+from tidemill.testing.contract.reference.store import Store
+
+__all__ = ["Reference", "Store", "View", "differences"]
+
+
+class Reference:
+    """One namespace, by the book."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.jobs = Jobs(self.store)
+        self.claims = Claims(self.store)
+        self.members = Members(self.store)
+        self.queues = Queues(self.store)

@@ -1,0 +1,138 @@
+"""Beats, and what becomes of the jobs of those who stop beating."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidemill.model.crash import after_claimant_lost, after_member_lost
+from tidemill.model.job import Fence, JobState
+from tidemill.model.member import (
+    Ask,
+    ClaimantBeat,
+    Health,
+    MemberInfo,
+    health,
+    may_sweep,
+    steady_after_beat,
+)
+from tidemill.model.run import Loss
+from tidemill.model.time import Instant
+from tidemill.testing.contract.reference.records import ClaimantRecord, JobRecord, MemberRecord
+from tidemill.testing.contract.reference.store import Seen, Store
+
+
+class Heard(NamedTuple):
+    """What a beat must answer, beside its number."""
+
+    new: bool
+    lost: set[Fence]
+    asked: set[Ask]
+
+
+class Swept(NamedTuple):
+    """What a reclaim must answer."""
+
+    entitled: bool
+    jobs: int
+    gone: list[str]
+
+
+class Members:
+    """Members, their claimants, and their losses."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat], *, now: Instant) -> Heard:
+        known = self._store.members.get(info.id)
+        if known is None:
+            self._store.members[info.id] = MemberRecord(info, now, now, now)
+        else:
+            known.steady_since = steady_after_beat(info, known.beat_at, known.steady_since, now)
+            known.info, known.beat_at = info, now
+        lost = set[Fence]()
+        for beat in claimants:
+            held = self._store.held_by(beat.claimant)
+            lost |= set(beat.held) - {job.fence for job in held}
+            for job in held:
+                if job.number <= beat.answered_through and job.fence not in beat.held:
+                    self._store.give_back(job, now)
+        asked = {
+            Ask(job.id, job.fence or 0) for job in self._store.held_by_member(info.id) if job.cancel_asked
+        }
+        return Heard(known is None, lost, asked)
+
+    def leave(self, member: bytes, *, now: Instant) -> int:
+        held = self._store.held_by_member(member)
+        for job in held:
+            self._store.give_back(job, now)
+        self._forget(member, now)
+        return len(held)
+
+    def retire(self, claimant: bytes, losses: Sequence[Loss], *, now: Instant) -> int:
+        held = self._store.held_by(claimant)
+        for job in held:
+            loss = next((loss for loss in losses if (loss.id, loss.fence) == (job.id, job.fence)), None)
+            if loss is None:
+                self._store.give_back(job, now)
+                continue
+            self._store.note_failure(job, "crash" if loss.verdict == "crash" else "lost", now)
+            after = after_claimant_lost(
+                loss.verdict,
+                suspect=job.suspect,
+                losses=job.losses,
+                crashes=job.crashes,
+                cancel_asked=job.cancel_asked,
+            )
+            self._store.lose(job, after, now)
+        record = self._store.claimants.setdefault(claimant, ClaimantRecord(b""))
+        record.retired_at = now
+        return len(held)
+
+    def reclaim(self, member: bytes, *, limit: int, now: Instant, seen: Seen, dropped: list[str]) -> Swept:
+        """Which jobs a bounded sweep takes is seen; so is whether a member whose last job fell on the
+        bound was `dropped` already."""
+        sweeper = self._store.members.get(member)
+        if sweeper is None or not may_sweep(sweeper.info, sweeper.beat_at, sweeper.steady_since, now):
+            return Swept(entitled=False, jobs=0, gone=[])
+        silent = [
+            record
+            for record in self._store.members.values()
+            if health(record.info, record.beat_at, now) is Health.GONE
+        ]
+        held = [job for record in silent for job in self._store.held_by_member(record.info.id)]
+        taken = [job for job in held if not _still_runs(job, seen)]
+        assert len(taken) == min(len(held), limit), f"{len(taken)} of {len(held)} jobs were reclaimed"
+        for job in taken:
+            self._lose_with_member(job, now)
+        gone = []
+        for record in silent:
+            empty = not self._store.held_by_member(record.info.id)
+            if empty and (len(taken) < limit or record.info.name in dropped):
+                self._forget(record.info.id, now)
+                gone.append(record.info.name)
+        return Swept(entitled=True, jobs=len(taken), gone=sorted(gone))
+
+    def _lose_with_member(self, job: JobRecord, now: Instant) -> None:
+        after = after_member_lost(
+            suspect=job.suspect,
+            started=job.started_at is not None,
+            losses=job.losses,
+            crashes=job.crashes,
+            cancel_asked=job.cancel_asked,
+        )
+        self._store.note_failure(job, "crash" if after.crashes > job.crashes else "lost", now)
+        self._store.lose(job, after, now)
+
+    def _forget(self, member: bytes, now: Instant) -> None:
+        self._store.members.pop(member, None)
+        for claimant in self._store.claimants.values():
+            if claimant.member == member and claimant.retired_at is None:
+                if claimant.last_number:
+                    claimant.retired_at = now
+                else:
+                    claimant.maybe_retired = True
+
+
+def _still_runs(job: JobRecord, seen: Seen) -> bool:
+    shown = seen.get(job.id)
+    return shown is not None and shown.state is JobState.RUNNING and shown.fence == job.fence

@@ -1,0 +1,126 @@
+"""What the reference remembers."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidemill.model.gate import Gate
+from tidemill.model.ids import JobId
+from tidemill.model.job import Failure, JobState, NewJob
+from tidemill.model.member import MemberInfo
+from tidemill.model.queue import QueueOptions, Rate
+from tidemill.model.time import Instant
+
+UNSAID: Final = -1
+"""An instant of which the contract says nothing in this situation; not compared."""
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job, or its tombstone."""
+
+    new: NewJob
+    created_at: Instant
+    due_at: Instant | None
+    expires_at: Instant | None
+    place: int
+    """Grows each time it becomes ready: what `seq` must be in the order of."""
+    state: JobState | None = None
+    """None only while it is being stored."""
+    waits: set[JobId] = field(default_factory=set)
+    """Parents that it still waits for."""
+    attempts: int = 0
+    crashes: int = 0
+    losses: int = 0
+    suspect: bool = False
+    cancel_asked: bool = False
+    replays: int = 0
+    token: bytes | None = None
+    """Of the last replay."""
+    ready_at: Instant | None = None
+    claimed_at: Instant | None = None
+    started_at: Instant | None = None
+    ended_at: Instant | None = None
+    member: str = ""
+    claimant: bytes | None = None
+    """While it runs."""
+    number: int = 0
+    """Of the claim that took it."""
+    fence: int | None = None
+    settled_fence: int | None = None
+    settled: set[int] = field(default_factory=set)
+    """Every fence that was ever settled."""
+    has_body: bool = True
+    result: bytes | None = None
+    progress: bytes | None = None
+    failures: list[Failure] = field(default_factory=list)
+    tombstone: bool = False
+
+    @property
+    def id(self) -> JobId:
+        return self.new.id
+
+    @property
+    def queue(self) -> str:
+        return self.new.queue
+
+    def due(self, now: Instant) -> bool:
+        return self.due_at is None or self.due_at <= now
+
+    def expired(self, now: Instant) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(slots=True)
+class RateLog:
+    """The starts behind a gate: those since its rate took force certainly count, earlier ones may."""
+
+    rate: Rate
+    since: list[tuple[Instant, int]] = field(default_factory=list)
+    before: list[tuple[Instant, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class QueueRecord:
+    """A queue, with the logs of its gates."""
+
+    name: str
+    created_at: Instant
+    options: QueueOptions = field(default_factory=QueueOptions)
+    paused_at: Instant | None = None
+    paused_by: str = ""
+    paused_why: str = ""
+    logs: dict[Gate, RateLog] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MemberRecord:
+    """A member known by its beats."""
+
+    info: MemberInfo
+    since: Instant
+    beat_at: Instant
+    steady_since: Instant
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a claimant stopped: the lane it served last, and how much of its turn was used."""
+
+    group: str
+    given: int
+
+
+@dataclass(slots=True)
+class ClaimantRecord:
+    """One incarnation of one child."""
+
+    member: bytes
+    last_number: int = 0
+    """The last claim number that took jobs."""
+    retired_at: Instant | None = None
+    maybe_retired: bool = False
+    """Its member was dropped before it ever took a job: an engine may or may not know of it."""
+    last_queues: tuple[str | None, ...] = (None,)
+    """The queue that gave its last job; several where the contract can be read in several ways."""
+    positions: dict[tuple[str, ...], Position] = field(default_factory=dict)
+    """By queue and priority, by queue, and over all: the contract does not say how fine they are."""

@@ -1,0 +1,235 @@
+"""The moves that the facets have in common."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import count as count_from
+from typing import TypeAlias
+
+from tidemill.model.crash import AfterLoss
+from tidemill.model.ids import JobId, handler_id
+from tidemill.model.job import FINAL, Failure, FailureKind, Job, JobState, NewJob
+from tidemill.model.lane import group_of
+from tidemill.model.lifecycle import check_step, state_after_enqueue, state_after_release
+from tidemill.model.queue import KEEP_ENDED, Keep, QueueOptions
+from tidemill.model.retry import Retry
+from tidemill.model.time import MINUTE, Instant
+from tidemill.model.view import TaskEntry
+from tidemill.testing.contract.reference.records import (
+    UNSAID,
+    ClaimantRecord,
+    JobRecord,
+    MemberRecord,
+    QueueRecord,
+)
+
+Seen: TypeAlias = Mapping[JobId, Job | None]
+"""What the engine shows of each job after a call; None: not there."""
+
+
+def keep_of(options: QueueOptions, state: JobState) -> Keep:
+    """How long a queue keeps the jobs of a final state."""
+    if state is JobState.COMPLETED:
+        return options.keep_completed or KEEP_ENDED
+    return options.keep_dead if state is JobState.DEAD else options.keep_cancelled or KEEP_ENDED
+
+
+class Store:
+    """Everything that is remembered."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[JobId, JobRecord] = {}
+        """Jobs and tombstones, in the order in which they were stored."""
+        self.queues: dict[str, QueueRecord] = {}
+        self.members: dict[bytes, MemberRecord] = {}
+        self.claimants: dict[bytes, ClaimantRecord] = {}
+        self.finished: Counter[tuple[str, Instant, str]] = Counter()
+        """By queue, minute and "completed", "failed", "dead", "cancelled"."""
+        self.tasks: dict[str, TaskEntry] = {}
+        """The catalogue."""
+        self.handlers: dict[JobId, JobRecord] = {}
+        """Which death each handler was stored for."""
+        self.top_fence = 0
+        self.top_beat = 0
+        self.places = 0
+        """The last place given."""
+
+    def known(self, job_id: JobId) -> JobRecord | None:
+        """The job, unless it is gone or only a tombstone."""
+        job = self.jobs.get(job_id)
+        return None if job is None or job.tombstone else job
+
+    def in_state(self, *states: JobState) -> list[JobRecord]:
+        """The jobs in these states, in the order of their places."""
+        found = [job for job in self.jobs.values() if job.state in states and not job.tombstone]
+        return sorted(found, key=lambda job: job.place)
+
+    def running(self, job_id: JobId, fence: int) -> JobRecord | None:
+        """The job, if it runs under exactly this fence."""
+        job = self.known(job_id)
+        return job if job and job.state is JobState.RUNNING and job.fence == fence else None
+
+    def held_by(self, claimant: bytes) -> list[JobRecord]:
+        """What a claimant runs, in the order in which it was taken."""
+        held = [job for job in self.in_state(JobState.RUNNING) if job.claimant == claimant]
+        return sorted(held, key=lambda job: job.fence or 0)
+
+    def held_by_member(self, member: bytes) -> list[JobRecord]:
+        """What the claimants of a member run."""
+        claimants = [name for name, claimant in self.claimants.items() if claimant.member == member]
+        return [job for claimant in claimants for job in self.held_by(claimant)]
+
+    def queue(self, name: str, now: Instant) -> QueueRecord:
+        """The queue; it comes into being if there is none."""
+        return self.queues.setdefault(name, QueueRecord(name, now))
+
+    def group(self, job: JobRecord) -> str:
+        """The group of a job under the options of this moment."""
+        return group_of(self.queues[job.queue].options, job.new.task, job.new.key)
+
+    def next_place(self) -> int:
+        self.places += 1
+        return self.places
+
+    def adopt_order(self, mark: int, seen: Seen) -> None:
+        """Several jobs became ready in one step, since place `mark`, in an order that the contract
+        does not fix: take the engine's."""
+        fresh = [job for job in self.in_state(JobState.READY) if job.place > mark and seen.get(job.id)]
+        places = [job.place for job in fresh]
+        fresh.sort(key=lambda job: shown.seq if (shown := seen[job.id]) else 0)
+        for job, place in zip(fresh, places, strict=True):
+            job.place = place
+
+    def move(self, job: JobRecord, state: JobState) -> None:
+        """Take one step of the life of a job."""
+        check_step(job.state, state)
+        if job.state is JobState.RUNNING:
+            job.claimant = None
+        job.state = state
+
+    def become_ready(self, job: JobRecord, now: Instant) -> None:
+        """To the end of its lane."""
+        self.move(job, JobState.READY)
+        job.place = self.next_place()
+        job.ready_at = now
+
+    def begin(self, job: JobRecord, now: Instant) -> None:
+        """A new or unblocked job: to its parents, its due time or its lane."""
+        state = state_after_enqueue(waits=bool(job.waits), due=job.due(now))
+        if state is JobState.READY:
+            self.become_ready(job, now)
+        else:
+            self.move(job, state)
+
+    def end(self, job: JobRecord, state: JobState, now: Instant) -> None:
+        """To a final state; its children hear of it."""
+        self.move(job, state)
+        job.ended_at = now
+        self.count(job, state.value, now)
+        if state is JobState.DEAD and job.new.on_dead is not None:
+            self.leave_handler(job, job.new.on_dead, now)
+        self.tell_children(job, now)
+        job.tombstone = keep_of(self.queues[job.queue].options, state).nothing
+
+    def leave_handler(self, dead: JobRecord, name: str, now: Instant) -> None:
+        """A job of the dead one's handler; what it carries is compared part by part."""
+        entry = self.tasks.get(name) or TaskEntry(name=name, queue=dead.queue)
+        new = NewJob(
+            id=self.next_handler(dead),
+            task=name,
+            queue=entry.queue,
+            priority=entry.priority,
+            key=dead.new.key,
+            timeout=entry.timeout,
+            attempts=(entry.retry or Retry()).attempts,
+        )
+        self.queue(new.queue, now)
+        handler = JobRecord(new, now, None, None, self.next_place())
+        self.jobs[new.id] = handler
+        self.handlers[new.id] = replace(dead, failures=list(dead.failures))
+        self.become_ready(handler, now)
+
+    def next_handler(self, job: JobRecord) -> JobId:
+        """The id that the handler of its next death will have."""
+        ids = (handler_id(job.id, number) for number in count_from(job.replays))
+        return next(job_id for job_id in ids if job_id not in self.jobs)
+
+    def possible_handlers(self) -> list[JobId]:
+        """The handlers that are there, and those of the next deaths."""
+        mortal = [job for job in self.jobs.values() if job.new.on_dead is not None]
+        return list({**self.handlers, **{self.next_handler(job): None for job in mortal}})
+
+    def adopt_handlers(self, mark: int, seen: Seen) -> None:
+        """Of several that died in one step, the order of the handlers is not fixed: take the engine's."""
+        fresh = [job for job in self.in_state(JobState.READY) if job.id in self.handlers and job.place > mark]
+        places = [job.place for job in fresh]
+        fresh.sort(key=lambda job: shown.seq if (shown := seen.get(job.id)) else 0)
+        for job, place in zip(fresh, places, strict=True):
+            job.place = place
+
+    def count(self, job: JobRecord, what: str, now: Instant) -> None:
+        self.finished[job.queue, now - now % MINUTE, what] += 1
+
+    def fail(self, job: JobRecord, failure: Failure) -> None:
+        """Append to the failures. Numbers go on over replays."""
+        job.failures.append(failure)
+
+    def note_failure(self, job: JobRecord, kind: FailureKind, now: Instant) -> None:
+        """A failure that the engine words itself."""
+        self.fail(job, Failure(kind=kind, ended_at=now))
+
+    def expire(self, job: JobRecord, now: Instant) -> None:
+        """Not started in time."""
+        job.ready_at = UNSAID  # a claim may have made it ready on the way
+        self.note_failure(job, "expired", now)
+        self.end(job, JobState.DEAD, now)
+
+    def give_back(self, job: JobRecord, now: Instant, *, due_at: Instant | None = None) -> None:
+        """A run ends without an outcome: to its old place, or to a later time."""
+        state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
+        if state is JobState.CANCELLED:
+            self.end(job, state, now)
+        else:
+            self.move(job, state)
+            job.due_at = job.due_at if due_at is None else due_at
+            job.ready_at = now if state is JobState.READY else job.ready_at
+        job.started_at = UNSAID
+
+    def lose(self, job: JobRecord, after: AfterLoss, now: Instant) -> None:
+        """A run was lost: back to its place, or to its end."""
+        job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
+        if after.state is JobState.READY:
+            self.give_back(job, now)
+        else:
+            self.end(job, after.state, now)
+            job.started_at = UNSAID
+
+    def tell_children(self, parent: JobRecord, now: Instant) -> None:
+        """A parent has ended."""
+        for child in self.waiting_for(parent.id):
+            if parent.state is JobState.COMPLETED or child.new.parent_died == "run":
+                self.parent_done(child, parent.id, now)
+            elif child.new.parent_died == "cancel":
+                self.parent_died(child, now)
+
+    def waiting_for(self, parent: JobId) -> list[JobRecord]:
+        """The blocked children of a job, in the order in which they were stored."""
+        return [job for job in self.in_state(JobState.BLOCKED) if parent in job.waits]
+
+    def parent_done(self, child: JobRecord, parent: JobId, now: Instant) -> None:
+        child.waits.discard(parent)
+        if not child.waits:
+            self.begin(child, now)
+
+    def parent_died(self, child: JobRecord, now: Instant) -> None:
+        if child.state is JobState.BLOCKED:
+            self.note_failure(child, "parent", now)
+            self.end(child, JobState.CANCELLED, now)
+
+    def forget(self, jobs: Iterable[JobRecord], now: Instant) -> None:
+        """Delete finished jobs; nobody can wait for them any more."""
+        for job in jobs:
+            assert job.state in FINAL, f"a job that is {job.state} was deleted"
+            del self.jobs[job.id]
+            for child in self.waiting_for(job.id):
+                self.parent_died(child, now)

@@ -1,0 +1,236 @@
+"""One worker: one claimant, one event loop, its slots, and everything that serves them.
+
+    engine <--- exchange ---> slots ---> executor ---> runners (loop, thread, process)
+                   ^                        |                        |
+                   +------ outcomes --------+<------ endings --------+
+
+The worker does not beat: its supervisor does (or, embedded, a thread), so that a job that blocks this loop
+does not cost the lease. What the beats learn comes in by `asked`, `lost` and `beaten`; what they need to
+know stands on the board.
+
+**The end.** `drain` takes no more jobs, gives back what waits, and lets what runs finish. At its deadline
+everything that still runs is told to stop, and given back as soon as its code has ended; `DRAIN_GRACE_S`
+later the worker leaves without those whose code has not. They stay on the board: only the end of this process
+ends them, and only then may others have them.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import JobId
+from tidemill.model.job import Fence
+from tidemill.model.run import Stopped
+from tidemill.task.catalogue import publish, publish_schedules
+from tidemill.task.registry import Registry
+from tidemill.worker.board import Board
+from tidemill.worker.channel import Drained
+from tidemill.worker.claims import Claims
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.deadlines import Deadlines
+from tidemill.worker.exchange import Exchange
+from tidemill.worker.executor import Executor
+from tidemill.worker.insistence import Forsaken
+from tidemill.worker.listener import Listener
+from tidemill.worker.moments import Moments
+from tidemill.worker.notes import Notebook
+from tidemill.worker.report import Report
+from tidemill.worker.resolver import Resolver
+from tidemill.worker.runners.apart import ApartRunner, Processes
+from tidemill.worker.runners.loop import LoopRunner
+from tidemill.worker.runners.thread import ThreadRunner
+from tidemill.worker.slots import Slots
+from tidemill.worker.stops import Stops
+from tidemill.worker.terms import TermsBook
+from tidemill.worker.wants import Wants
+
+DRAIN_GRACE_S = 1.0
+"""From the drain's deadline to leaving without what does not stop; half of it until SIGKILL."""
+
+
+class Worker:
+    """Made and used on one loop."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        registry: Registry,
+        config: WorkerConfig,
+        *,
+        member: bytes,
+        claimant: bytes,
+        board: Board,
+        processes: Processes | None,
+        takes_suspects: bool,
+        supervised: bool = True,
+        moments: Moments | None = None,
+    ) -> None:
+        """`supervised`: somebody ends this process when a job in it is stuck."""
+        self._engine = engine
+        self._registry = registry
+        self._config = config
+        self._queues = config.queues or registry.queue_names()
+        self._loop = asyncio.get_running_loop()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._drained_from: int | None = None
+        self._over = False
+        self.moments = moments or Moments()
+        self._report = report = Report()
+        self._notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
+        self._exchange = exchange = Exchange(engine.jobs, board, self._notebook, self.moments, report)
+        self._executor = executor = Executor(TermsBook(registry), exchange, board, report)
+        self._slots = slots = Slots(
+            config.slots, board, config.lease_s, begin=executor.begin, give_back=exchange.give_back
+        )
+        self._stops = stops = Stops(slots.active, board, config, report, self.moments, processes)
+        self._deadlines = stops.deadlines = Deadlines(slots.active, board, stops.due)
+        self._threads = ThreadRunner(executor, config.slots)
+        exchange.slots = slots
+        exchange.claims = Claims(
+            board,
+            slots,
+            stops,
+            Wants(self._queues, registry),
+            member=member,
+            claimant=claimant,
+            look_s=config.look_s,
+            takes_suspects=takes_suspects,
+            supervised=supervised,
+        )
+        executor.slots, executor.stops, executor.deadlines = slots, stops, stops.deadlines
+        executor.resolver = self._resolver = Resolver(
+            engine.transactions, exchange, self._notebook, report, go_on=executor.go_on
+        )
+        executor.loop, executor.thread = LoopRunner(executor), self._threads
+        executor.apart = (
+            None if processes is None else ApartRunner(executor, processes, engine.jobs, exchange.insist)
+        )
+
+    async def run(self) -> Drained:
+        """Work until drained. `ClaimantRetired` or `EngineClosed`: it cannot go on."""
+        try:
+            await self._exchange.insist(self._publish)
+            await self._work()
+        except Forsaken:
+            pass  # told to end before the engine ever answered
+        finally:
+            self._stop()
+        exchange = self._exchange
+        finished = exchange.finished - (self._drained_from or 0)
+        self._report.drained(finished, exchange.released, len(self._slots.active), exchange.unsettled)
+        self.moments.note("drained")
+        return Drained(finished=finished, released=exchange.released)
+
+    def drain(self, timeout_s: float | None) -> None:
+        """Take no more, and end when nothing runs. What still runs at the deadline is stopped and given
+        back; None: there is no deadline."""
+        if self._drained_from is None:
+            self._drained_from = self._exchange.finished
+            self._report.draining(len(self._slots.active), timeout_s)
+            self._slots.close()
+        self._exchange.drain()
+        self._forget_timers()
+        if timeout_s is not None:
+            self._after(timeout_s, self._deadline)
+
+    def hurry(self) -> None:
+        """The deadline of the drain is now."""
+        self.drain(0)
+
+    def asked(self, runs: Iterable[tuple[JobId, Fence]]) -> None:
+        """These were asked to stop. What has not started never starts."""
+        if self._over:  # nobody would look after them, nor carry an outcome
+            return
+        for _, fence in runs:
+            run = self._slots.active.get(fence)
+            if run is not None:
+                self._stops.ask(run)
+            elif (waiting := self._slots.buffer.find(fence)) is not None:
+                self._slots.buffer.remove(waiting)
+                waiting.outcome = Stopped()
+                self._exchange.settle(waiting)
+
+    def lost(self, fences: Iterable[Fence]) -> None:
+        """These belong to others now."""
+        if self._over:
+            return
+        for fence in fences:
+            run = self._slots.active.get(fence)
+            if run is not None:
+                self._stops.lose(run)
+            elif (waiting := self._slots.buffer.find(fence)) is not None:
+                self._slots.buffer.remove(waiting)
+                self._exchange.forget(waiting)
+
+    def beaten(self, ok: bool) -> None:
+        """A beat was answered, or not. The board has the moment; after an outage this is the word to
+        go on."""
+        if ok and self._exchange.claims.beaten():
+            self._exchange.look()
+
+    def introduce(self) -> None:
+        """The engine may have forgotten tasks, queues and schedules: publish them again, before the next
+        claim."""
+        if not self._over:
+            self._exchange.first(self._publish)
+
+    def abandon(self) -> None:
+        """Everything that runs belongs to others now, and this worker has ended: stop what can be."""
+        for run in list(self._slots.active.values()):
+            self._stops.abandon(run)
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Call this when none of its code runs any more and the board is of no use to it: now, or when the
+        last run has ended. For a worker that has ended."""
+        self._slots.when_empty(call)
+
+    @property
+    def running(self) -> int:
+        """How many runs have not ended."""
+        return len(self._slots.active)
+
+    async def _publish(self) -> None:
+        """Say what the code declares. A repeat changes nothing."""
+        await publish(self._engine, self._registry)
+        config = self._config
+        await publish_schedules(self._engine, self._registry, source=config.source, began=config.began)
+        self.moments.note("published")
+
+    async def _work(self) -> None:
+        """The exchange and the ear, until the former ends."""
+        exchange = self._loop.create_task(self._exchange.run(), name="exchange")
+        listener = Listener(self._engine, self._queues, self._exchange.look)
+        ear = self._loop.create_task(listener.run(), name="listener")
+        try:
+            await asyncio.wait({exchange, ear}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (ear, exchange):
+                if task.done():
+                    task.result()
+        finally:
+            listener.close()
+            for task in (exchange, ear):
+                task.cancel()
+            await asyncio.gather(exchange, ear, return_exceptions=True)
+
+    def _deadline(self) -> None:
+        """Stop what runs; then leave."""
+        self._stops.drain(kill=False)
+        self._after(DRAIN_GRACE_S / 2, lambda: self._stops.drain(kill=True))
+        self._after(DRAIN_GRACE_S, lambda: self._exchange.drain(leave=True))
+
+    def _after(self, delay_s: float, call: Callable[[], None]) -> None:
+        self._timers.append(self._loop.call_later(delay_s, call))
+
+    def _forget_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    def _stop(self) -> None:
+        self._over = True
+        self._slots.shut()  # first: a run that ends from now on must not make room for one that waits
+        self._forget_timers()
+        self._deadlines.stop()
+        self._resolver.stop()
+        self._notebook.stop()
+        self._threads.close()
