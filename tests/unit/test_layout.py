@@ -1,0 +1,157 @@
+"""The layout of the product: class names are unique, packages stay small, names use the glossary's words.
+
+Each rule has a set of what still breaks it. These sets only shrink: what is repaired has to be taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ROOT / "src" / "tidemill"
+MODULES = sorted(PRODUCT.rglob("*.py"))
+
+MOST_MODULES = 16
+"""In one package, without `__init__`: as many as a reader can hold in the head."""
+
+CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+OLD_WORDS = frozenset(
+    {
+        *("beat", "beats", "beaten"),  # heartbeat
+        *("teller", "telling", "hearing", "heard"),  # emit, receive
+        *("introduce", "introduction"),  # publish
+        *("dial", "ear"),  # connect, listen connection
+        *("insistence", "forsaken", "farewell"),  # retry until answered, gave up
+        *("incarnation", "seat", "inquest", "losses"),  # worker process, respawn, blame, lost runs
+        *(
+            "stretch",
+            "stretches",
+            "ripple",
+            "looks",
+            "floors",
+        ),  # ranges, dependents, late commits, scanned until
+    }
+)
+"""Words that the glossary has replaced. They stand in no name of a module or class."""
+
+OLD_NAMES = frozenset({"line", "look", "loss", "place", "places", "post"})
+"""The same for words that are old only as a whole name: `Line` is a connection, `LogLine` is a line."""
+
+LARGE_PACKAGES = {
+    "app",
+    "cli",
+    "engine",
+    "engines/postgres",
+    "engines/redis",
+    "engines/sqlite",
+    "model",
+    "testing/contract",
+    "worker",
+}
+"""Packages that still have more than `MOST_MODULES`."""
+
+CLASSES_TWICE = {
+    "Answer",
+    "App",
+    "Ask",
+    "Asked",
+    "Bound",
+    "Call",
+    "Child",
+    "Claimant",
+    "Claims",
+    "Crashed",
+    "Crew",
+    "Detail",
+    "Held",
+    "Holder",
+    "Job",
+    "Jobs",
+    "Lane",
+    "Line",
+    "Listener",
+    "Means",
+    "Member",
+    "Members",
+    "Notes",
+    "Page",
+    "Place",
+    "Post",
+    "Program",
+    "Queues",
+    "Rate",
+    "Room",
+    "Run",
+    "Runs",
+    "Schedules",
+    "Script",
+    "Session",
+    "Stage",
+    "Store",
+    "Turns",
+    "Unfit",
+    "Worker",
+    "_Cursor",
+    "_Walk",
+}
+"""Class names that still stand for more than one class."""
+
+OLD_WORDS_IN_USE = {
+    "beat",
+    "beaten",
+    "beats",
+    "dial",
+    "ear",
+    "floors",
+    "forsaken",
+    "heard",
+    "hearing",
+    "incarnation",
+    "inquest",
+    "insistence",
+    "introduce",
+    "introduction",
+    "line",
+    "look",
+    "looks",
+    "loss",
+    "losses",
+    "place",
+    "places",
+    "post",
+    "ripple",
+    "seat",
+    "stretch",
+    "stretches",
+    "teller",
+    "telling",
+}
+"""Words of `OLD_WORDS` and `OLD_NAMES` that still stand in names."""
+
+
+def test_no_package_has_more_modules_than_a_reader_can_hold() -> None:
+    sizes = Counter(module.parent for module in MODULES if module.stem != "__init__")
+    large = {
+        folder.relative_to(PRODUCT).as_posix() for folder, modules in sizes.items() if modules > MOST_MODULES
+    }
+    assert large == LARGE_PACKAGES
+
+
+def test_a_class_name_stands_for_one_class() -> None:
+    counts = Counter(name for module in MODULES for name in classes_of(module))
+    assert {name for name, classes in counts.items() if classes > 1} == CLASSES_TWICE
+
+
+def test_names_use_the_words_of_the_glossary() -> None:
+    names = {name for module in MODULES for name in (module.stem, *classes_of(module))}
+    words = {word.lower() for name in names for word in WORD.findall(name)}
+    assert (words & OLD_WORDS) | ({name.lower() for name in names} & OLD_NAMES) == OLD_WORDS_IN_USE
+
+
+def classes_of(module: Path) -> list[str]:
+    """Those inside functions and other classes too."""
+    return CLASS.findall(module.read_text(encoding="utf-8"))
