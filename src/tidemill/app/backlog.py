@@ -1,5 +1,7 @@
-"""Events between the loop that hears them and the thread or loop that reads them: bounded, and a reader who
-falls behind is told how many he has missed."""
+"""Events on their way from the loop that receives them to the thread or loop that reads them.
+
+Bounded: a reader that falls behind learns how many events it has missed.
+"""
 
 import asyncio
 import threading

@@ -27,7 +27,6 @@ COMMANDS = {
     "worker": "tidemill.cli.worker:worker",
     # of Tidemill's own, not listed
     "_child": "tidemill.cli.children:child",
-    "_docs": "tidemill.cli.reference:docs",
     "_runner": "tidemill.cli.children:runner",
     "_worker_config": "tidemill.cli.worker:worker_config",
 }

@@ -1,5 +1,7 @@
-"""`tidemill doctor`: finds what is wrong, and says what to do. So far: what makes the state grow, and a
-cluster without a controller."""
+"""`tidemill doctor`: finds what is wrong, and says what to do.
+
+So far: what makes the state grow, and a cluster without a controller.
+"""
 
 from typing import TYPE_CHECKING
 

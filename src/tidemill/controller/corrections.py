@@ -1,4 +1,4 @@
-"""Next times that were set for another timing.
+"""Repairs `next_at` values that were computed from an older schedule.
 
 The end of an interval's run sets the next time by the interval that its job was fired with. If a deploy has
 changed the schedule meanwhile (from a day to a minute, or to a cron), that time is wrong, and nothing would

@@ -1,7 +1,7 @@
-"""Intervals whose run has not ended, as far as their record tells.
+"""Sets the next time of intervals whose run ended without setting it.
 
-Nothing is due then, and the end of the run sets the next time. A job that ended without setting it
-(cancelled, expired, dropped, its last crash) is found here, and the time is set.
+While the run of an interval goes on, nothing is due, and the end of the run sets the next time. A job that
+ended without setting it (cancelled, expired, dropped, its last crash) is found here, and the time is set.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,12 @@
-"""Promotion of what no worker asks for: due jobs of queues that are paused or that nobody takes from, jobs
-that expired there, and children of which a step had left some blocked.
+"""Promotion of what no worker asks for.
 
-Due times do not depend on it: every claim moves the due jobs of its queues itself, with a timer for the next,
-so that they are met without a leader. This keeps the states true where no claim comes, in bounded steps."""
+That is: due jobs of queues that are paused or that nobody claims from, jobs that expired there, and
+children of which a step had left some blocked.
+
+Due times do not depend on it: every claim moves the due jobs of its queues itself, with a timer for the
+next, so that they are met without a leader. This keeps the states true where no claim comes, in bounded
+steps.
+"""
 
 from tidemill.controller.tick import Term
 from tidemill.engine.protocol import Engine

@@ -1,5 +1,8 @@
-"""A look at what the state takes, once a minute. What deserves a warning is logged, the same trouble once in
-`REMIND_S`; `tidemill doctor` shows all of it at any time."""
+"""Checks once a minute how much room the state takes.
+
+What deserves a warning is logged, the same trouble once in `REMIND_S`; `tidemill doctor` shows all of it at
+any time.
+"""
 
 import logging
 import time

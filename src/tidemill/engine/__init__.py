@@ -1,5 +1,1 @@
-"""The seam between Tidemill and where its state lives.
-
-`protocol` is the contract; `registry` finds the engine for a URL; `migrations` and `statements` are
-shared tools for engines that speak SQL; `instrumentation` watches the calls.
-"""
+"""The seam between Tidemill and where its state lives: the contract, and what every engine uses."""

@@ -1,5 +1,7 @@
-"""Enqueues that come while one is on its way are merged into the next: with 50 callers that is twenty times
-as many jobs a second as one step each. For engines whose steps are round trips.
+"""Enqueues that come while one is on its way are merged into the next.
+
+With 50 callers that is twenty times as many jobs a second as one step each. For engines whose steps are round
+trips.
 
 Calls go in the order in which they came, one step at a time. (To pack the next call while the server is busy
 with the one before gained nothing that could be told from the machine's own swings, and an order that holds

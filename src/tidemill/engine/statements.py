@@ -1,7 +1,9 @@
-"""Named SQL: statements live in .sql files, one file per facet and dialect, with the same names in
-each dialect, so that a diff of two files shows the dialect and nothing else.
+"""Named SQL: loads statements from `.sql` files.
 
-A statement begins with a line `-- name: claim_take`; comment lines below it are its legend."""
+There is one file per facet and dialect, with the same names in each dialect, so that a diff of two files
+shows the dialect and nothing else. A statement begins with a line `-- name: claim_take`; comment lines
+below it are its legend.
+"""
 
 import re
 from importlib.resources import files

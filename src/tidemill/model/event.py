@@ -1,5 +1,8 @@
-"""What is told about a change. Events are hints for people and dashboards: they may be lost, and then a gap
-says so. Signals are hints between processes."""
+"""Events and signals: what is emitted about a change.
+
+Events are hints for people and dashboards: they may be lost, and then a gap says so. Signals are hints
+between processes.
+"""
 
 from datetime import datetime
 from typing import Literal, TypeAlias

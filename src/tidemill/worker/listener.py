@@ -1,5 +1,7 @@
-"""Listening for "something became claimable". Signals may be lost, doubled or late: they only make a look
-come sooner than the safety net would."""
+"""Listening for "something became claimable".
+
+Signals may be lost, doubled or late: they only make a claim come sooner than the safety poll would.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable

@@ -1,5 +1,8 @@
-"""One turn of each measure. `tidemill bench` repeats them; the repository's `bench` lets them take turns with
-the raw loop and with other queues."""
+"""One turn of each measure.
+
+`tidemill bench` repeats them; the repository's `bench` lets them take turns with the raw loop and with other
+queues.
+"""
 
 import asyncio
 import gc

@@ -1,5 +1,7 @@
-"""Where a demo plays: a file in a temporary folder, or a temporary namespace on the server that the settings
-name. Either is gone afterwards."""
+"""Where a demo plays: in a temporary file, or in a temporary namespace on the server that the settings name.
+
+Either is gone afterwards.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""asyncpg. Every statement stands at once unless a transaction was begun."""
+"""The adapter for asyncpg. Every statement stands at once unless a transaction was begun."""
 
 from typing import Any
 

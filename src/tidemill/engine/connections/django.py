@@ -1,4 +1,4 @@
-"""Django: `django.db.connection` or one of `django.db.connections`, on sqlite3 or psycopg 3.
+"""The adapter for Django: `django.db.connection` or one of `django.db.connections`, on sqlite3 or psycopg 3.
 
 Django decides about transactions (`atomic`), the driver's own connection runs the statements.
 """

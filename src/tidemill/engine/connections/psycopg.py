@@ -1,4 +1,7 @@
-"""psycopg 3. A connection that is not in autocommit begins a transaction with its first statement."""
+"""The adapter for psycopg 3.
+
+A connection that is not in autocommit begins a transaction with its first statement.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""SQLAlchemy: connections and sessions, on sqlite3, aiosqlite, psycopg 3 and asyncpg.
+"""The adapter for SQLAlchemy: connections and sessions, on sqlite3, aiosqlite, psycopg 3 and asyncpg.
 
 A session is its connection in the transaction that it is in. The async forms are the blocking ones inside
 `run_sync`, where SQLAlchemy itself turns blocking calls of its own into awaits.

@@ -1,4 +1,7 @@
-"""sqlite3 and aiosqlite. By default they begin a transaction with the first statement that writes."""
+"""The adapter for sqlite3 and aiosqlite.
+
+By default they begin a transaction with the first statement that writes.
+"""
 
 from typing import Any
 

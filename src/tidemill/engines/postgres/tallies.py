@@ -1,5 +1,8 @@
-"""How many jobs are in each state: counted by the indexes where they are few, taken from a recount where they
-are many. A recount walks an index once and takes at most a twentieth of the time."""
+"""How many jobs are in each state.
+
+Few jobs are counted by the indexes. Many are taken from a recount, which walks an index once and takes at
+most a twentieth of the time.
+"""
 
 import asyncio
 import time

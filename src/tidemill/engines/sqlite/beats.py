@@ -1,4 +1,4 @@
-"""Beats."""
+"""Heartbeats in SQLite: renews a lease, and compares what a claimant says it holds with what is recorded."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Gates in SQLite.
+"""Gates in SQLite: how much room each limit has, and which lanes are parked until it has some again.
 
 Concurrency is counted: `held` has exactly the running jobs of queues with limits. A rate is the
 sum of its log. A claim works out each gate that it meets once (`Rooms`), counts down in memory while

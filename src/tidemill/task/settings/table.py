@@ -1,4 +1,4 @@
-"""The table. Add a setting here and nowhere else; `tidemill _docs` writes the pages that show it."""
+"""The table of all settings. Add one here and nowhere else; `./dev _docs` writes the pages that show it."""
 
 import os
 from collections.abc import Iterator, Mapping

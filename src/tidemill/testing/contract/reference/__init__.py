@@ -5,18 +5,6 @@ so that it shares no mistake with an engine. Where the contract leaves an engine
 several jobs a bounded sweep takes, whether a claim clears away an expired job on its way), it does
 not predict: it *judges* what the engine did, raises `AssertionError` with the reason if that was not
 legal, and adopts it. A claim is always judged.
-
-| module | what it knows |
-|---|---|
-| `records` | what is remembered of jobs, queues, members, claimants |
-| `store` | the moves they have in common: becoming ready, ending, being given back |
-| `jobs` | enqueue, settle, release, cancel, replay, drop, promote, prune |
-| `claims` | whether an answer to a claim is legal |
-| `turns` | whose turn it was: queues, priorities, lanes |
-| `gates` | which gates had room |
-| `members` | beats, retire, reclaim, leave |
-| `queues` | options and pauses |
-| `compare` | what an engine shows, against what it should show |
 """
 
 from tidemill.testing.contract.reference.claims import Claims

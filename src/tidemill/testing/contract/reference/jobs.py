@@ -1,4 +1,4 @@
-"""Enqueue, settle, release, write, cancel, replay, drop, promote, prune."""
+"""The reference for jobs: enqueue, settle, release, write, cancel, replay, drop, promote, prune."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Beats, and what becomes of the jobs of those who stop beating."""
+"""The reference for members: heartbeats, and what becomes of the jobs of those who stop beating."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Options and pauses."""
+"""The reference for queues: options and pauses."""
 
 from tidemill.model.errors import UnknownQueue
 from tidemill.model.gate import Gate, step_length

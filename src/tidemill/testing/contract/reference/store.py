@@ -1,4 +1,4 @@
-"""The moves that the facets have in common."""
+"""The moves that the facets of the reference have in common."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,6 @@
-"""docs/cli.md, made from the commands themselves, and the other pages that are made from code."""
+"""docs/cli.md, made from the commands themselves."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -123,20 +122,3 @@ def _walk(
             yield from _walk(command, context, f"{path} {name}")
         else:
             yield f"{path} {name}", command
-
-
-def pages() -> dict[str, str]:
-    """Every page that is made from code, by its path in the repository."""
-    from tidemill.cli import main
-    from tidemill.task.settings.documents import env_example, settings_page
-
-    return {".env.example": env_example(), "docs/settings.md": settings_page(), "docs/cli.md": cli_page(main)}
-
-
-@click.command(hidden=True)
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
-def docs(folder: Path) -> None:
-    """Write the pages that are made from code into a checkout."""
-    for name, text in pages().items():
-        (folder / name).write_text(text, encoding="utf-8")
-        click.echo(name)
