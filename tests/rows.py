@@ -11,7 +11,7 @@ the engine family. A test without that parameter belongs to no engine.
 After a full run (no path, no -k, -m, --row or the like) every row whose status starts with "claimed" must
 have passed and must not have failed, on each engine family that its row names: `all` (those of `row_engines`
 in pyproject.toml), `any` (one passing test is enough, with or without an engine), or a list of families.
-Otherwise the run fails.
+Otherwise the run fails. A sampled test (`tests.selection`) proves nothing: the next run may leave it out.
 
 A family of which every test was skipped was not available on this machine. Its rows are excused and the run
 ends with "NOT TESTED: ..."; with TIDEMILL_REQUIRE_ALL=1, as in CI, that fails the run instead.
@@ -93,6 +93,7 @@ class TestRun:
 
     rows: Sequence[str]
     mode: str
+    sampled: bool = False
     outcome: str = "skipped"
     skip_reason: str = ""
 
@@ -107,7 +108,7 @@ class Tally:
         seen = dict(report.user_properties)
         rows, mode = seen.get("rows", ()), seen.get("engine_mode", NO_ENGINE)
         assert isinstance(rows, Sequence)
-        run = self._runs.setdefault(report.nodeid, TestRun(rows, str(mode)))
+        run = self._runs.setdefault(report.nodeid, TestRun(rows, str(mode), "sampled" in seen))
         if report.failed:
             run.outcome = "failed"
         elif report.skipped:
@@ -120,8 +121,10 @@ class Tally:
         for run in self._runs.values():
             for row in run.rows:
                 proof = proofs.setdefault(row, Proof())
-                if run.outcome != "skipped":
-                    (proof.passed if run.outcome == "passed" else proof.failed)[run.mode] += 1
+                if run.outcome == "failed":
+                    proof.failed[run.mode] += 1
+                elif run.outcome == "passed" and not run.sampled:
+                    proof.passed[run.mode] += 1
         return proofs
 
     def unavailable(self) -> dict[str, str]:
@@ -173,7 +176,7 @@ class Rows:
     def __init__(self, config: pytest.Config, promises: dict[str, Promise]) -> None:
         self._promises = promises
         self._selected = set(config.getoption("--row"))
-        self._judges = _is_controlling(config) and _is_full_run(config)
+        self._judges = _is_controlling(config) and is_full_run(config) and not config.option.collectonly
         self._tally = Tally()
         self._broken: list[str] = []
 
@@ -181,7 +184,7 @@ class Rows:
         for item in items:
             if rows := rows_of(item):
                 item.user_properties.append(("rows", rows))
-            if (mode := _engine_mode(item)) is not None:
+            if (mode := engine_mode(item)) is not None:
                 item.user_properties.append(("engine_mode", mode))
         if self._selected:
             dropped = [item for item in items if self._selected.isdisjoint(rows_of(item))]
@@ -237,7 +240,7 @@ def rows_of(item: pytest.Item) -> list[str]:
     return sorted({row for mark in item.iter_markers("row") for row in mark.args})
 
 
-def _engine_mode(item: pytest.Item) -> str | None:
+def engine_mode(item: pytest.Item) -> str | None:
     callspec = getattr(item, "callspec", None)
     mode = callspec.params.get("engine_mode") if callspec is not None else None
     return None if mode is None else str(mode)
@@ -247,7 +250,7 @@ def _is_controlling(config: pytest.Config) -> bool:
     return not hasattr(config, "workerinput")
 
 
-def _is_full_run(config: pytest.Config) -> bool:
+def is_full_run(config: pytest.Config) -> bool:
     chosen = (
         config.args_source is pytest.Config.ArgsSource.ARGS or config.invocation_params.dir != config.rootpath
     )
@@ -260,7 +263,6 @@ def _is_full_run(config: pytest.Config) -> bool:
         "deselect",
         "ignore",
         "ignore_glob",
-        "collectonly",
     )
     return not chosen and not any(config.getoption(name, None) for name in narrowing)
 

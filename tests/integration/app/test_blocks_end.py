@@ -132,6 +132,7 @@ async def test_cancelling_the_end_of_a_block_neither_leaks_its_engine_nor_cancel
     assert (engines.opened, engines.closed) == (1, 1)
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("in_the_same_turn", [False, True])
 async def test_cancelling_the_beginning_of_a_block_leaks_no_engine(
     app: Tidemill, engines: Engines, in_the_same_turn: bool

@@ -18,6 +18,7 @@ from tidemill.model.time import SECOND
 from tidemill.task.catalogue import publish
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A1", "A13")
 def test_a_call_is_enqueued_and_shown(app: Tidemill) -> None:
     @app.task(name="send", queue="email", key="to", timeout=30, retry=Retry(attempts=3))
@@ -38,6 +39,7 @@ def test_a_call_is_enqueued_and_shown(app: Tidemill) -> None:
     assert asyncio.run(send("a", "b")) == "ab"  # a plain call just runs the function
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A1")
 def test_one_producers_enqueues_stay_in_order(app: Tidemill) -> None:
     task = app.task(name="t")(number)
@@ -52,6 +54,7 @@ def number(n: int) -> int:
     return n
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A1")
 def test_enqueues_of_many_threads_merge_and_none_is_lost(app: Tidemill) -> None:
     task = app.task(name="t")(number)
@@ -97,6 +100,7 @@ async def test_in_a_loop_the_blocking_form_is_refused_and_names_the_other(app: T
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A2")
 def test_a_call_may_say_how_its_job_is_to_be(app: Tidemill) -> None:
     task = app.task(name="t", priority=3, timeout=5)(number)
@@ -117,6 +121,7 @@ def test_a_call_may_say_how_its_job_is_to_be(app: Tidemill) -> None:
     assert child.refresh().state is JobState.BLOCKED
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("E1")
 def test_options_go_by_call_then_task_then_queue_then_app(app: Tidemill) -> None:
     app.queue("q", timeout=20, retry=Retry(attempts=4), rate="5/s")
@@ -165,6 +170,7 @@ def test_a_payload_over_the_limit_is_refused(app: Tidemill) -> None:
     assert task.enqueue("x" * ((1 << 20) - 20)).refresh().state is JobState.READY
 
 
+@pytest.mark.every_engine
 def test_one_bad_call_among_merged_ones_fails_alone(app: Tidemill) -> None:
     task = app.task(name="t")(number)
 
@@ -239,6 +245,7 @@ def test_enqueue_many_takes_calls_only_and_nothing_of_a_bad_chunk(app: Tidemill)
     assert bodies(asyncio.run(taken(app))) == []
 
 
+@pytest.mark.every_engine
 def test_a_closed_app_opens_anew(app: Tidemill, engine_mode: str) -> None:
     task = app.task(name="t")(number)
     first = task.enqueue(1)
@@ -248,6 +255,7 @@ def test_a_closed_app_opens_anew(app: Tidemill, engine_mode: str) -> None:
         assert first.refresh().state is JobState.READY
 
 
+@pytest.mark.every_engine
 def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
     app: Tidemill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

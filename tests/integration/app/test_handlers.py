@@ -13,6 +13,7 @@ ONCE = Retry(attempts=1)
 NO_WAIT = Retry(attempts=2, base=0, jitter="none")
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D7")
 async def test_the_handler_of_a_task_decides_what_its_death_means(app: Tidemill) -> None:
     told: asyncio.Queue[DeadJob] = asyncio.Queue()

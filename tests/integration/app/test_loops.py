@@ -76,6 +76,7 @@ async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it
         assert await session_of(app) is not one
 
 
+@pytest.mark.every_engine
 @outside_memory
 async def test_every_loop_has_its_own(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
@@ -197,6 +198,7 @@ async def test_many_calls_leave_the_loop_to_others_and_keep_their_order(app: Tid
     assert [job.id for job in order] == [job.uuid.bytes for job in jobs]
 
 
+@pytest.mark.every_engine
 @outside_memory
 async def test_if_the_calls_fail_on_the_way_the_chunks_before_stay(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)

@@ -27,6 +27,7 @@ async def seen(app: Tidemill, fact: Callable[[Member], object]) -> Member:
     return member
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D3")
 async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
     app, go = Tidemill(settings=Settings.load(url=url, beat="0.1s", lease="1s")), asyncio.Event()
@@ -57,6 +58,7 @@ async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D3")
 async def test_members_are_healthy_late_or_gone(url: str) -> None:
     app = Tidemill(url)

@@ -26,6 +26,7 @@ async def settle_one(app: Tidemill, outcome: Outcome) -> None:
     await with_hand(app, work)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C6")
 async def test_a_result_is_waited_for_and_typed(app: Tidemill) -> None:
     task = app.task(name="add")(add)
@@ -116,6 +117,7 @@ async def test_what_is_not_kept_cannot_be_given(app: Tidemill) -> None:
     await app.aclose()
 
 
+@pytest.mark.every_engine
 async def test_a_thousand_waits_share_one_waiter(app: Tidemill) -> None:
     task = app.task(name="add")(add)
     jobs = await app.aenqueue_many(task.call(n, 0) for n in range(1_500))

@@ -33,6 +33,7 @@ async def until_kept(jobs: list[Job[None]], expected: list[bool]) -> None:
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C6")
 async def test_the_controller_deletes_what_is_not_kept(url: str) -> None:
     app = Tidemill(settings=Settings.load(url=url, keep_completed="2", keep_dead="1"))

@@ -20,6 +20,7 @@ async def runs_of(runs: "asyncio.Queue[Any]", count: int) -> list[Any]:
         return [await runs.get() for _ in range(count)]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_an_interval_runs_again_after_each_run_and_never_twice_at_once(app: Tidemill) -> None:
     runs: asyncio.Queue[tuple[float, float]] = asyncio.Queue()
@@ -102,6 +103,7 @@ async def test_a_start_up_that_fails_keeps_the_worker_from_working(app: Tidemill
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_schedules_made_at_run_time(app: Tidemill) -> None:
     runs: asyncio.Queue[int] = asyncio.Queue()

@@ -20,6 +20,7 @@ def number(n: int) -> int:
     return n
 
 
+@pytest.mark.every_engine
 def test_a_close_leaves_no_thread_waiting(app: Tidemill) -> None:
     task = app.task(name="t")(number)
     ends: list[str] = []

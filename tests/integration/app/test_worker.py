@@ -11,6 +11,7 @@ from tidemill.model.errors import EngineClosed
 NO_WAIT = Retry(attempts=3, base=0, jitter="none")
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A1", "A13")
 async def test_jobs_run_and_their_results_come_back(app: Tidemill) -> None:
     @app.task
@@ -29,6 +30,7 @@ async def test_jobs_run_and_their_results_come_back(app: Tidemill) -> None:
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A6", "C6")
 async def test_a_job_that_fails_is_tried_again_and_then_dead(app: Tidemill) -> None:
     tries: list[int] = []
@@ -77,6 +79,7 @@ async def test_a_task_enqueues_others_on_the_loop_and_from_threads(app: Tidemill
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C1")
 async def test_running_code_knows_its_job(app: Tidemill) -> None:
     @app.task(name="t", queue="q", key="n")

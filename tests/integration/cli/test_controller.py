@@ -45,6 +45,7 @@ def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
             process.wait(30)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D1")
 def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place, run: Run) -> None:
     with controller("--beat", "0.2s", "--lease", "1s") as process:

@@ -24,6 +24,7 @@ def test_a_list_has_dead_letters_only(place: Place, run: Run) -> None:
     assert found[0]["error"]["message"].startswith("no such user")
 
 
+@pytest.mark.every_engine
 def test_a_dead_letter_is_shown_with_payload_errors_times_and_worker(place: Place, run: Run) -> None:
     [job_id] = place.dead()
     job = run("dead", "show", show_id(job_id), "--json").object
@@ -53,6 +54,7 @@ def test_a_completed_job_is_left_alone(place: Place, run: Run) -> None:
     assert place.states() == {"completed": 1}
 
 
+@pytest.mark.every_engine(2)
 @pytest.mark.parametrize(
     ("options", "left"),
     [(("--queue", "mail"), 3), (("--task", "shop.other"), 3), (("--text", "no such"), 0), (("--all",), 0)],
@@ -69,6 +71,7 @@ def test_all_of_a_filter(
     assert place.states().get("dead", 0) == left
 
 
+@pytest.mark.every_engine
 def test_many_are_replayed_each_once(place: Place, run: Run) -> None:
     place.dead(1_000)
     place.dead(1_000)
@@ -118,6 +121,7 @@ def test_nothing_that_matches_is_no_error(place: Place, run: Run) -> None:
     assert (ran.code, ran.out) == (0, "no job matches\n")
 
 
+@pytest.mark.every_engine
 def test_an_edited_dead_letter_gets_an_heir(place: Place, run: Run) -> None:
     [job_id] = place.dead()
     ran = run("dead", "replay", show_id(job_id), "--edit", '["x@y.z"]', "--edit", '{"n": 2}', "--json")

@@ -38,6 +38,7 @@ def a_reader(url: str) -> Iterator[None]:
         runner.run(session.close())
 
 
+@pytest.mark.every_engine
 def test_all_is_well(place: Place, run: Run) -> None:
     place.put(3)
     found = run("doctor", "--json").object
@@ -49,6 +50,7 @@ def test_all_is_well(place: Place, run: Run) -> None:
     assert ran.err.splitlines()[-1].endswith("all is well")
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("engine_mode", ["sqlite-file", "postgres-server"], indirect=True)  # have readers
 def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
     place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +72,7 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
     assert run("doctor", "--json").object["warnings"] == []
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("engine_mode", ["redis-server"], indirect=True)  # where it happens by itself
 def test_lost_data_is_a_warning(place: Place, run: Run, redis_places: RedisPlaces) -> None:
     member = MemberInfo(id=new_id(), name="here:1", roles=("controller",))

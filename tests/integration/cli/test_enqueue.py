@@ -29,6 +29,7 @@ def job_of(place: Place, text: str) -> Job:
     return job
 
 
+@pytest.mark.every_engine
 def test_defaults_come_from_the_catalogue(mail: Place, run: Run) -> None:
     ran = run("enqueue", "shop.mail", '["a@b.c"]', '{"subject": "hi"}')
     assert ran.code == 0
@@ -57,6 +58,7 @@ def test_a_moment(mail: Place, run: Run) -> None:
     assert job.due_at == 4_102_444_800 * SECOND
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C1")
 def test_an_id_of_ones_own_makes_a_repeat_harmless(mail: Place, run: Run) -> None:
     mine = str(uuid4())

@@ -10,6 +10,7 @@ from tidemill.model.queue import Limit, QueueOptions, Rate
 from tidemill.task.settings import Settings
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C3")
 def test_stats_count_every_queue_now_and_in_the_window(place: Place, run: Run) -> None:
     place.completed(3)
@@ -62,6 +63,7 @@ def test_queues_show_their_options(place: Place, run: Run) -> None:
         assert part in text
 
 
+@pytest.mark.every_engine
 def test_members_show_their_health_and_load(place: Place, run: Run) -> None:
     assert run("members").err.startswith("nobody is there")
     place.put(2)
@@ -81,6 +83,7 @@ def test_migrate_makes_a_place(run: Run, tmp_path: Path) -> None:
     assert run("jobs", "ls", "--url", url).code == 0
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A11")
 def test_config_shows_each_value_and_where_it_came_from(
     place: Place, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from tidemill.model.run import Failed
 from tidemill.model.time import HOUR
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C1", "C3")
 def test_a_list_shows_jobs_by_state_and_queue(place: Place, run: Run) -> None:
     place.completed(2)
@@ -69,6 +70,7 @@ def test_a_reader_may_go_away(place: Place) -> None:
     assert len(run.stdout.splitlines()) == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C1")
 def test_show_tells_everything(place: Place, run: Run) -> None:
     [job_id] = place.dead()
@@ -177,6 +179,7 @@ def test_cancel_by_filter_leaves_finished_jobs_alone(place: Place, run: Run) -> 
     assert place.states() == {"completed": 3, "cancelled": 3}
 
 
+@pytest.mark.every_engine
 def test_cancel_stops_what_waits_and_asks_what_runs(place: Place, run: Run) -> None:
     [running] = place.put()
     place.take()
@@ -187,6 +190,7 @@ def test_cancel_stops_what_waits_and_asks_what_runs(place: Place, run: Run) -> N
     assert run("jobs", "show", show_id(running), "--json").object["cancel_asked"] is True
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C3")
 def test_clear_takes_away_a_queue_a_state_or_everything(place: Place, run: Run) -> None:
     place.dead(2)

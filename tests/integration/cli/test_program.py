@@ -104,6 +104,7 @@ def test_a_folder_that_nobody_can_write_is_named(run: Run) -> None:
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.every_engine
 def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(*_: object, **__: object) -> None:
         raise EngineUnavailable("the engine does not answer")
@@ -187,6 +188,7 @@ def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path
     assert len(run("jobs", "ls", "--json", "--url", second.url).objects) == 2
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A11")
 def test_the_place_may_come_from_the_application(
     engine_mode: str, execute: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -153,6 +153,7 @@ class Life:
         return self.dice.sample(of, min(len(of), self.dice.randint(0, 3)))
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("C2")
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_events_of_a_job_are_its_life(app: Tidemill, open_process: Open, seed: int) -> None:

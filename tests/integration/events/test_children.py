@@ -31,6 +31,7 @@ def child_of(parent: NewJob) -> NewJob:
     return msgspec.structs.replace(new_jobs(1)[0], after=(parent.id,))
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
     app: Tidemill, open_process: Open

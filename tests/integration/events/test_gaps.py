@@ -77,6 +77,7 @@ async def lose(process: Process, signals: LossySignals, fate: str, count: int) -
     signals.fate = "arrives"
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("C2")
 @pytest.mark.parametrize("fate", ["vanishes", "fails"])
 async def test_lost_events_are_a_gap_of_their_number(
@@ -98,6 +99,7 @@ async def test_lost_events_are_a_gap_of_their_number(
     assert len(said) == (1 if fate == "fails" else 0), "said once is enough"
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_more_than_a_step_names_is_a_gap_of_their_number(
     app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch
@@ -159,6 +161,7 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
     assert set(extra) == {"locks.list", "members.beat"}, "nothing else is asked for events"
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Open) -> None:
     process = await open_process()
@@ -191,6 +194,7 @@ def _start(command: tuple[str, ...]) -> "subprocess.Popen[str]":
     return process
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_a_listener_that_hears_nothing_notices_it(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -34,6 +34,7 @@ BLOCKED, READY, RUNNING, SCHEDULED = JobState.BLOCKED, JobState.READY, JobState.
 COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_producer_worker_and_listener_are_different_processes(
     app: Tidemill, url: str, group: StartGroup, tmp_path: Path
@@ -66,6 +67,7 @@ async def test_producer_worker_and_listener_are_different_processes(
     assert abs(death.instant - ended_at) < 2 * SECOND, "by the engine's clock"
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, open_process: Open) -> None:
     """Whoever told them: here the producer has its answer only after the job has ended."""
@@ -87,6 +89,7 @@ async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, op
     assert [one.state for one in sorted(found, key=lambda one: one.instant)] == [READY, RUNNING, COMPLETED]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
@@ -138,6 +141,7 @@ async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_proces
     assert {one.member for one in found if one.state is RUNNING} == {"host:1"}
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_process: Open) -> None:
     """Time, the end of parents, and what beats and sign-offs give back."""
@@ -202,6 +206,7 @@ async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
     assert sorted(states_of(found, job.id)) == sorted([SCHEDULED, READY, RUNNING, COMPLETED])
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Tidemill, open_process: Open) -> None:
     """Who sweeps may be another process than any that had to do with them."""

@@ -52,6 +52,7 @@ class UnansweredEngine:
         return getattr(self._engine, name)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_an_answer_that_does_not_come_is_a_gap(app: Tidemill, open_process: Open) -> None:
     """The call may have changed something, and nobody here knows what. Several in a row are one gap."""
@@ -94,6 +95,7 @@ async def test_an_answer_that_does_not_come_is_a_gap(app: Tidemill, open_process
     assert isinstance(event, Event)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_what_a_full_server_refuses_is_no_gap(
     app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +152,7 @@ async def begin_unheard(
     return tasks
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_a_change_by_a_call_that_began_before_anybody_listened_is_a_gap(
     app: Tidemill, open_process: Open

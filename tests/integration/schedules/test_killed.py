@@ -34,6 +34,7 @@ async def made(engine: Engine) -> int:
     return sum(each.ready for each in await engine.inspect.counts())
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4", "B2")
 async def test_one_job_per_tick_whenever_a_controller_is_killed(engine: Engine, engine_url: str) -> None:
     now = await engine.now()

@@ -28,6 +28,7 @@ async def test_a_schedule_whose_end_came_in_its_pause_fires_no_more(engine: Engi
     assert (stored.paused, stored.next_at) == (False, None)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 @pytest.mark.parametrize("timing", [Every(seconds=60), Cron(fields="0 3 * * *")])
 async def test_of_two_who_ask_for_a_run_at_once_one_is_refused(
@@ -73,6 +74,7 @@ class DroppingEngine:
         return getattr(self._engine, name)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_a_run_whose_line_is_dropped_in_that_moment_is_made(engine: Engine) -> None:
     template = msgspec.structs.replace(a_job(), id=bytes(16))

@@ -67,6 +67,7 @@ async def test_a_due_tick_becomes_a_job_and_the_next_look_is_at_the_next(
     assert await live_jobs(engine, clock) == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B2", "D4")
 async def test_several_controllers_at_once_make_one_job_per_tick(connect: Connect, clock: Clock) -> None:
     engines = [await connect() for _ in range(3)]
@@ -90,6 +91,7 @@ async def test_a_run_is_bounded_and_says_that_there_is_more(engine: Engine, cloc
     assert await live_jobs(engine, clock) == FIRE_LIMIT + 5
 
 
+@pytest.mark.every_engine
 async def test_nothing_is_fired_when_the_term_is_over(engine: Engine, clock: Clock) -> None:
     term = Trusted()
     term.over = True
@@ -129,6 +131,7 @@ async def test_paused_and_retired_ones_do_not_fire(engine: Engine, clock: Clock)
     assert await live_jobs(engine, clock) == 0
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_overlap(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     tick = ScheduleTick(clock=clock)
@@ -223,6 +226,7 @@ async def test_a_tick_that_finds_its_line_full_is_passed_over_and_told(
 # Intervals
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_an_interval_counts_from_the_end_of_the_last_run(
     engine: Engine, clock: Clock, claimant: Claimant
@@ -279,6 +283,7 @@ async def test_an_interval_survives_every_end_of_its_job(
     assert await live_jobs(engine, clock) == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_an_interval_never_runs_twice_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     """A next time that was set although a run is under way (by the replay of an older one, say)."""
@@ -371,6 +376,7 @@ def a_member(number: int, *, app: str = "shop:app", schedules: tuple[str, ...] |
     )
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_a_startup_runs_once_for_every_start_of_the_cluster(connect: Connect, clock: Clock) -> None:
     one, two = await connect(), await connect()

@@ -74,6 +74,7 @@ class Stand:
         return max(fence for fence, pid in recorded(self.path) if pid == one.pid)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D1", "F2")
 async def test_another_takes_over_when_the_controller_is_killed(engine: Engine, stand: Stand) -> None:
     one = stand("one")
@@ -92,6 +93,7 @@ async def test_another_takes_over_when_the_controller_is_killed(engine: Engine, 
     assert await elected(engine) is None
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D1", "B2")
 async def test_a_controller_that_was_stopped_past_its_lease_does_nothing_with_its_old_term(
     stand: Stand,

@@ -34,6 +34,7 @@ CEILING_S = 10.0
 """Generous: the bounds that are promised are measured elsewhere."""
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A4", "E4")
 async def test_the_jobs_of_a_killed_worker_run_again_soon(
     engine: Engine, group: StartGroup, tmp_path: Path
@@ -71,6 +72,7 @@ async def test_no_zombies_and_no_open_descriptors_are_left(engine: Engine, group
     assert await one.stop() == 0
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A4", "D3")
 async def test_nothing_outlives_a_killed_supervisor_and_others_take_over(
     engine: Engine, group: StartGroup, tmp_path: Path
@@ -124,6 +126,7 @@ async def test_a_job_alone_that_is_killed_three_times_is_dead(
     assert [failure.kind for failure in job.failures] == ["crash"] * 3
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B6", "D3")
 async def test_a_member_that_was_stopped_past_its_lease_is_refused(
     engine: Engine, group: StartGroup, tmp_path: Path

@@ -23,6 +23,7 @@ from tidemill.model.job import JobState
 WAITING = ("wait_for", "wait_in_thread", "wait_in_process")
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("A12")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
@@ -42,6 +43,7 @@ async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
     assert await engine.members.list() == []
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("B7")
 @pytest.mark.parametrize("task", [*WAITING, "ignores_cancellation"])
 async def test_at_the_deadline_what_still_runs_is_handed_back(
@@ -127,6 +129,7 @@ async def test_a_worker_that_does_not_hear_the_drain_is_killed_after_its_deadlin
     assert (job.state, job.attempts, job.suspect, job.crashes) == (JobState.READY, 0, False, 0)
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("A12", "B7")
 @pytest.mark.parametrize("task", ["quick", "nap"])
 async def test_a_signal_during_a_burst_loses_nothing(

@@ -20,6 +20,7 @@ NOT_STARTED = ("before claim", "after claim", "after answer")
 """Moments of a first claim at which no job of it can have started."""
 
 
+@pytest.mark.every_engine(3)
 @pytest.mark.row("A4", "B6")
 @pytest.mark.parametrize(("task", "point"), CASES)
 async def test_killed_at(engine: Engine, group: StartGroup, tmp_path: Path, task: str, point: str) -> None:

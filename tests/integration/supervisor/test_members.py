@@ -55,6 +55,7 @@ async def _seen(engine: Engine) -> tuple[Member, list[dict[str, int]]]:
     return member, msgspec.json.decode(member.info.detail)["processes"]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C5")
 async def test_an_idle_group_is_small_and_rests(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
     one = await group(beat_s=2.0, lease_s=10.0, sweep_s=2.0, look_s=5.0).ready()
@@ -73,6 +74,7 @@ async def test_an_idle_group_is_small_and_rests(engine: Engine, group: StartGrou
     assert memory < LIMIT_BYTES
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C7")
 async def test_equal_processes_get_their_shares(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
     """Jobs that take a while: whoever is free takes the next."""

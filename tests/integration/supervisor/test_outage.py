@@ -55,6 +55,7 @@ def outage(engine_mode: str, engine_url: str, request: pytest.FixtureRequest) ->
     return locked
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D2", "D3", "A4")
 async def test_an_outage_of_three_leases_costs_nobody_its_jobs(
     engine: Engine,
@@ -121,6 +122,7 @@ async def test_a_job_that_ended_in_time_is_not_stuck_while_its_outcome_waits(
     assert len(noted(tmp_path, "waiting")) == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D2")
 async def test_a_member_gives_up_after_so_many_failed_beats_once_nothing_runs(
     engine: Engine,
@@ -142,6 +144,7 @@ async def test_a_member_gives_up_after_so_many_failed_beats_once_nothing_runs(
     assert (job.state, job.result) == (JobState.COMPLETED, b'"other"')
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D2")
 async def test_an_engine_that_is_away_at_the_start_is_waited_for(
     engine: Engine,

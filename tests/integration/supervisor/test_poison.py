@@ -28,6 +28,7 @@ def _no_group_is_left() -> Iterator[None]:
         MEMORY_GROUP.rmdir()
 
 
+@pytest.mark.every_engine
 @pytest.mark.timeout(300)
 async def test_one_poison_among_a_hundred(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
     """On 100 slots, all running when it strikes: 1 dead, 99 completed. Suspects run one at a time, each in a

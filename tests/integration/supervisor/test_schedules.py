@@ -30,6 +30,7 @@ def most_at_once(noted: list[str]) -> int:
     return max(sum(began <= moment <= ended for began, ended in runs) for moment in range(len(noted)))
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4", "D7")
 async def test_an_interval_goes_on_whoever_dies(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
     one, two = (group(name, app=APP, environment={"FOLDER": str(tmp_path)}) for name in ("one", "two"))

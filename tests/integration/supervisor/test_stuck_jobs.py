@@ -24,6 +24,7 @@ STUCK = {
 }
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.row("E4")
 @pytest.mark.parametrize("kind", STUCK)
 async def test_a_job_that_does_not_stop_is_stopped_with_its_process(

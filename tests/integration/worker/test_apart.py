@@ -228,6 +228,7 @@ async def a_suspect(workplace: Workplace, count: int = 1) -> list[bytes]:
     return ids
 
 
+@pytest.mark.every_engine
 async def test_suspects_run_one_at_a_time_in_a_fresh_process_after_their_start_is_known(
     workplace: Workplace, processes: Processes
 ) -> None:

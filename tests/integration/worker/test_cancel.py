@@ -11,6 +11,7 @@ from tidemill.model.retry import Retry
 from tidemill.task.current import Abort, Aborted, current_job
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B11", "D9")
 async def test_running_async_code_sees_that_it_should_stop(workplace: Workplace) -> None:
     started, look = asyncio.Event(), asyncio.Event()
@@ -123,6 +124,7 @@ async def test_a_job_that_fails_after_it_was_asked_is_cancelled_and_keeps_the_er
     assert job.error.message == "on the way out"
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B11")
 async def test_what_waits_in_the_buffer_never_starts(workplace: Workplace) -> None:
     started, end = asyncio.Event(), asyncio.Event()

@@ -10,6 +10,7 @@ from tidemill.model.job import JobState
 from tidemill.task.current import Abort, current_job
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A12")
 async def test_a_drain_takes_no_more_and_lets_finish_what_runs(workplace: Workplace) -> None:
     started, end = asyncio.Event(), asyncio.Event()
@@ -55,6 +56,7 @@ async def test_a_worker_that_was_told_to_drain_before_it_began_ends(workplace: W
     assert await workplace.states([job_id]) == [JobState.READY]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B7", "D9")
 async def test_at_the_deadline_async_code_is_cancelled_and_given_back(workplace: Workplace) -> None:
     started = asyncio.Event()
@@ -193,6 +195,7 @@ async def test_what_waits_in_the_buffer_is_given_back_at_once(workplace: Workpla
     assert (drained.finished, drained.released) == (1, 0), "it had not begun: nothing was interrupted"
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B7")
 async def test_a_burst_is_handed_back_whole(workplace: Workplace) -> None:
     """Everything is either completed or ready again; nothing is left with the worker."""

@@ -15,6 +15,7 @@ BURST = 10_000
 OTHERS = 5
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A2")
 async def test_a_delayed_job_starts_when_it_is_due(workplace: Workplace) -> None:
     async def works() -> None: ...
@@ -35,6 +36,7 @@ async def test_a_delayed_job_starts_when_it_is_due(workplace: Workplace) -> None
     assert max(late) < CEILING_S
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A2", "A3")
 async def test_ten_thousand_due_at_once_do_not_starve_another_queue(workplace: Workplace) -> None:
     begun, ran, done = asyncio.Event(), asyncio.Event(), 0

@@ -50,6 +50,7 @@ async def state_of(engine: Engine, job: NewJob) -> JobState:
     return found.state
 
 
+@pytest.mark.every_engine
 async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_url: str) -> None:
     async def works() -> str:
         return "done"
@@ -108,6 +109,7 @@ async def test_what_does_not_finish_in_time_is_handed_back(engine: Engine, engin
     assert await state_of(engine, job) is JobState.READY
 
 
+@pytest.mark.every_engine
 async def test_cancel_reaches_it_by_its_beats(engine: Engine, engine_url: str) -> None:
     started = asyncio.Event()
 
@@ -167,6 +169,7 @@ async def test_a_thread_that_does_not_end_is_not_taken_from_it(
     end.set()
 
 
+@pytest.mark.every_engine
 async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine_url: str) -> None:
     started, stopped = asyncio.Event(), asyncio.Event()
     runs: list[int] = []

@@ -68,6 +68,7 @@ async def test_arguments_arrive(workplace: Workplace) -> None:
     assert (await workplace.job(job_id)).result == b"42"
 
 
+@pytest.mark.every_engine
 async def test_a_failure_is_tried_again_until_it_succeeds(workplace: Workplace, runs_in: str) -> None:
     calls: list[int] = []
 
@@ -86,6 +87,7 @@ async def test_a_failure_is_tried_again_until_it_succeeds(workplace: Workplace, 
     assert [failure.error for failure in job.failures] == ["OSError", "OSError"]
 
 
+@pytest.mark.every_engine
 async def test_the_last_failure_is_a_dead_letter_with_its_traceback(
     workplace: Workplace, runs_in: str
 ) -> None:
@@ -221,6 +223,7 @@ async def test_an_exception_that_cannot_be_shown_is_still_a_failure(workplace: W
     assert (await workplace.job(job_id)).state is JobState.DEAD
 
 
+@pytest.mark.every_engine
 async def test_a_message_with_lone_surrogates_is_stored(workplace: Workplace) -> None:
     workplace.task(either("loop", raising(OSError("file \udcff"))), retry=ONCE)
     await workplace.start()

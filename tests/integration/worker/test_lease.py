@@ -90,6 +90,7 @@ async def test_a_job_that_was_lost_while_it_waited_is_not_started(workplace: Wor
     assert await workplace.states([second]) == [JobState.READY]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D9")
 async def test_a_lost_job_under_a_limit_is_stopped(workplace: Workplace) -> None:
     started = asyncio.Event()
@@ -174,6 +175,7 @@ async def test_the_timeout_of_a_lost_job_does_not_wait_any_longer(workplace: Wor
     await workplace.settled()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B6")
 async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(workplace: Workplace) -> None:
     started, end = asyncio.Event(), asyncio.Event()
@@ -197,6 +199,7 @@ async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(wor
     assert (job.state, job.result) == (JobState.READY, None)
 
 
+@pytest.mark.every_engine
 async def test_a_beat_between_claim_and_hold_takes_nothing_away(workplace: Workplace) -> None:
     """Beats at every turn of the loop, while jobs come and go: none is ever given back by mistake."""
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import msgspec
+import pytest
 
 from tests.integration.worker.outage import shaky
 from tests.integration.worker.workplace import Workplace
@@ -13,6 +14,7 @@ from tidemill.task.current import current_job
 from tidemill.worker.notes import PENDING_LINES
 
 
+@pytest.mark.every_engine
 async def test_notes_are_written_before_the_outcome(workplace: Workplace) -> None:
     async def notes() -> None:
         job = current_job()
@@ -62,6 +64,7 @@ async def test_notes_of_a_thread_arrive_while_it_runs(workplace: Workplace) -> N
     await workplace.settled()
 
 
+@pytest.mark.every_engine
 async def test_notes_survive_an_outage_and_are_written_once(workplace: Workplace) -> None:
     async def notes() -> None:
         for number in range(3):
@@ -129,6 +132,7 @@ async def test_a_line_that_does_not_fit_its_format_fails_no_job(workplace: Workp
     assert [line.message for line in await workplace.engine.inspect.log(job_id)] == ["%d rows 'many'"]
 
 
+@pytest.mark.every_engine
 async def test_lines_that_no_engine_stores_are_spelled_out(workplace: Workplace) -> None:
     async def odd() -> None:
         current_job().log.info("a lone \udcff")

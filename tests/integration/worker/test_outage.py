@@ -30,6 +30,7 @@ def counting(workplace: Workplace) -> Counter[JobId]:
     return ran
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("times", FAILING, ids="-".join)
 async def test_a_claim_is_repeated_under_its_number(workplace: Workplace, times: tuple[When, ...]) -> None:
     ran = counting(workplace)
@@ -45,6 +46,7 @@ async def test_a_claim_is_repeated_under_its_number(workplace: Workplace, times:
     assert workplace.held() == 0
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("times", FAILING, ids="-".join)
 async def test_a_settle_is_repeated_with_the_same_outcomes_and_claim(
     workplace: Workplace, times: tuple[When, ...]
@@ -73,6 +75,7 @@ async def test_a_release_is_repeated(workplace: Workplace, times: tuple[When, ..
     assert workplace.held() == 0
 
 
+@pytest.mark.every_engine(1)
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_line_that_fails_at_random_loses_nothing_and_runs_nothing_twice(
     workplace: Workplace, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -175,6 +178,7 @@ async def test_an_engine_that_never_answered_does_not_hold_up_the_end_either(
     assert (drained.finished, drained.released) == (0, 0)
 
 
+@pytest.mark.every_engine
 async def test_one_outcome_that_cannot_be_stored_does_not_spoil_the_others(workplace: Workplace) -> None:
     """A defence against our own mistakes: nothing that a task returns gets this far."""
     end = asyncio.Event()
@@ -201,6 +205,7 @@ async def test_one_outcome_that_cannot_be_stored_does_not_spoil_the_others(workp
     assert workplace.held() == 0
 
 
+@pytest.mark.every_engine
 async def test_a_member_that_is_not_known_claims_again_after_its_next_beat(workplace: Workplace) -> None:
     counting(workplace)
     worker = await workplace.start()
@@ -255,6 +260,7 @@ async def test_a_retired_claimant_begins_nothing_of_what_waited(workplace: Workp
     assert worker.moments.count("released") == 0
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("B6")
 async def test_an_outcome_that_comes_too_late_is_dropped(
     workplace: Workplace, caplog: pytest.LogCaptureFixture

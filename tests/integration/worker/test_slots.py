@@ -28,6 +28,7 @@ class Crowd:
             self.inside -= 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A7")
 async def test_at_most_so_many_run_at_once_on_the_loop(workplace: Workplace) -> None:
     crowd, full = Crowd(), asyncio.Event()
@@ -94,6 +95,7 @@ async def test_slow_jobs_are_not_claimed_ahead(workplace: Workplace) -> None:
     await workplace.settled(6)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("E2")
 async def test_urgent_jobs_do_not_wait_behind_a_burst(workplace: Workplace) -> None:
     """One slot, fifty unimportant jobs waiting: urgent ones that come later are next."""
@@ -138,6 +140,7 @@ async def test_what_was_claimed_ahead_starts_by_priority(workplace: Workplace) -
     assert order == [5, 0, 9]
 
 
+@pytest.mark.every_engine
 async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) -> None:
     started, end = asyncio.Semaphore(0), asyncio.Event()
 
@@ -221,6 +224,7 @@ async def test_a_backlog_without_limits_does_not_keep_a_limited_queue_waiting(wo
     assert order[:350].count("limited") >= 150, order
 
 
+@pytest.mark.every_engine
 async def test_a_job_under_a_limit_that_finds_no_slot_is_given_back(workplace: Workplace) -> None:
     """Two queues, which an operator has put under limits that the app does not know of, are asked for the
     one free slot and one that may wait; both give."""
@@ -270,6 +274,7 @@ async def test_the_queues_of_a_worker_are_the_only_ones_it_takes_from(workplace:
     assert await workplace.states([mine, other]) == [JobState.COMPLETED, JobState.READY]
 
 
+@pytest.mark.every_engine
 async def test_delayed_jobs_start_when_they_are_due_without_a_signal(workplace: Workplace) -> None:
     async def works() -> None: ...
 

@@ -14,6 +14,7 @@ from tidemill.task.current import Abort, Aborted, current_job
 ONCE = Retry(attempts=1)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("E4")
 async def test_an_async_job_past_its_timeout_is_stopped_and_tried_again(workplace: Workplace) -> None:
     seen: list[Abort | None] = []

@@ -6,6 +6,7 @@ from tests.integration.worker.workplace import Workplace
 from tidemill.model.run import Claim
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("C5")
 async def test_a_signal_that_comes_while_a_claim_is_on_its_way_is_not_forgotten(workplace: Workplace) -> None:
     """The claim found nothing, and its answer is still under way when something becomes claimable."""
