@@ -282,8 +282,3 @@ def clip_failure(failure: Failure) -> Failure:
     return msgspec.structs.replace(
         failure, traceback=traceback.decode(errors="ignore"), message=message.decode(errors="ignore")
     )
-
-
-def kept_numbers(count: int) -> set[int]:
-    """Which of the failures 1..count are kept."""
-    return set(range(1, min(count, FIRST_KEPT) + 1)) | set(range(max(1, count - LAST_KEPT + 1), count + 1))

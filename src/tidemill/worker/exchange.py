@@ -213,8 +213,8 @@ class Exchange:
             settled = await self.insist(
                 lambda: self._jobs.settle(settlements, claim=request and repeated(request))
             )
-        except BadInput as error:
-            await self._settle_one_by_one(ended, error)
+        except BadInput:
+            await self._settle_one_by_one(ended)
             return
         self._answered(ended, settled.answers)
         if request is not None and settled.claim is not None:
@@ -222,7 +222,7 @@ class Exchange:
         elif settled.refused is not None:
             self._refuse(settled.refused)
 
-    async def _settle_one_by_one(self, ended: list[Run], error: BadInput) -> None:
+    async def _settle_one_by_one(self, ended: list[Run]) -> None:
         """One of them cannot be stored: find it, and record why. (The claim was not made.)"""
         for run in ended:
             try:

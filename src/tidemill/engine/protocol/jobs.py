@@ -117,7 +117,7 @@ class Jobs(Protocol):
         - in a lane, by `seq`;
         - a job whose `expires_at` has come is not taken but becomes dead ("expired");
         - suspects: at most `request.suspects`; they do not hold back others of their lane;
-        - gates: a lane gives jobs only while each of its gates (`gates_of`) has room: running jobs
+        - gates: a lane gives jobs only while each of its gates (`model.gate`) has room: running jobs
           behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
           step, at every instant by the engine's clock. A rate permit is never given back.
 

@@ -10,7 +10,7 @@ from tidemill.model.crash import AfterLoss
 from tidemill.model.ids import JobId, handler_id
 from tidemill.model.job import FINAL, Failure, FailureKind, Job, JobState, NewJob
 from tidemill.model.lane import group_of
-from tidemill.model.lifecycle import check_step, state_after_enqueue, state_after_release
+from tidemill.model.lifecycle import check_step, state_after_release
 from tidemill.model.queue import KEEP_ENDED, Keep, QueueOptions
 from tidemill.model.retry import Retry
 from tidemill.model.time import MINUTE, Instant
@@ -115,11 +115,12 @@ class Store:
 
     def begin(self, job: JobRecord, now: Instant) -> None:
         """A new or unblocked job: to its parents, its due time or its lane."""
-        state = state_after_enqueue(waits=bool(job.waits), due=job.due(now))
-        if state is JobState.READY:
+        if job.waits:
+            self.move(job, JobState.BLOCKED)
+        elif job.due(now):
             self.become_ready(job, now)
         else:
-            self.move(job, state)
+            self.move(job, JobState.SCHEDULED)
 
     def end(self, job: JobRecord, state: JobState, now: Instant) -> None:
         """To a final state; its children hear of it."""
