@@ -110,7 +110,7 @@ class FinishedShape(msgspec.Struct, frozen=True):
 
     completed: int
     failed: Annotated[int, Meta(description="failed attempts, retried or not")]
-    dead: int
+    died: Annotated[int, Meta(description="became dead letters, kept or not")]
     cancelled: int
 
 

@@ -189,7 +189,7 @@ def _counts(store: Store, view: View) -> Iterator[str]:
 def window_of(store: Store, queue: str, window: Span, now: Instant) -> Finished:
     """What ended in the last whole minutes, the current one included."""
     first = now - now % MINUTE - (max(1, window // MINUTE) - 1) * MINUTE
-    sums = dict.fromkeys(("completed", "failed", "dead", "cancelled"), 0)
+    sums = dict.fromkeys(("completed", "failed", "died", "cancelled"), 0)
     for (name, minute, what), count in store.finished.items():
         if name == queue and minute >= first:
             sums[what] += count

@@ -44,7 +44,7 @@ class Store:
         self.members: dict[bytes, MemberRecord] = {}
         self.claimants: dict[bytes, ClaimantRecord] = {}
         self.finished: Counter[tuple[str, Instant, str]] = Counter()
-        """By queue, minute and "completed", "failed", "dead", "cancelled"."""
+        """By queue, minute and "completed", "failed", "died", "cancelled"."""
         self.tasks: dict[str, TaskEntry] = {}
         """The catalogue."""
         self.handlers: dict[JobId, JobRecord] = {}
@@ -126,7 +126,7 @@ class Store:
         """To a final state; its children hear of it."""
         self.move(job, state)
         job.ended_at = now
-        self.count(job, state.value, now)
+        self.count(job, "died" if state is JobState.DEAD else state.value, now)
         if state is JobState.DEAD and job.new.on_dead is not None:
             self.leave_handler(job, job.new.on_dead, now)
         self.tell_children(job, now)
