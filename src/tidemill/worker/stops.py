@@ -63,7 +63,7 @@ class Stops:
         self._stuck_ns = round(config.stuck_after_s * 1e9)
         grace_s = config.cancel_grace_s
         self._grace_ns = None if grace_s is None else round(grace_s * 1e9)
-        self.deadlines: Deadlines  # set by whoever wires both
+        self.deadlines = Deadlines(active, self.due)
         self.stuck: set[Fence] = set()
 
     def ask(self, run: Run) -> None:
