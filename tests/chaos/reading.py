@@ -98,7 +98,7 @@ async def read_engine(
         counted={state.value: sum(one.in_state(state) for one in counts) for state in STATES},
         finished={
             name: sum(getattr(one.window, name) for one in counts)
-            for name in ("completed", "failed", "dead", "cancelled")
+            for name in ("completed", "failed", "died", "cancelled")
         },
         drained_s=drained_s,
         caught_up_s=caught_up_s,

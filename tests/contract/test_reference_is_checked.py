@@ -11,7 +11,6 @@ from hypothesis import Phase
 
 from tidemill.model.crash import AfterLoss
 from tidemill.model.errors import ClaimOutOfOrder
-from tidemill.model.gate import Gate
 from tidemill.model.job import JobState
 from tidemill.model.run import Answer, ClaimRequest, Failed, Settlement
 from tidemill.model.time import Instant
@@ -20,7 +19,7 @@ from tidemill.testing.contract.reference import gates, members
 from tidemill.testing.contract.reference.claims import Claims
 from tidemill.testing.contract.reference.gates import Room
 from tidemill.testing.contract.reference.jobs import Jobs
-from tidemill.testing.contract.reference.records import JobRecord
+from tidemill.testing.contract.reference.records import Gate, JobRecord
 from tidemill.testing.contract.reference.store import Store
 from tidemill.testing.contract.stateful import RandomCommands, run_commands
 

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.model.gate import Gate, counts_until, gates_of, opens_at, permits, step_at, step_length
+from tidemill.model.gate import counts_until, opens_at, step_at, step_length
 from tidemill.model.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import MILLISECOND, MINUTE, SECOND, Instant
+from tidemill.testing.contract.reference.gates import gates_of, permits
+from tidemill.testing.contract.reference.records import Gate
 
 START: Instant = 1_700_000_000_000_001
 rates = st.builds(

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import new_id
 from tidemill.model.job import (
-    FIRST_KEPT,
-    LAST_KEPT,
     MESSAGE_LIMIT,
     PARENTS_LIMIT,
     PAYLOAD_LIMIT,
@@ -20,7 +18,6 @@ from tidemill.model.job import (
     check_new_job,
     check_new_jobs,
     clip_failure,
-    kept_numbers,
 )
 from tidemill.model.retry import ATTEMPTS_LIMIT
 from tidemill.model.run import check_result
@@ -126,17 +123,3 @@ def test_a_failure_fits_its_bounds_and_keeps_the_useful_end(message: str, traceb
 def test_a_short_failure_is_left_as_it_is() -> None:
     failure = Failure(kind="timeout", error="a.A", message="no", traceback="here", attempt=3, number=7)
     assert clip_failure(failure) == failure
-
-
-@given(count=st.integers(0, 200))
-def test_the_first_and_the_last_failures_are_kept(count: int) -> None:
-    kept = sorted(kept_numbers(count))
-    assert kept == [
-        number for number in range(1, count + 1) if number <= FIRST_KEPT or number > count - LAST_KEPT
-    ]
-    assert len(kept) == min(count, FIRST_KEPT + LAST_KEPT)
-
-
-@given(count=st.integers(0, 200))
-def test_a_failure_once_let_go_is_never_missed_again(count: int) -> None:
-    assert kept_numbers(count + 1) <= kept_numbers(count) | {count + 1}

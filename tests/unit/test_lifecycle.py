@@ -10,7 +10,6 @@ from tidemill.model.lifecycle import (
     STEPS,
     allowed,
     check_step,
-    state_after_enqueue,
     state_after_failure,
     state_after_release,
 )
@@ -80,21 +79,6 @@ def test_every_state_is_reached_from_enqueue_and_leads_to_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waits", "due", "state"),
-    [
-        (True, True, JobState.BLOCKED),
-        (True, False, JobState.BLOCKED),
-        (False, False, JobState.SCHEDULED),
-        (False, True, JobState.READY),
-    ],
-)
-def test_a_new_job_waits_for_parents_first_and_then_for_its_time(
-    waits: bool, due: bool, state: JobState
-) -> None:
-    assert state_after_enqueue(waits=waits, due=due) is state
-
-
-@pytest.mark.parametrize(
     ("cancel_asked", "retry", "state"),
     [
         (True, True, JobState.CANCELLED),
@@ -126,6 +110,5 @@ def test_a_job_given_back_goes_on_unless_it_was_asked_to_stop(
 
 def test_whatever_follows_a_run_is_a_step_of_the_table() -> None:
     for first, second in itertools.product((True, False), repeat=2):
-        assert allowed(None, state_after_enqueue(waits=first, due=second))
         assert allowed(JobState.RUNNING, state_after_failure(cancel_asked=first, retry=second))
         assert allowed(JobState.RUNNING, state_after_release(cancel_asked=first, delayed=second))

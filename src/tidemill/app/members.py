@@ -23,7 +23,7 @@ class MemberProcess:
     jobs: tuple[str, ...]
     """The ids of up to 10 of those it has, the longest running first."""
     loop_silent: float
-    """Seconds since its loop last turned: long means blocked."""
+    """How many seconds its loop owes an answer: more than a moment means blocked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,16 +13,13 @@ from tidemill.cli.payload import arguments
 from tidemill.cli.picking import IdType, filter_options, ids_argument, json_option, limit_option
 from tidemill.cli.program import refuse
 from tidemill.cli.shapes import AnswerShape
-from tidemill.cli.shaping import json_of
 from tidemill.cli.text import json_line
 from tidemill.cli.where import Where, operator, where_options, with_engine
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import Job, JobState
-from tidemill.model.time import length_of
-from tidemill.model.view import JobFilter, TaskEntry
+from tidemill.model.job import Job, JobState, ReplayAnswer
+from tidemill.model.view import JobFilter
 
 if TYPE_CHECKING:
-    from tidemill.app.options import Using
     from tidemill.engine.protocol import Engine
 
 DEAD = JobState.DEAD
@@ -61,7 +58,7 @@ def show(where: Where, ids: Sequence[JobId], with_log: bool, as_json: bool) -> i
     "--edit",
     metavar="JSON",
     multiple=True,
-    help="With one id: other arguments, as for `enqueue`; may be repeated. A new job takes its place.",
+    help="With one id: run it with these arguments, given as for `enqueue`; may be repeated.",
 )
 @json_option
 @where_options
@@ -76,7 +73,8 @@ def replay(
 ) -> int:
     """Run dead letters again: one, many, or all of a filter.
 
-    They become ready at once, at the end of their line. Attempts start again at 0; the history stays."""
+    They become ready at once, at the end of their line. Attempts start again at 0; the id and the
+    history stay, also with --edit."""
     if edit:
         if len(ids) != 1:
             raise click.UsageError("--edit takes exactly one id: other arguments belong to one job")
@@ -131,43 +129,26 @@ def _not_dead(job: Job | None) -> str:
 
 
 def _replay_edited(where: Where, job_id: JobId, edit: tuple[str, ...], as_json: bool) -> int:
-    """A new job with other arguments takes the dead one's place.
+    """The same job with other arguments."""
+    from tidemill.app.replaying import replay_edited
 
-    Enqueued first and dropped then: if the second step fails, the dead letter is still there to see."""
     args, kwargs = arguments(edit)
-    job, entry = with_engine(where, lambda engine: _look_up(engine, job_id))
+    job = with_engine(where, lambda engine: _look_up(engine, job_id))
     app = where.application()
     try:
-        heir = app.enqueue(job.task, args, kwargs, **_as_before(job, entry)).id
+        answer = replay_edited(app, job, args, kwargs, by=operator())
     finally:
         app.close()
-    by = operator()
-    with_engine(where, lambda engine: engine.jobs.drop([job_id], by=by))
     if as_json:
-        json_line(AnswerShape(heir, "replayed"))
+        json_line(AnswerShape(show_id(job_id), answer.value))
     else:
-        click.echo(f"{heir} replayed with other arguments, in place of {show_id(job_id)}")
-    return exits.DONE
+        with_these = " with these arguments" if answer is ReplayAnswer.REPLAYED else ""
+        click.echo(f"{show_id(job_id)} {answer.value}{with_these}")
+    return exits.DONE if answer is ReplayAnswer.REPLAYED else exits.PARTLY
 
 
-async def _look_up(engine: "Engine", job_id: JobId) -> tuple[Job, TaskEntry | None]:
+async def _look_up(engine: "Engine", job_id: JobId) -> Job:
     [job] = await engine.inspect.get([job_id])
     if job is None or job.state is not DEAD:
         raise refuse(f"{show_id(job_id)}: {_not_dead(job)}")
-    entries = await engine.tasks.list()
-    return job, next((entry for entry in entries if entry.name == job.task), None)
-
-
-def _as_before(job: Job, entry: TaskEntry | None) -> "Using":
-    """What the dead letter was asked with. A key that comes from an argument comes from the edited one."""
-    options: Using = {"queue": job.queue, "priority": job.priority}
-    if job.timeout is not None:
-        options["timeout"] = length_of(job.timeout)
-    if job.retry is not None:
-        options["retry"] = job.retry
-    if job.key is not None and (entry is None or entry.key is None):
-        options["key"] = job.key
-    headers = json_of(job.headers)
-    if isinstance(headers, dict) and headers.get("tags"):
-        options["tags"] = headers["tags"]
-    return options
+    return job

@@ -59,12 +59,13 @@ def enqueue(
 ) -> int:
     """Enqueue a job of TASK and print its id.
 
+    TASK is the task's full name: its module and function (shop.send_email), unless the task says another.
     JSON is an array (arguments by position), an object (by name), or one of each; `@FILE` reads it from a
     file, `-` from standard input. The task's queue, priority and parameters come from the application (-A)
     or from the catalogue that workers publish; without either, give --queue.
 
     \b
-        tidemill enqueue send_email '["a@b.c"]' '{"subject": "hi"}' --delay 5m
+        tidemill enqueue -A shop:app shop.send_email '["a@b.c"]' '{"subject": "hi"}' --delay 5m
     """
     args, kwargs = arguments(json)
     said = {name: value for name, value in options.items() if value is not None}

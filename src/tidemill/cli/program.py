@@ -1,7 +1,9 @@
 """How a command is found, run and ended: lazily imported, one line for an error, an exit code for scripts."""
 
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +19,10 @@ from tidemill.model.errors import TidemillError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG = "tidemill.debug"
+_COMMAND = "tidemill.command"
+"""The command that runs, in the context's `obj`."""
+_BARE_OPTION = re.compile(r"(?<![\w?&])([a-z_]+)=(?=[\s,;.)]|$)")
+"""An option as Python's messages name it: `queue=`, without a value."""
 
 
 class Commands(click.Group):
@@ -92,20 +98,18 @@ class Program(Commands):
         except ReaderGone:
             return _let_go_of_output()
         except TidemillError as error:
-            if extra["obj"].get(_DEBUG):
-                raise
+            _show_traceback(error, extra["obj"])
             # what follows a blank line is a remote traceback: `jobs show` has it too
-            return _say(str(error).partition("\n\n")[0], exits.code_of(error))
+            message = str(error).partition("\n\n")[0]
+            return _say(_in_options(message, extra["obj"].get(_COMMAND)), exits.code_of(error))
         except OSError as error:
-            if extra["obj"].get(_DEBUG):
-                raise
+            _show_traceback(error, extra["obj"])
             _let_go_of_output()  # if it was the output that failed, the flush at exit would fail again
             return _say(
                 f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", exits.IO
             )
         except Exception as error:
-            if extra["obj"].get(_DEBUG):
-                raise
+            _show_traceback(error, extra["obj"])
             return _say(
                 f"this is a bug: {type(error).__name__}: {error} (--debug shows the traceback)", exits.BUG
             )
@@ -115,13 +119,20 @@ def debug_option(command: F) -> F:
     """`--debug`, on the program and on every command."""
 
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        obj = ctx.find_root().obj
+        obj[_COMMAND] = ctx.command
         if value:
-            ctx.find_root().obj[_DEBUG] = True
+            obj[_DEBUG] = True
 
     option = click.option(
         "--debug", is_flag=True, expose_value=False, callback=note, help="Show tracebacks of errors."
     )
     return option(command)
+
+
+def debugging() -> bool:
+    """Whether `--debug` was given to the command that runs."""
+    return bool(click.get_current_context().find_root().obj.get(_DEBUG))
 
 
 def refuse(message: str) -> click.ClickException:
@@ -132,6 +143,21 @@ def refuse(message: str) -> click.ClickException:
 def _usage(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx else "tidemill"
     return f"{error.format_message().rstrip('.')} (see `{path} --help`)"
+
+
+def _in_options(message: str, command: click.Command | None) -> str:
+    """The message with the command's own options in place of Python's: `--queue` for `queue=`."""
+    spelled = {
+        param.name: max(param.opts, key=len)
+        for param in (command.params if command is not None else ())
+        if isinstance(param, click.Option)
+    }
+    return _BARE_OPTION.sub(lambda found: spelled.get(found[1], found[0]), message)
+
+
+def _show_traceback(error: Exception, obj: dict[str, Any]) -> None:
+    if obj.get(_DEBUG):
+        traceback.print_exception(error)
 
 
 def _say(message: str, code: int) -> int:

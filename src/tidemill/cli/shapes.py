@@ -110,7 +110,7 @@ class FinishedShape(msgspec.Struct, frozen=True):
 
     completed: int
     failed: Annotated[int, Meta(description="failed attempts, retried or not")]
-    dead: int
+    died: Annotated[int, Meta(description="became dead letters, kept or not")]
     cancelled: int
 
 
@@ -196,7 +196,7 @@ class ProcessShape(msgspec.Struct, frozen=True, kw_only=True):
     memory: Annotated[int | None, Meta(description="resident bytes; null: not known")]
     held: Annotated[int, Meta(description="jobs it has: running, waiting, or ended and not yet settled")]
     started: Annotated[int, Meta(description="jobs that run")]
-    loop_silent_s: Annotated[float, Meta(description="since when its loop has not turned; long: blocked")]
+    loop_silent_s: Annotated[float, Meta(description="how long its loop owes an answer; long: blocked")]
     runs: Annotated[list[RunShape], Meta(description="up to 10 of them, the longest running first")]
 
 

@@ -113,7 +113,7 @@ def stats_shape(counts: QueueCounts, window: Span) -> StatsShape:
         dead=counts.dead,
         cancelled=counts.cancelled,
         window_s=window / SECOND,
-        window=FinishedShape(ended.completed, ended.failed, ended.dead, ended.cancelled),
+        window=FinishedShape(ended.completed, ended.failed, ended.died, ended.cancelled),
         age_s=counts.age / SECOND,
     )
 

@@ -15,6 +15,8 @@ from tidemill.model.view import Finished, QueueCounts
 if TYPE_CHECKING:
     from tidemill.engine.protocol import Engine
 
+NOW = ("ready", "scheduled", "running", "blocked", "dead")
+"""What the table shows of the present; of what ended only dead letters wait for somebody."""
 LONGEST_WINDOW: Span = 31 * DAY
 """Minute counts are kept a little longer than this."""
 
@@ -30,7 +32,10 @@ LONGEST_WINDOW: Span = 31 * DAY
 @json_option
 @where_options
 def stats(where: Where, window: float, as_json: bool) -> None:
-    """Count the jobs of every queue, empty ones too: now, and what ended in the window."""
+    """Count the jobs of every queue, empty ones too: now, and what ended in the window.
+
+    DEAD are the dead letters that are kept now; DIED are the jobs that died in the window, even if they were
+    replayed or dropped since."""
     span = span_of(window)
 
     async def work(engine: "Engine") -> list[QueueCounts]:
@@ -41,33 +46,21 @@ def stats(where: Where, window: float, as_json: bool) -> None:
         for counts in found:
             json_line(stats_shape(counts, span))
         return
-    now = [Column(head, right=True) for head in ("READY", "SCHEDULED", "RUNNING", "BLOCKED")]
-    ended = [Column(head, right=True) for head in ("COMPLETED", "FAILED ATTEMPTS", "DEAD", "CANCELLED")]
+    now = [Column(name.upper(), right=True) for name in NOW]
+    ended = [Column(head, right=True) for head in ("COMPLETED", "FAILED ATTEMPTS", "DIED", "CANCELLED")]
     Columns(Column("QUEUE"), *now, *ended).print([*map(_row, found), _total(found)])
-    click.echo(
-        f"the last four in {length(span)}; kept dead letters: {sum(c.dead for c in found):,}", err=True
-    )
+    click.echo(f"up to DEAD: now; the last four: in {length(span)}", err=True)
 
 
 def _row(counts: QueueCounts) -> tuple[object, ...]:
-    return (
-        counts.queue,
-        counts.ready,
-        counts.scheduled,
-        counts.running,
-        counts.blocked,
-        *_ended(counts.window),
-    )
+    return (counts.queue, *(getattr(counts, name) for name in NOW), *_ended(counts.window))
 
 
 def _ended(window: Finished) -> tuple[int, int, int, int]:
-    return window.completed, window.failed, window.dead, window.cancelled
+    return window.completed, window.failed, window.died, window.cancelled
 
 
 def _total(found: list[QueueCounts]) -> tuple[object, ...]:
-    now = (
-        sum(getattr(counts, name) for counts in found)
-        for name in ("ready", "scheduled", "running", "blocked")
-    )
+    now = (sum(getattr(counts, name) for counts in found) for name in NOW)
     ended = sum((counts.window for counts in found), Finished())
     return ("(all)", *now, *_ended(ended))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tidemill.cli.program import debug_option
+from tidemill.cli.program import debug_option, debugging
 from tidemill.cli.where import load
 from tidemill.model.errors import BadInput
 from tidemill.task.settings import Settings
@@ -128,6 +128,8 @@ def configured(app: str | None, given: dict[str, Any]) -> "WorkerConfig":
     # A URL may hold a password, and everybody can read the arguments of a process: it goes by a pipe.
     url = given.get("url")
     options = [*_written({**given, "url": None}), *(["--url-on-stdin"] if url else [])]
+    if debugging():
+        options.append("--debug")
     command = [sys.executable, "-m", "tidemill", "_worker_config", *options, *([app] if app else [])]
     child = subprocess.run(command, input=(url or "").encode(), stdout=subprocess.PIPE, check=False)
     if child.returncode:

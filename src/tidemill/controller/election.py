@@ -105,7 +105,10 @@ class Election:
         try:
             async with asyncio.timeout(RELEASE_S):
                 if await self._engine.locks.release(CONTROLLER_LEASE, fence=term.fence):
-                    log.info("gave up being the controller (term %d)", term.fence)
+                    log.info(
+                        "handed the controller's work over (term %d): whoever stands may be elected",
+                        term.fence,
+                    )
                     await self._engine.signals.publish(CONTROLLER_TOPIC)
         except (EngineError, TimeoutError) as error:
             log.warning("the controller's lease could not be given up, it will run out: %s", error)

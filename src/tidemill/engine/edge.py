@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, check_id
-from tidemill.model.job import NewJob, check_new_jobs
+from tidemill.model.job import Edit, NewJob, check_edit, check_new_jobs
 from tidemill.model.lane import check_priority
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.run import Completed, Failed, Settlement, check_result
@@ -13,6 +13,7 @@ from tidemill.model.time import Span, check_span
 from tidemill.model.view import TaskEntry
 
 LOCK_NAME_LIMIT = 200
+TOKEN_SIZE = 16
 
 
 def check_batch(size: int, limit: int = BATCH_LIMIT) -> None:
@@ -25,6 +26,17 @@ def check_ids(ids: Sequence[JobId]) -> list[JobId]:
     """The same ids, or `BadInput`."""
     check_batch(len(ids))
     return [check_id(job_id) for job_id in ids]
+
+
+def check_replay(ids: Sequence[JobId], token: bytes, edit: Edit | None) -> list[JobId]:
+    """The ids; refuse a token of another length, and other arguments for more than one job."""
+    if len(token) != TOKEN_SIZE:
+        raise BadInput(f"a replay's token is {TOKEN_SIZE} bytes, new for each wish to replay")
+    if edit is not None:
+        check_edit(edit)
+        if len(ids) != 1:
+            raise BadInput(f"other arguments belong to one job, not to {len(ids):,}")
+    return check_ids(ids)
 
 
 def check_jobs(jobs: Sequence[NewJob]) -> None:

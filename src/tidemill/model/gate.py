@@ -15,34 +15,12 @@ none, which means "when a holder goes" (concurrency). Its jobs stay `ready`.
 from collections.abc import Iterable
 from typing import Literal
 
-import msgspec
-
-from tidemill.model.queue import QueueOptions, Rate
+from tidemill.model.queue import Rate
 from tidemill.model.time import Instant, Span
 
 STEPS = 1_000
 
 GateKind = Literal["queue", "task", "key"]
-
-
-class Gate(msgspec.Struct, frozen=True, order=True):
-    """One gate of a queue: its own (name ""), a task's, or a key's."""
-
-    queue: str
-    kind: GateKind
-    name: str = ""
-
-
-def gates_of(queue: str, options: QueueOptions, task: str, key: str | None) -> list[Gate]:
-    """The gates that a job of this task and key must pass, widest first."""
-    gates = []
-    if options.own:
-        gates.append(Gate(queue, "queue"))
-    if options.limit_of_task(task):
-        gates.append(Gate(queue, "task", task))
-    if options.per_key:
-        gates.append(Gate(queue, "key", key or ""))
-    return gates
 
 
 def step_length(rate: Rate) -> Span:
@@ -64,12 +42,6 @@ def counts_until(rate: Rate, step: Instant) -> Instant:
 def oldest_counting(rate: Rate, now: Instant) -> Instant:
     """Entries of steps before or at this one no longer count at `now`."""
     return now - step_length(rate) - rate.window
-
-
-def permits(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
-    """How many starts the rate still allows at `now`."""
-    expired = oldest_counting(rate, now)
-    return rate.count - sum(count for step, count in log if step > expired)
 
 
 def opens_at(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> Instant:

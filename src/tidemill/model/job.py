@@ -195,12 +195,34 @@ class ReplayAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """Other arguments for a job that is replayed."""
+
+    body: bytes
+    codec: int = 1
+    key: str | None = None
+    """In place of the former one: it may come from an argument."""
+
+
 class DropAnswer(StrEnum):
     DROPPED = "dropped"
     LIVE = "live"
     """It has not ended: cancel it first."""
     UNKNOWN = "unknown"
     """Never known, or dropped before: a repeat finds this."""
+
+
+def check_edit(edit: Edit) -> Edit:
+    """The same, or `BadInput` that says what to change."""
+    check_key(edit.key)
+    if not isinstance(edit.body, bytes):
+        raise BadInput("a body is bytes: encode it before the replay")
+    if len(edit.body) > PAYLOAD_LIMIT:
+        raise PayloadTooLarge(
+            f"the arguments take {len(edit.body):,} bytes; the limit is {PAYLOAD_LIMIT:,}: store the data "
+            "elsewhere and pass a reference"
+        )
+    return edit
 
 
 def check_new_job(job: NewJob) -> NewJob:
@@ -282,8 +304,3 @@ def clip_failure(failure: Failure) -> Failure:
     return msgspec.structs.replace(
         failure, traceback=traceback.decode(errors="ignore"), message=message.decode(errors="ignore")
     )
-
-
-def kept_numbers(count: int) -> set[int]:
-    """Which of the failures 1..count are kept."""
-    return set(range(1, min(count, FIRST_KEPT) + 1)) | set(range(max(1, count - LAST_KEPT + 1), count + 1))

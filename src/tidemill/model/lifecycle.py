@@ -47,13 +47,6 @@ def check_step(before: JobState | None, after: JobState | None) -> None:
         raise IllegalTransition(f"a job does not go from {before or 'nothing'} to {after or 'gone'}")
 
 
-def state_after_enqueue(*, waits: bool, due: bool) -> JobState:
-    """Where a new (or unblocked) job begins: parents first, then its due time."""
-    if waits:
-        return B
-    return R if due else S
-
-
 def state_after_failure(*, cancel_asked: bool, retry: bool) -> JobState:
     """Where a failed attempt leads: a job that was asked to stop is never retried."""
     if cancel_asked:

@@ -74,7 +74,7 @@ class ProcessDetail(msgspec.Struct, frozen=True, kw_only=True):
     started: int = 0
     """Those that run."""
     loop_silent_s: float = 0.0
-    """Since when its loop has not turned: long means blocked."""
+    """How long its loop owes an answer: more than a moment means blocked."""
     runs: tuple[RunDetail, ...] = ()
     """Some of those it has, the longest running first."""
 

@@ -43,14 +43,15 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     completed: int = 0
     failed: int = 0
     """Failed attempts, retried or not."""
-    dead: int = 0
+    died: int = 0
+    """Became dead letters then; `QueueCounts.dead` are those that are kept now."""
     cancelled: int = 0
 
     def __add__(self, other: "Finished") -> "Finished":
         return Finished(
             completed=self.completed + other.completed,
             failed=self.failed + other.failed,
-            dead=self.dead + other.dead,
+            died=self.died + other.died,
             cancelled=self.cancelled + other.cancelled,
         )
 

@@ -5,9 +5,9 @@ which runs the process has (so that a beat can say "held"), which of them had re
 crash is blamed on the right ones), and which are past their deadline. So the process keeps that in a
 page of shared memory, and the supervisor reads it without asking.
 
-**One writer a cell.** The worker process writes the rows, `answered_through` and the tick; the
-supervisor writes only `beaten`. Cells are aligned 64-bit integers, written in one piece; nothing is
-locked, because a lock held by a dead process would be worse than any race here.
+**One writer a cell.** The worker process writes the rows, `answered_through`, its count and its loop's
+promise; the supervisor writes only `beaten`. Cells are aligned 64-bit integers, written in one piece; nothing
+is locked, because a lock held by a dead process would be worse than any race here.
 
 **The order of writes is the protocol.** A row exists while its fence is not 0: `hold` writes the fence
 last, `let_go` clears it first, and a reader looks at it again after the rest, so that it never sees half
@@ -18,7 +18,8 @@ The other way round a beat could release a job that was just claimed.
 
 **After a death** the memory stays as it was at the last instruction; the supervisor reads it at leisure.
 
-Times are nanoseconds of the boot clock, which is the same in all processes and goes on in a suspend.
+Times are nanoseconds of the boot clock, which is the same in all processes and goes on in a suspend; only the
+loop's promise is of the monotonic one, which does not.
 A hold, a start and a let-go together cost 0.6 microseconds.
 """
 
@@ -28,7 +29,6 @@ import struct
 import tempfile
 from typing import NamedTuple
 
-from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import JobId
 from tidemill.model.job import Fence
 from tidemill.model.member import ClaimantBeat
@@ -39,7 +39,12 @@ NO_RETRY = -1
 
 _CELL = 8
 _HEADER_CELLS, _ROW_CELLS = 16, 8
-_ANSWERED, _TICK, _BEATEN = 0, 1, 8  # the supervisor's cell lies on a cache line of its own
+_ANSWERED, _ANSWERS_BY, _FINISHED, _BEATEN = (
+    0,
+    1,
+    2,
+    8,
+)  # the supervisor's cell lies on a cache line of its own
 _STARTED, _DEADLINE, _RETRY_IN = 1, 2, 3  # in a row; its fence comes first, its id last
 _FILL = struct.Struct("qqq16s")  # a row without its fence: native order, so that cells are written whole
 
@@ -126,13 +131,17 @@ class Board:
         """The answer to this claim has come, and all its jobs are held."""
         self._cells[_ANSWERED] = number
 
+    def count(self, finished: int) -> None:
+        """So many more outcomes were recorded."""
+        self._cells[_FINISHED] += finished
+
     def free(self) -> int:
         """How many more can be held."""
         return len(self._free)
 
-    def tick(self) -> None:
-        """The loop turns."""
-        self._cells[_TICK] = boot_ns()
+    def loop_answers_by(self, ns: int) -> None:
+        """The loop has answered, and will be asked again at this moment (monotonic); 0: no more."""
+        self._cells[_ANSWERS_BY] = ns
 
     @property
     def beaten_ns(self) -> int:
@@ -141,10 +150,15 @@ class Board:
 
     # For the supervisor
 
+    def loop_silent_ns(self, now_ns: int) -> int:
+        """How long the process's loop owes an answer, at this moment of the monotonic clock."""
+        answers_by = self._cells[_ANSWERS_BY]
+        return max(0, now_ns - answers_by) if answers_by else 0
+
     @property
-    def ticked_ns(self) -> int:
-        """When the process's loop last turned; 0: never."""
-        return self._cells[_TICK]
+    def finished(self) -> int:
+        """How many outcomes of the process were recorded since it began."""
+        return self._cells[_FINISHED]
 
     def beaten(self, ns: int) -> None:
         """A beat that was sent at this moment has been answered."""

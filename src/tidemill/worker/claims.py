@@ -11,6 +11,7 @@ must not wait there (`wants`).
 """
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -32,7 +33,7 @@ AGAIN_S = 0.002
 
 
 class Claims:
-    """The claims of one claimant, numbered."""
+    """The claims of one claimant, numbered. `looked`: whether somebody said since that there may be jobs."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Claims:
         stops: Stops,
         wants: Wants,
         *,
+        looked: Callable[[], bool],
         member: bytes,
         claimant: bytes,
         look_s: float,
@@ -51,6 +53,7 @@ class Claims:
         self._slots = slots
         self._stops = stops
         self._wants = wants
+        self._looked = looked
         self._member = member
         self._claimant = claimant
         self._look_s = look_s
@@ -65,11 +68,6 @@ class Claims:
         self._time = asyncio.get_running_loop().time
         self._answered_at = self._time()
 
-    def soon(self) -> None:
-        """There may be something to claim."""
-        self._look_at = 0.0
-        self._heard = True
-
     def beaten(self) -> bool:
         """A beat was answered: whether a claim waited for that."""
         waited = self._waits_for_beat
@@ -80,6 +78,7 @@ class Claims:
 
     def patience(self) -> float | None:
         """How long until a claim should be made by itself; None: only when something happens."""
+        self._hear()
         if self._suspended():
             return WAITING_LOOK_S
         if not self._most():
@@ -89,6 +88,7 @@ class Claims:
     def request(self, *, anyway: bool) -> ClaimRequest | None:
         """The claim to make now. `anyway`: there is a trip to the engine in any case, so that asking
         costs little, and permits that its outcomes free are seen."""
+        self._hear()
         now, most, free = self._time(), self._most(), self._slots.free
         due = now >= self._refused_until and (anyway or now >= self._look_at)
         if not due or not most or self._suspended():
@@ -117,6 +117,7 @@ class Claims:
 
     def answered(self, request: ClaimRequest, claim: Claim, *, took_s: float) -> None:
         """The jobs of this claim are on the board."""
+        self._hear()
         now = self._time()
         self._board.answered(request.number)
         self._number = request.number + 1
@@ -135,6 +136,12 @@ class Claims:
             raise refused
         self._refused_until = self._time() + self._refusals.next_s()
         self._waits_for_beat = True
+
+    def _hear(self) -> None:
+        """There may be something to claim, if somebody said so."""
+        if self._looked():
+            self._look_at = 0.0
+            self._heard = True
 
     def _most(self) -> int:
         """How many jobs there is room for."""

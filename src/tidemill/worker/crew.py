@@ -50,6 +50,8 @@ class Crew:
         self._signals = 0
         self._gave_up = False
         self._unfit = ""
+        self._left = 0
+        """Jobs that were still ours when we signed off."""
         self._ending = asyncio.Event()
         works = "worker" in config.roles
         self._seats = [
@@ -209,8 +211,8 @@ class Crew:
         except EngineError as error:
             log.warning("could not sign off, our lease will run out: %s", error)
             return
-        if self._seats and left:
-            self._seats[0].handed_back += left
+        if self._seats:
+            self._left = left
 
     def _exit_code(self) -> int:
         if self._gave_up:
@@ -219,6 +221,6 @@ class Crew:
             log.info("stopped")
             return FINISHED
         finished = sum(seat.finished for seat in self._seats)
-        handed_back = sum(seat.handed_back for seat in self._seats)
-        log.info("stopped: %d finished, %d handed back", finished, handed_back)
+        handed_back = self._left + sum(seat.handed_back for seat in self._seats)
+        log.info("stopped: %d finished since the start, %d handed back", finished, handed_back)
         return HANDED_BACK if handed_back else FINISHED

@@ -5,8 +5,6 @@ carries the moment at which somebody must look at it (`due_ns`), and one timer l
 runs: every `TICK_S` while something runs, sooner if something is due sooner. With 200 slots a look costs 10
 microseconds. While nothing runs there is no timer at all.
 
-The sweep also writes the board's tick, by which the supervisor sees that this loop turns.
-
 Times are of the boot clock: a suspended machine does not stop it, so that a job past its timeout is stopped
 when the machine wakes up.
 """
@@ -16,7 +14,6 @@ from collections.abc import Callable
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.job import Fence
-from tidemill.worker.board import Board
 from tidemill.worker.runs import Run
 
 TICK_S = 0.1
@@ -29,9 +26,8 @@ _NEVER = 1 << 62
 class Deadlines:
     """Calls `due` for every active run whose moment has come."""
 
-    def __init__(self, active: dict[Fence, Run], board: Board, due: Callable[[Run, int], None]) -> None:
+    def __init__(self, active: dict[Fence, Run], due: Callable[[Run, int], None]) -> None:
         self._active = active
-        self._board = board
         self._due = due
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -43,7 +39,6 @@ class Deadlines:
         """Something runs."""
         if self.asleep:
             self.asleep = False
-            self._board.tick()
             self._arm(TICK_S, boot_ns())
 
     def watch(self, due_ns: int) -> None:
@@ -61,7 +56,6 @@ class Deadlines:
     def _sweep(self) -> None:
         self._timer = None
         self._next_ns = _NEVER
-        self._board.tick()
         now_ns = boot_ns()
         for run in [run for run in self._active.values() if run.due_ns and run.due_ns <= now_ns]:
             self._due(run, now_ns)

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
@@ -54,13 +55,12 @@ def introduction(
 def _portrait(pid: int, board: Board) -> ProcessDetail:
     rows, now_ns = board.rows(), boot_ns()
     rows.sort(key=lambda row: row.started_ns or now_ns)
-    silent_ns = now_ns - board.ticked_ns if board.ticked_ns else 0
     return ProcessDetail(
         pid=pid,
         memory=memory_of(pid),
         held=len(rows),
         started=sum(1 for row in rows if row.started_ns),
-        loop_silent_s=round(silent_ns / 1e9, 3),
+        loop_silent_s=round(board.loop_silent_ns(time.monotonic_ns()) / 1e9, 3),
         runs=tuple(_run(row, now_ns) for row in rows[:RUNS_SHOWN]),
     )
 

@@ -6,18 +6,30 @@ A program that has set up logging itself, in its app's module or as an embedding
 import logging
 import os
 import sys
+from datetime import UTC, datetime
 
 import msgspec
 
 TEXT = "%(asctime)s %(levelname)-7s %(process)d %(message)s"
 
 
+class TextLines(logging.Formatter):
+    """For people: times of this machine, with their zone."""
+
+    def __init__(self) -> None:
+        super().__init__(TEXT)
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        return moment.isoformat(sep=" ", timespec="milliseconds")
+
+
 class JsonLines(logging.Formatter):
-    """One object a line."""
+    """For programs: one object a line, its time in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
-            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03}",
+            "time": _utc(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": os.getpid(),
@@ -28,12 +40,16 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(entry).decode()
 
 
+def _utc(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def write_log(log_format: str) -> None:
     """Write "text" or "json" lines from now on, unless somebody else takes care of it."""
     root = logging.getLogger()
     if root.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if log_format == "json" else logging.Formatter(TEXT))
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -96,6 +96,20 @@ class Report:
         """It is past its deadline and cannot be stopped from here."""
         log.error("%s does not stop, %.1f s past its %s", _name(run), _late_s(run), _deadline(run))
 
+    def loop_blocked(self, for_s: float, run: Run | None, where: str) -> None:
+        """The loop does not answer, and this is what it is busy with."""
+        what = "something that is not a job" if run is None else _name(run)
+        log.warning("the loop does not answer for %.1f s, blocked by %s, at %s", for_s, what, where)
+
+    def loop_answers(self, silent_s: float, *, told: bool) -> None:
+        """It answers again. `told`: that it was blocked has been said."""
+        if told:
+            log.warning("the loop answers again after %.1f s", silent_s)
+        else:
+            log.warning(
+                "the loop was blocked for %.1f s, by code that held the GIL or by a stopped process", silent_s
+            )
+
     def unreachable(self, error: Exception) -> None:
         """The engine does not answer: said once an outage."""
         if self._unreachable_since is None:
@@ -128,7 +142,7 @@ class Report:
             log.warning("%d jobs still run and cannot be stopped", left)
         if unsettled:
             log.warning("%d outcomes could not be told to the engine: those jobs will run again", unsettled)
-        log.info("drained: %d finished, %d handed back", finished, released)
+        log.info("drained: %d finished meanwhile, %d handed back", finished, released)
 
 
 def _name(run: Run) -> str:

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from tidemill.engine.protocol import Transactions
 from tidemill.model.errors import NotCommitted
 from tidemill.model.run import Completed, Fate
-from tidemill.worker.exchange import Exchange
-from tidemill.worker.insistence import FAREWELL_S, Forsaken
+from tidemill.worker.insistence import FAREWELL_S, Forsaken, Insistence
 from tidemill.worker.notes import Notebook
 from tidemill.worker.outcomes import Ending, failed
 from tidemill.worker.report import Report
 from tidemill.worker.runs import Run
+from tidemill.worker.unsettled import Unsettled
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 1.0
 TELL_AFTER_S = 5.0
@@ -40,14 +40,16 @@ class Resolver:
     def __init__(
         self,
         transactions: Transactions | None,
-        exchange: Exchange,
+        unsettled: Unsettled,
+        insist: Insistence,
         notebook: Notebook,
         report: Report,
         *,
         go_on: Callable[[Run, Ending], None],
     ) -> None:
         self._transactions = transactions
-        self._exchange = exchange
+        self._unsettled = unsettled
+        self._insist = insist
         self._notebook = notebook
         self._report = report
         self._go_on = go_on
@@ -55,7 +57,7 @@ class Resolver:
 
     def begin(self, run: Run, ending: Ending) -> None:
         """Its code has ended."""
-        self._exchange.unresolved += 1
+        self._unsettled.resolving()
         task = asyncio.get_running_loop().create_task(self._resolve(run, ending), name="resolve")
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
@@ -70,16 +72,16 @@ class Resolver:
             match await self._fate(run):
                 case Fate.SETTLED:
                     self._report.completed_itself(run, ending)
-                    self._exchange.recorded(run)
+                    self._unsettled.recorded(run)
                 case Fate.FREE:
                     self._notebook.release(run.fence)
                     self._go_on(run, _uncommitted(run) if isinstance(ending, Completed) else ending)
                 case _:
-                    self._exchange.refused(run)
+                    self._unsettled.refused(run)
         except Forsaken:
             pass  # it stays on the board for whoever retires us
         finally:
-            self._exchange.resolved()  # whatever happened: a drain must not wait for this for ever
+            self._unsettled.resolved()  # whatever happened: a drain must not wait for this for ever
 
     async def _fate(self, run: Run) -> Fate:
         """How its transaction ended, once it has."""
@@ -88,11 +90,11 @@ class Resolver:
         loop = asyncio.get_running_loop()
         began, told, pause_s = loop.time(), False, FIRST_PAUSE_S
         while True:
-            (fate,) = await self._exchange.insist(lambda: transactions.fates([(run.job.id, run.fence)]))
+            (fate,) = await self._insist(lambda: transactions.fates([(run.job.id, run.fence)]))
             if fate is not Fate.OPEN:
                 return fate
             waited_s = loop.time() - began
-            if self._exchange.leaves_without() and waited_s > FAREWELL_S:
+            if self._unsettled.waits_for_answers_only() and waited_s > FAREWELL_S:
                 raise Forsaken
             if waited_s > TELL_AFTER_S and not told:
                 self._report.transaction_open(run, waited_s)

@@ -2,7 +2,7 @@
 
 from asyncio import Task
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Transactions
@@ -13,6 +13,12 @@ from tidemill.task.current import RunningJob
 from tidemill.worker.board import NO_RETRY
 from tidemill.worker.notes import Notebook, Page
 from tidemill.worker.terms import Terms
+
+
+class TakesBack(Protocol):
+    """The slots that a run leaves."""
+
+    def leave(self, run: "Run", now_ns: int) -> None: ...
 
 
 class Run:
@@ -39,6 +45,7 @@ class Run:
         "retry_in",
         "row",
         "running",
+        "slots",
         "started_ns",
         "stuck",
         "terms",
@@ -52,6 +59,8 @@ class Run:
     """Set by decode."""
     running: RunningJob
     """What the function sees of it; from begin to end."""
+    slots: TakesBack
+    """Where it takes up a slot; set when it gets one."""
     outcome: Outcome
     """How it ended; set by normalise."""
     handle: Task[None] | None

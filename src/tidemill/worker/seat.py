@@ -61,8 +61,9 @@ class Seat:
         self.incarnation: Incarnation | None = None
         """The one that lives now."""
         self.finished = 0
+        """Outcomes that were recorded, of all that lived here."""
         self.handed_back = 0
-        """How the runs of the last one ended after the drain began."""
+        """Runs of the last one that others have to do again."""
         self._was_ready = False
         self._engine = engine
         self._config = config
@@ -175,10 +176,10 @@ class Seat:
         except EngineUnavailable as error:
             log.warning("its jobs go to others when our lease is over: %s", error)
             held = len(rows)
+        self.finished += one.board.finished
         if self._closing:
             self.handed_back += held
             if one.drained is not None:
-                self.finished += one.drained.finished
                 self.handed_back += one.drained.released
         if one.unfit and one.ready is None:
             self._unfit(one.unfit)

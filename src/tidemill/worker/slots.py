@@ -26,12 +26,13 @@ class Slots:
         count: int,
         board: Board,
         lease_s: float,
+        active: dict[Fence, Run],
         *,
         begin: Callable[[Run], None],
         give_back: Callable[[Run], None],
     ) -> None:
         self.count = count
-        self.active: dict[Fence, Run] = {}
+        self.active = active
         self.buffer = Buffer()
         self.ahead = Ahead(count)
         self.closed = False
@@ -87,6 +88,7 @@ class Slots:
         while buffer and len(active) < count:
             run = buffer.pop()
             active[run.fence] = run
+            run.slots = self
             self._begin(run)
         self._filling = False
 
@@ -136,5 +138,6 @@ class Slots:
         begin, active = self._begin, self.active
         for run in runs:
             active[run.fence] = run
+            run.slots = self
             begin(run)
         self._filling = False

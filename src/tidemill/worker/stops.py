@@ -24,11 +24,9 @@ a run is stuck: this process takes no more jobs, and its supervisor, which sees 
 gives the others a grace and kills it. A worker without a supervisor goes on with the slots that are left.
 """
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from tidemill.engine.boot import boot_ns
-from tidemill.model.ids import JobId
 from tidemill.model.job import Fence
 from tidemill.task.current import Abort
 from tidemill.worker.board import Board
@@ -65,7 +63,7 @@ class Stops:
         self._stuck_ns = round(config.stuck_after_s * 1e9)
         grace_s = config.cancel_grace_s
         self._grace_ns = None if grace_s is None else round(grace_s * 1e9)
-        self.deadlines: Deadlines  # set by whoever wires both
+        self.deadlines = Deadlines(active, self.due)
         self.stuck: set[Fence] = set()
 
     def ask(self, run: Run) -> None:
@@ -158,8 +156,3 @@ def _next_due(run: Run, stuck_ns: int) -> int:
     if deadline_ns and run.timed_out:
         deadline_ns = 0 if run.stuck else deadline_ns + stuck_ns
     return min((moment for moment in (run.grace_ns, deadline_ns) if moment), default=0)
-
-
-def runs_among(active: dict[Fence, Run], runs: Iterable[tuple[JobId, Fence]]) -> list[Run]:
-    """Those that still run here."""
-    return [run for job_id, fence in runs if (run := active.get(fence)) and run.job.id == job_id]

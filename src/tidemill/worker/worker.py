@@ -1,8 +1,11 @@
 """One worker: one claimant, one event loop, its slots, and everything that serves them.
 
     engine <--- exchange ---> slots ---> executor ---> runners (loop, thread, process)
-                   ^                        |                        |
-                   +------ outcomes --------+<------ endings --------+
+                   ^                                          |
+                   +--- unsettled <--- endings <--- steps ----+
+
+The constructor is the map: each part gets those that it calls. Two values are made first, because everybody
+shares them: the runs that are active, and those that are not settled. A run knows the slots it has to leave.
 
 The worker does not beat: its supervisor does (or, embedded, a thread), so that a job that blocks this loop
 does not cost the lease. What the beats learn comes in by `asked`, `lost` and `beaten`; what they need to
@@ -27,21 +30,25 @@ from tidemill.worker.board import Board
 from tidemill.worker.channel import Drained
 from tidemill.worker.claims import Claims
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.deadlines import Deadlines
+from tidemill.worker.endings import Endings
 from tidemill.worker.exchange import Exchange
 from tidemill.worker.executor import Executor
-from tidemill.worker.insistence import Forsaken
+from tidemill.worker.insistence import Forsaken, Insistence
 from tidemill.worker.listener import Listener
+from tidemill.worker.loop_watch import LoopWatch
 from tidemill.worker.moments import Moments
 from tidemill.worker.notes import Notebook
 from tidemill.worker.report import Report
 from tidemill.worker.resolver import Resolver
+from tidemill.worker.run_steps import RunSteps
 from tidemill.worker.runners.apart import ApartRunner, Processes
 from tidemill.worker.runners.loop import LoopRunner
 from tidemill.worker.runners.thread import ThreadRunner
+from tidemill.worker.runs import Run
 from tidemill.worker.slots import Slots
 from tidemill.worker.stops import Stops
 from tidemill.worker.terms import TermsBook
+from tidemill.worker.unsettled import Unsettled
 from tidemill.worker.wants import Wants
 
 DRAIN_GRACE_S = 1.0
@@ -76,59 +83,71 @@ class Worker:
         self._over = False
         self.moments = moments or Moments()
         self._report = report = Report()
-        self._notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
-        self._exchange = exchange = Exchange(engine.jobs, board, self._notebook, self.moments, report)
-        self._executor = executor = Executor(TermsBook(registry), exchange, board, report)
-        self._slots = slots = Slots(
-            config.slots, board, config.lease_s, begin=executor.begin, give_back=exchange.give_back
+        active: dict[Fence, Run] = {}
+        self._notebook = notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
+        self._unsettled = unsettled = Unsettled(active, board, notebook, self.moments, report)
+        self._insist = insist = Insistence(self.moments, report, leaving=unsettled.waits_for_answers_only)
+        self._watch = LoopWatch(board, active, report)
+        self._stops = stops = Stops(active, board, config, report, self.moments, processes)
+        endings = Endings(unsettled, report)
+        self._resolver = resolver = Resolver(
+            engine.transactions, unsettled, insist, notebook, report, go_on=endings.go_on
         )
-        self._stops = stops = Stops(slots.active, board, config, report, self.moments, processes)
-        self._deadlines = stops.deadlines = Deadlines(slots.active, board, stops.due)
-        self._threads = ThreadRunner(executor, config.slots)
-        exchange.slots = slots
-        exchange.claims = Claims(
+        steps = RunSteps(board, stops, unsettled, endings, resolver)
+        self._threads = ThreadRunner(steps, config.slots)
+        executor = Executor(
+            TermsBook(registry),
+            steps,
+            stops.deadlines,
+            unsettled,
+            report,
+            loop=LoopRunner(steps),
+            thread=self._threads,
+            apart=None if processes is None else ApartRunner(steps, processes, engine.jobs, insist),
+        )
+        self._slots = slots = Slots(
+            config.slots, board, config.lease_s, active, begin=executor.begin, give_back=unsettled.give_back
+        )
+        self._claims = Claims(
             board,
             slots,
             stops,
             Wants(self._queues, registry),
+            looked=unsettled.looked,
             member=member,
             claimant=claimant,
             look_s=config.look_s,
             takes_suspects=takes_suspects,
             supervised=supervised,
         )
-        executor.slots, executor.stops, executor.deadlines = slots, stops, stops.deadlines
-        executor.resolver = self._resolver = Resolver(
-            engine.transactions, exchange, self._notebook, report, go_on=executor.go_on
-        )
-        executor.loop, executor.thread = LoopRunner(executor), self._threads
-        executor.apart = (
-            None if processes is None else ApartRunner(executor, processes, engine.jobs, exchange.insist)
+        self._exchange = Exchange(
+            engine.jobs, board, notebook, unsettled, slots, self._claims, insist, self.moments, report
         )
 
     async def run(self) -> Drained:
         """Work until drained. `ClaimantRetired` or `EngineClosed`: it cannot go on."""
+        self._watch.start()
         try:
-            await self._exchange.insist(self._publish)
+            await self._insist(self._publish)
             await self._work()
         except Forsaken:
             pass  # told to end before the engine ever answered
         finally:
             self._stop()
-        exchange = self._exchange
-        finished = exchange.finished - (self._drained_from or 0)
-        self._report.drained(finished, exchange.released, len(self._slots.active), exchange.unsettled)
+        unsettled = self._unsettled
+        finished = unsettled.finished - (self._drained_from or 0)
+        self._report.drained(finished, unsettled.released, len(self._slots.active), len(unsettled))
         self.moments.note("drained")
-        return Drained(finished=finished, released=exchange.released)
+        return Drained(finished=finished, released=unsettled.released)
 
     def drain(self, timeout_s: float | None) -> None:
         """Take no more, and end when nothing runs. What still runs at the deadline is stopped and given
         back; None: there is no deadline."""
         if self._drained_from is None:
-            self._drained_from = self._exchange.finished
+            self._drained_from = self._unsettled.finished
             self._report.draining(len(self._slots.active), timeout_s)
             self._slots.close()
-        self._exchange.drain()
+        self._unsettled.drain()
         self._forget_timers()
         if timeout_s is not None:
             self._after(timeout_s, self._deadline)
@@ -148,7 +167,7 @@ class Worker:
             elif (waiting := self._slots.buffer.find(fence)) is not None:
                 self._slots.buffer.remove(waiting)
                 waiting.outcome = Stopped()
-                self._exchange.settle(waiting)
+                self._unsettled.settle(waiting)
 
     def lost(self, fences: Iterable[Fence]) -> None:
         """These belong to others now."""
@@ -160,13 +179,13 @@ class Worker:
                 self._stops.lose(run)
             elif (waiting := self._slots.buffer.find(fence)) is not None:
                 self._slots.buffer.remove(waiting)
-                self._exchange.forget(waiting)
+                self._unsettled.forget(waiting)
 
     def beaten(self, ok: bool) -> None:
         """A beat was answered, or not. The board has the moment; after an outage this is the word to
         go on."""
-        if ok and self._exchange.claims.beaten():
-            self._exchange.look()
+        if ok and self._claims.beaten():
+            self._unsettled.look()
 
     def introduce(self) -> None:
         """The engine may have forgotten tasks, queues and schedules: publish them again, before the next
@@ -199,7 +218,7 @@ class Worker:
     async def _work(self) -> None:
         """The exchange and the ear, until the former ends."""
         exchange = self._loop.create_task(self._exchange.run(), name="exchange")
-        listener = Listener(self._engine, self._queues, self._exchange.look)
+        listener = Listener(self._engine, self._queues, self._unsettled.look)
         ear = self._loop.create_task(listener.run(), name="listener")
         try:
             await asyncio.wait({exchange, ear}, return_when=asyncio.FIRST_COMPLETED)
@@ -216,7 +235,7 @@ class Worker:
         """Stop what runs; then leave."""
         self._stops.drain(kill=False)
         self._after(DRAIN_GRACE_S / 2, lambda: self._stops.drain(kill=True))
-        self._after(DRAIN_GRACE_S, lambda: self._exchange.drain(leave=True))
+        self._after(DRAIN_GRACE_S, lambda: self._unsettled.drain(leave=True))
 
     def _after(self, delay_s: float, call: Callable[[], None]) -> None:
         self._timers.append(self._loop.call_later(delay_s, call))
@@ -229,8 +248,9 @@ class Worker:
     def _stop(self) -> None:
         self._over = True
         self._slots.shut()  # first: a run that ends from now on must not make room for one that waits
+        self._watch.stop()
         self._forget_timers()
-        self._deadlines.stop()
+        self._stops.deadlines.stop()
         self._resolver.stop()
         self._notebook.stop()
         self._threads.close()

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.place import DEATH, Place
 from tests.programs import running
-from tidemill.model.ids import new_id, parse_id, show_id
+from tidemill.model.ids import new_id, show_id
+from tidemill.model.run import Failed
 from tidemill.model.view import TaskEntry
 
 pytestmark = pytest.mark.row("A5")
@@ -122,16 +123,32 @@ def test_nothing_that_matches_is_no_error(place: Place, run: Run) -> None:
 
 
 @pytest.mark.every_engine
-def test_an_edited_dead_letter_gets_an_heir(place: Place, run: Run) -> None:
+def test_an_edited_dead_letter_is_the_same_job(place: Place, run: Run) -> None:
     [job_id] = place.dead()
     ran = run("dead", "replay", show_id(job_id), "--edit", '["x@y.z"]', "--edit", '{"n": 2}', "--json")
-    assert ran.code == 0
-    heir = place.get(parse_id(ran.object["id"]))
-    assert heir is not None
-    assert heir.body == b'[["x@y.z"],{"n":2}]'
-    assert (heir.task, heir.queue, heir.max_attempts) == ("shop.mail", "default", 5)
-    assert place.get(job_id) is None
-    assert place.states() == {"ready": 1}
+    assert (ran.code, ran.object) == (0, {"id": show_id(job_id), "answer": "replayed"})
+    job = place.get(job_id)
+    assert job is not None
+    assert job.body == b'[["x@y.z"],{"n":2}]'
+    assert (job.state, job.replays, job.attempts, job.failure_count) == ("ready", 1, 0, 1)
+    [entry] = place.do(lambda engine: engine.inspect.audit())
+    assert entry.action == "edit"
+
+
+@pytest.mark.parametrize(("of_task", "key"), [("to", "x@y.z"), (None, "gold")])
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
+def test_a_key_that_comes_from_an_argument_comes_from_the_edited_one(
+    place: Place, run: Run, of_task: str | None, key: str
+) -> None:
+    schema = b'{"positional":["to"],"properties":{"to":{}},"required":["to"]}'
+    entry = TaskEntry(name="shop.mail", queue="default", schema=schema, key=of_task)
+    place.do(lambda engine: engine.tasks.publish([entry]))
+    place.put(key="gold")
+    [job_id] = place.end(place.take(), Failed(failure=DEATH))
+    assert run("dead", "replay", show_id(job_id), "--edit", '["x@y.z"]').code == 0
+    job = place.get(job_id)
+    assert job is not None
+    assert job.key == key
 
 
 def test_an_edit_is_checked_against_the_catalogue(place: Place, run: Run) -> None:

@@ -1,5 +1,6 @@
 """`tidemill enqueue`."""
 
+import shlex
 from pathlib import Path
 from uuid import uuid4
 
@@ -36,6 +37,33 @@ def test_defaults_come_from_the_catalogue(mail: Place, run: Run) -> None:
     job = job_of(mail, ran.out)
     assert (job.task, job.queue, job.priority, job.key) == ("shop.mail", "mail", 2, "a@b.c")
     assert job.body == b'[["a@b.c"],{"subject":"hi"}]'
+
+
+SHOP = """
+from tidemill import Tidemill
+
+app = Tidemill({url!r})
+
+@app.task
+def send_email(to: str, subject: str) -> None: ...
+"""
+
+
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
+def test_the_example_of_its_help_works(place: Place, run: Run, tmp_path: Path, execute: Run) -> None:
+    (tmp_path / "shop.py").write_text(SHOP.format(url=place.url))
+    [example] = [line for line in run("enqueue", "--help").out.splitlines() if "tidemill enqueue -A" in line]
+    ran = execute(*shlex.split(example)[1:])
+    job = job_of(place, ran.out)
+    assert (job.task, job.state) == ("shop.send_email", "scheduled")
+
+
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
+def test_errors_name_the_options_of_the_command_line(mail: Place, run: Run) -> None:
+    unknown = run("enqueue", "shop.male", "[]")
+    assert unknown.err.endswith("(to enqueue it all the same, give --queue)\n")
+    both = run("enqueue", "shop.mail", '["a"]', "--delay", "5m", "--at", "2100-01-01T00:00:00Z")
+    assert both.err == "tidemill: give --at or --delay, not both\n"
 
 
 def test_json_names_the_job(mail: Place, run: Run) -> None:

@@ -29,7 +29,7 @@ def test_stats_count_every_queue_now_and_in_the_window(place: Place, run: Run) -
         "dead": 2,
         "cancelled": 0,
         "window_s": 86_400.0,
-        "window": {"completed": 3, "failed": 2, "dead": 2, "cancelled": 0},
+        "window": {"completed": 3, "failed": 2, "died": 2, "cancelled": 0},
         "age_s": 0,
     }
     assert (empty["queue"], empty["ready"]) == ("empty", 0)
@@ -41,6 +41,16 @@ def test_stats_for_people_end_with_a_sum(place: Place, run: Run) -> None:
     ran = run("stats", "--window", "5m")
     assert ran.out.splitlines()[-1].split()[:2] == ["(all)", "3"]
     assert "in 5 min" in ran.err
+
+
+def test_a_dropped_dead_letter_has_died_and_is_not_dead(place: Place, run: Run) -> None:
+    place.dead(2)
+    run("dead", "drop", "--all", "--yes")
+    head, queue, _ = run("stats").out.splitlines()
+    shown = dict(zip(head.replace("FAILED ATTEMPTS", "FAILED").split(), queue.split(), strict=True))
+    assert (shown["DEAD"], shown["DIED"]) == ("0", "2")
+    counted = run("stats", "--json").object
+    assert (counted["dead"], counted["window"]["died"]) == (0, 2)
 
 
 @pytest.mark.parametrize("window", ["0", "5", "x", "1000d"])

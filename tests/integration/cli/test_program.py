@@ -133,6 +133,18 @@ def test_debug_shows_the_traceback_and_otherwise_there_is_none(execute: Run) -> 
     assert "Traceback" in execute("--debug", "jobs", "ls").err
 
 
+@pytest.mark.parametrize("command", [("worker", "shop:app"), ("jobs", "ls", "-A", "shop:app")])
+def test_debug_shows_where_an_application_cannot_be_imported(
+    execute: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "shop.py").write_text("def broken():\n    import nowhere\n\nbroken()\n")
+    plain, debug = execute(*command), execute(*command, "--debug")
+    assert (plain.code, debug.code) == (2, 2)
+    assert "Traceback" not in plain.err
+    assert "in broken" in debug.err
+    assert debug.err.endswith(plain.err)
+
+
 def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")

@@ -14,7 +14,7 @@ from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.worker import child
 from tidemill.worker.board import Board
-from tidemill.worker.executor import Executor
+from tidemill.worker.run_steps import RunSteps
 
 __all__ = ["app"]
 
@@ -95,10 +95,10 @@ class DyingBoard(Board):
         at("after let go")
 
 
-start = Executor.start
+start = RunSteps.start
 
 
-def start_dying(self: Executor, run: Any) -> None:
+def start_dying(self: RunSteps, run: Any) -> None:
     at("before start")
     start(self, run)
     at("after start")
@@ -107,4 +107,4 @@ def start_dying(self: Executor, run: Any) -> None:
 if "DIE_AT" in os.environ:  # not where a test only reads the list of moments
     child.connect = connect_dying  # type: ignore[attr-defined]
     child.Board = DyingBoard  # type: ignore[attr-defined]
-    Executor.start = start_dying  # type: ignore[method-assign]
+    RunSteps.start = start_dying  # type: ignore[method-assign]

@@ -124,7 +124,7 @@ async def test_a_worker_hands_over_when_it_drains_and_one_that_may_not_stand_doe
     await until(lambda: "elected controller" in one.log)
     other = await group("other").ready()
     assert await one.stop() == 0
-    assert "gave up being the controller" in one.log
+    assert "handed the controller's work over" in one.log
     await until(lambda: "elected controller" in other.log)
     assert "elected" not in only_works.log
     lease = await elected(engine)

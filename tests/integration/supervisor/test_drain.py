@@ -39,7 +39,7 @@ async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
     assert await one.ended() == 0
     assert states(await get(engine, running)) == {"completed": 3}
     assert states(await get(engine, late)) == {"ready": 3}
-    assert "stopped: 3 finished, 0 handed back" in one.log
+    assert "stopped: 3 finished since the start, 0 handed back" in one.log
     assert await engine.members.list() == []
 
 
@@ -60,7 +60,7 @@ async def test_at_the_deadline_what_still_runs_is_handed_back(
     jobs = await get(engine, ids)
     assert states(jobs) == {"ready": 2}
     assert {(job.attempts, job.suspect, job.losses, job.failure_count) for job in jobs} == {(0, False, 0, 0)}
-    assert "stopped: 0 finished, 2 handed back" in one.log
+    assert "stopped: 0 finished since the start, 2 handed back" in one.log
 
 
 @pytest.mark.row("B7")

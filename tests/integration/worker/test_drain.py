@@ -28,7 +28,7 @@ async def test_a_drain_takes_no_more_and_lets_finish_what_runs(workplace: Workpl
     await started.wait()
     worker.drain(None)
     later = await workplace.enqueue("works")
-    worker._exchange.look()
+    worker._unsettled.look()
     end.set()
     drained = await workplace.over()
     assert (drained.finished, drained.released) == (1, 0)

@@ -26,8 +26,8 @@ async def test_nothing_is_claimed_before_a_beat_was_answered(workplace: Workplac
     job_id = await workplace.enqueue("works")
     worker = await workplace.start()
     run_out(workplace)
-    worker._exchange.look()
-    assert worker._exchange.claims.request(anyway=True) is None
+    worker._unsettled.look()
+    assert worker._claims.request(anyway=True) is None
     await workplace.beat()
     await workplace.settled()
     assert await workplace.states([job_id]) == [JobState.COMPLETED]
@@ -147,7 +147,7 @@ async def test_a_lost_job_under_a_limit_that_does_not_stop_is_stuck_as_after_a_t
     watch = StuckWatch(after_s=0.0, grace_s=0.0)
     assert watch.look([row], boot_ns=boot_ns(), awake_ns=0) == {row.fence}
     await worker.moments.reached("stuck")
-    assert worker._exchange.claims.request(anyway=True) is None
+    assert worker._claims.request(anyway=True) is None
     end.set()
     await workplace.settled()
     assert worker.moments.count("refused") == 1

@@ -191,14 +191,14 @@ async def test_one_outcome_that_cannot_be_stored_does_not_spoil_the_others(workp
     worker = await workplace.start()
     ids = [await workplace.enqueue("works", number) for number in range(3)]
     await worker.moments.reached("claimed", 3)
-    settle = worker._exchange.settle
+    settle = worker._unsettled.settle
 
     def spoil(run: object) -> None:
         if run.job.id == ids[1]:  # type: ignore[attr-defined]
             run.outcome = Completed(result=b"x" * (2 << 20))  # type: ignore[attr-defined]
         settle(run)  # type: ignore[arg-type]
 
-    worker._exchange.settle = spoil  # type: ignore[method-assign]
+    worker._unsettled.settle = spoil  # type: ignore[method-assign]
     end.set()
     await workplace.settled(3)
     assert await workplace.states(ids) == [JobState.COMPLETED, JobState.DEAD, JobState.COMPLETED]
@@ -212,7 +212,7 @@ async def test_a_member_that_is_not_known_claims_again_after_its_next_beat(workp
     await workplace.idle()
     await workplace.engine.members.leave(workplace.member.id)
     workplace.claimant = workplace.claimant[::-1]
-    worker._exchange.claims._claimant = workplace.claimant  # leaving has retired the former
+    worker._claims._claimant = workplace.claimant  # leaving has retired the former
     job_id = await workplace.enqueue("works")
     await worker.moments.reached("not granted")
     await workplace.beat()
@@ -225,7 +225,7 @@ async def test_a_retired_claimant_ends(workplace: Workplace) -> None:
     worker = await workplace.start()
     await workplace.idle()
     await workplace.engine.jobs.retire(workplace.claimant)
-    worker._exchange.look()
+    worker._unsettled.look()
     with pytest.raises(ClaimantRetired):
         await workplace.over()
 
@@ -249,7 +249,7 @@ async def test_a_retired_claimant_begins_nothing_of_what_waited(workplace: Workp
     await worker.moments.reached("claimed", 2)
     await workplace.engine.jobs.retire(workplace.claimant)
     workplace.claim_ahead(2)
-    worker._exchange.look()
+    worker._unsettled.look()
     with pytest.raises(ClaimantRetired):
         await workplace.over()
     (run,) = worker._slots.active.values()

@@ -157,8 +157,8 @@ async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) 
     workplace.claim_ahead(2)
     waiting = await workplace.enqueue_many("works", times=2, queue="narrow")
     waiting += [await workplace.enqueue("works")]  # of a queue without limits: it would take their slot
-    worker._exchange.look()
-    assert worker._exchange.claims.request(anyway=True) is None
+    worker._unsettled.look()
+    assert worker._claims.request(anyway=True) is None
     end.set()
     await workplace.settled(5)
     assert worker.moments.count("released") == 0

@@ -204,8 +204,8 @@ async def test_a_job_that_ignores_its_timeout_is_stuck_and_holds_its_slot(
     assert row.deadline_ns > row.started_ns > 0
     other = await workplace.enqueue("quick")
     if supervised:
-        worker._exchange.look()
-        assert worker._exchange.claims.request(anyway=True) is None
+        worker._unsettled.look()
+        assert worker._claims.request(anyway=True) is None
     else:
         await workplace.settled()
         assert await workplace.states([other]) == [JobState.COMPLETED]

@@ -16,11 +16,11 @@ async def test_a_signal_that_comes_while_a_claim_is_on_its_way_is_not_forgotten(
     workplace.task(works)
     worker = await workplace.start(look_s=3_600)
     await workplace.idle()
-    claims = worker._exchange.claims
-    claims.soon()
+    claims = worker._claims
+    worker._unsettled.look()
     request = claims.request(anyway=False)
     assert request is not None
-    claims.soon()
+    worker._unsettled.look()
     claims.answered(request, Claim([]), took_s=0.001)
     assert claims.patience() == 0
     request = claims.request(anyway=False)

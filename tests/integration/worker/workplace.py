@@ -106,7 +106,7 @@ class Workplace:
 
     async def idle(self) -> None:
         """Wait for a look that finds nothing, made after this call, with nothing running."""
-        self.worker._exchange.look()
+        self.worker._unsettled.look()
         await self._unless_over(self.worker.moments.next("idle"))
 
     async def drained(self, timeout_s: float | None = None) -> Drained:

@@ -22,7 +22,7 @@ def board() -> Board:
 def test_an_empty_board_holds_nothing(board: Board) -> None:
     assert board.beat(CLAIMANT) == ClaimantBeat(claimant=CLAIMANT, answered_through=0, held=())
     assert (board.rows(), board.free(), board.capacity) == ([], 3, 3)
-    assert (board.beaten_ns, board.ticked_ns) == (0, 0)
+    assert (board.beaten_ns, board.loop_silent_ns(1), board.finished) == (0, 0, 0)
 
 
 def test_a_run_is_held_started_and_let_go(board: Board) -> None:
@@ -65,12 +65,23 @@ def test_large_values_stay_exact(board: Board) -> None:
     assert board.rows() == [Held(fence, job_id, 2**62, 2**62 + 1, NO_RETRY)]
 
 
-def test_the_supervisor_tells_of_its_beats_and_sees_the_loop_turn(board: Board) -> None:
+def test_the_supervisor_tells_of_its_beats(board: Board) -> None:
     before = boot_ns()
     board.beaten(before)
-    board.tick()
     assert board.beaten_ns == before
-    assert before <= board.ticked_ns <= boot_ns()
+
+
+def test_a_loop_is_silent_from_the_moment_at_which_it_owes_an_answer(board: Board) -> None:
+    board.loop_answers_by(100)
+    assert [board.loop_silent_ns(now_ns) for now_ns in (50, 100, 105)] == [0, 0, 5]
+    board.loop_answers_by(0)
+    assert board.loop_silent_ns(105) == 0
+
+
+def test_outcomes_are_counted(board: Board) -> None:
+    board.count(2)
+    board.count(3)
+    assert board.finished == 5
 
 
 class LooksAway:

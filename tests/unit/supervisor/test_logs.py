@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
@@ -32,6 +33,8 @@ def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("drained: 3")
     assert " INFO " in line
+    date, clock = line.split()[:2]
+    assert datetime.fromisoformat(f"{date} {clock}").tzinfo is not None
 
 
 def test_lines_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +47,7 @@ def test_lines_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = capsys.readouterr().err.splitlines()
     entry = json.loads(line)
     assert (entry["level"], entry["logger"], entry["message"]) == ("error", "shop", "two\nlines")
+    assert entry["time"].endswith("Z")
     assert entry["traceback"].endswith("ValueError: no")
 
 

@@ -245,10 +245,11 @@ async def test_a_drained_seat_stays_empty_and_counts(the: TheSeat) -> None:
     the.seat.drain(30.0)
     the.seat.hurry()
     assert the.one.told == [("drain", 30.0), "hurry"]
+    the.one.board.count(5)
     the.one.drained = Drained(finished=3, released=1)
     the.one.exit.set_result(0)
     await life
-    assert (the.seat.finished, the.seat.handed_back) == (3, 3)
+    assert (the.seat.finished, the.seat.handed_back) == (5, 3)
 
 
 @pytest.mark.row("B7")

@@ -1,25 +1,14 @@
 """The one sweep."""
 
 import asyncio
-from collections.abc import Iterator
-
-import pytest
 
 from tests.unit.worker.builders import a_run
 from tidemill.engine.boot import boot_ns
-from tidemill.worker.board import Board
 from tidemill.worker.deadlines import Deadlines
 from tidemill.worker.runs import Run
 
 
-@pytest.fixture
-def board() -> Iterator[Board]:
-    board = Board.create(4)
-    yield board
-    board.close()
-
-
-async def test_runs_are_found_when_their_moment_has_come_and_not_before(board: Board) -> None:
+async def test_runs_are_found_when_their_moment_has_come_and_not_before() -> None:
     active: dict[int, Run] = {1: a_run(1), 2: a_run(2), 3: a_run(3)}
     found: list[int] = []
     over = asyncio.Event()
@@ -31,7 +20,7 @@ async def test_runs_are_found_when_their_moment_has_come_and_not_before(board: B
         if len(found) == 2:
             over.set()
 
-    deadlines = Deadlines(active, board, due)
+    deadlines = Deadlines(active, due)
     now_ns = boot_ns()
     active[1].due_ns, active[2].due_ns = now_ns + 40_000_000, now_ns + 5_000_000
     deadlines.wake()
@@ -41,10 +30,9 @@ async def test_runs_are_found_when_their_moment_has_come_and_not_before(board: B
     await over.wait()
     deadlines.stop()
     assert found == [2, 1]
-    assert board.ticked_ns >= now_ns
 
 
-async def test_while_nothing_runs_there_is_no_timer(board: Board) -> None:
+async def test_while_nothing_runs_there_is_no_timer() -> None:
     active: dict[int, Run] = {1: a_run(1)}
     seen = asyncio.Event()
 
@@ -52,7 +40,7 @@ async def test_while_nothing_runs_there_is_no_timer(board: Board) -> None:
         del active[run.fence]
         seen.set()
 
-    deadlines = Deadlines(active, board, due)
+    deadlines = Deadlines(active, due)
     assert deadlines.asleep
     active[1].due_ns = boot_ns()
     deadlines.wake()

@@ -23,7 +23,12 @@ class Floor:
         self.board = Board.create(8)
         self.board.beaten(boot_ns() + HOUR_NS)
         self.slots = Slots(
-            count, self.board, 10.0, begin=self._begin, give_back=lambda run: self.returned.append(run.fence)
+            count,
+            self.board,
+            10.0,
+            {},
+            begin=self._begin,
+            give_back=lambda run: self.returned.append(run.fence),
         )
 
     def _begin(self, run: Run) -> None:

@@ -92,7 +92,7 @@ class Load:
         return (
             f"{count(self._enqueued, 'job')} enqueued: {now[JobState.READY]:,} ready, "
             f"{now[JobState.RUNNING]:,} running, {now[JobState.SCHEDULED]:,} waiting, {ended.completed:,} "
-            f"completed, {count(ended.failed, 'failed attempt')}, {ended.dead:,} dead"
+            f"completed, {count(ended.failed, 'failed attempt')}, {now[JobState.DEAD]:,} dead"
         )
 
 

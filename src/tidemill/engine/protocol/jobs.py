@@ -8,7 +8,7 @@ import msgspec
 from tidemill.engine.protocol.limits import BATCH_LIMIT, PROMOTE_LIMIT, PRUNE_LIMIT
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
 from tidemill.model.run import (
     Answer,
@@ -117,7 +117,7 @@ class Jobs(Protocol):
         - in a lane, by `seq`;
         - a job whose `expires_at` has come is not taken but becomes dead ("expired");
         - suspects: at most `request.suspects`; they do not hold back others of their lane;
-        - gates: a lane gives jobs only while each of its gates (`gates_of`) has room: running jobs
+        - gates: a lane gives jobs only while each of its gates (`model.gate`) has room: running jobs
           behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
           step, at every instant by the engine's clock. A rate permit is never given back.
 
@@ -203,6 +203,7 @@ class Jobs(Protocol):
         ids: Sequence[JobId],
         *,
         token: bytes,
+        edit: Edit | None = None,
         by: str = "",
         moves: Moves | None = None,
         now: Instant | None = None,
@@ -215,6 +216,11 @@ class Jobs(Protocol):
         goes on where it was. `token` (16 bytes, new for each wish to replay) is remembered with the
         job: a repeat of the call answers `REPLAYED` and replays nothing a second time. A tombstone
         answers `UNKNOWN`.
+
+        `edit`, for exactly one id (else `BadInput`): in the same step the job gets this body, codec and
+        key, and stands in the lane of the new key. Its id stays, and so does everything that stays in any
+        replay; the former arguments are forgotten. A repeat with the same token edits nothing a second
+        time. In the audit it is an "edit".
         """
         ...
 

@@ -58,7 +58,7 @@ class PostgresInspect:
         if (until - first) // step > SERIES_LIMIT:
             raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
         rows = await self._store.read(SQL.series, step, first, until, queue)
-        points = {at: Finished(completed=c, failed=f, dead=d, cancelled=k) for at, c, f, d, k in rows}
+        points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in rows}
         return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:

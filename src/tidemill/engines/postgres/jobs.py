@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -25,9 +25,9 @@ from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked, take_named
 from tidemill.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.postgres.store import Store
-from tidemill.model.errors import BadInput, Refused
+from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
 from tidemill.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from tidemill.model.time import MILLISECOND, Instant, Span
@@ -134,14 +134,15 @@ class PostgresJobs:
         ids: Sequence[JobId],
         *,
         token: bytes,
+        edit: Edit | None = None,
         by: str = "",
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
-        if len(token) != 16:
-            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        wanted = check_replay(ids, token, edit)
+        edited = (None, None, None) if edit is None else (edit.body, edit.codec, edit.key or "")
         answers, _ = await self._command(
-            "replay_v1", check_ids(ids), token, by, asked(now, moves), moves=moves
+            "replay_v1", wanted, token, *edited, by, asked(now, moves), moves=moves
         )
         return [_REPLAY[code] for code in answers]
 

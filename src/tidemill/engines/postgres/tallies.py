@@ -54,7 +54,7 @@ class Tallies:
             self._dear = sum(count for row in states for count in row[1:]) > DEAR
         known = {(queue, state): (count, age) for queue, state, count, age in tallies}
         self._keep_fresh([(row[0], state) for row in states for state in range(7) if row[1 + state] > MANY])
-        ended = {queue: Finished(completed=c, failed=f, dead=d, cancelled=k) for queue, c, f, d, k in windows}
+        ended = {queue: Finished(completed=c, failed=f, died=d, cancelled=k) for queue, c, f, d, k in windows}
         return [_of_queue(row, known, ended, round((old or 0) * SECOND)) for row in states]
 
     def _keep_fresh(self, many: list[tuple[str, int]]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -19,9 +19,9 @@ from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.enqueue import enqueuer
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput, Refused
+from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
 from tidemill.model.queue import TOMBSTONE_AGE
 from tidemill.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
@@ -111,14 +111,16 @@ class RedisJobs:
         ids: Sequence[JobId],
         *,
         token: bytes,
+        edit: Edit | None = None,
         by: str = "",
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
-        if len(token) != 16:
-            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
-        call = _about(ids, by=by)
+        call = _about(check_replay(ids, token, edit), by=by)
         call.blobs.insert(0, token)
+        if edit is not None:
+            call.values["edit"] = (edit.codec, edit.key or "")
+            call.add(edit.body)
         return [_REPLAY[code] for code in await self._command("replay", call, now, moves)]
 
     async def drop(

@@ -9,10 +9,9 @@ from tidemill.engines.sqlite.children import GONE, parent_ended
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.places import TOMBSTONE
 from tidemill.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step
-from tidemill.model.errors import BadInput
 from tidemill.model.event import member_topic
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import CancelAnswer, DropAnswer, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer
 from tidemill.model.run import LOG_LINES_KEPT, Answer, Checkpoint, LogLine, Note, Progress, Started
 
 SQL = load_statements(__package__, "commands")
@@ -46,20 +45,18 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
     return CancelAnswer.CANCELLED if job.state == CANCELLED else CancelAnswer.FINISHED
 
 
-def replay(step: Step, ids: Sequence[JobId], token: bytes, by: str) -> list[ReplayAnswer]:
+def replay(step: Step, ids: Sequence[JobId], token: bytes, edit: Edit | None, by: str) -> list[ReplayAnswer]:
     """Run finished jobs again, once per token."""
     check_batch(len(ids))
-    if len(token) != 16:
-        raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
         answer = _may_replay(job, token)
         if answer is None and job is not None:
-            _replay(step, job, token)
+            _replay(step, job if edit is None else _edit(step, job, edit), token)
             changed.append(job_id)
         answers.append(answer or ReplayAnswer.REPLAYED)
-    _audit(step, by, "replay", changed)
+    _audit(step, by, "replay" if edit is None else "edit", changed)
     return answers
 
 
@@ -80,6 +77,12 @@ def _replay(step: Step, job: Facts, token: bytes) -> None:
     if job.state == COMPLETED:
         step.db.execute(moves.SQL.forget_checkpoints, (job.pk,))
     moves.to_ready(step, job, keep_seq=False)
+
+
+def _edit(step: Step, job: Facts, edit: Edit) -> Facts:
+    """It has other arguments from now on, and with them maybe another key."""
+    step.db.execute(SQL.edit, (edit.body, edit.codec, edit.key, job.pk))
+    return job._replace(key=edit.key)
 
 
 def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:

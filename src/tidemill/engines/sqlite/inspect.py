@@ -60,7 +60,7 @@ class SqliteInspect:
         found = await self._session.read(
             lambda db: db.execute(SQL.series, (step, first, until, queue)).fetchall()
         )
-        points = {at: Finished(completed=c, failed=f, dead=d, cancelled=k) for at, c, f, d, k in found}
+        points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in found}
         return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
@@ -101,8 +101,8 @@ def _whole(db: Connection, job_id: JobId) -> Job | None:
 
 def _counts(db: Connection, since: Instant, until: Instant) -> list[QueueCounts]:
     windows = {
-        queue: Finished(completed=completed, failed=failed, dead=dead, cancelled=cancelled)
-        for queue, completed, failed, dead, cancelled in db.execute(SQL.window, (since, until))
+        queue: Finished(completed=completed, failed=failed, died=died, cancelled=cancelled)
+        for queue, completed, failed, died, cancelled in db.execute(SQL.window, (since, until))
     }
     tallies: dict[int, dict[str, int]] = {}
     for queue, state, count in db.execute(SQL.tallies):

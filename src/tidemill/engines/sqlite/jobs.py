@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -30,7 +30,7 @@ from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import LIVE, CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
+from tidemill.model.job import LIVE, CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
 from tidemill.model.run import Answer, Claim, ClaimRequest, Loss, Note, Release, Settlement
 from tidemill.model.time import Instant, Span
@@ -110,12 +110,15 @@ class SqliteJobs:
         ids: Sequence[JobId],
         *,
         token: bytes,
+        edit: Edit | None = None,
         by: str = "",
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
-        check_ids(ids)
-        return await self._session.change(lambda step: commands.replay(step, ids, token, by), now, moves)
+        check_replay(ids, token, edit)
+        return await self._session.change(
+            lambda step: commands.replay(step, ids, token, edit, by), now, moves
+        )
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None

@@ -190,7 +190,7 @@ async def test_death_goes_down_a_chain_by_each_policy(
     assert job.error is not None
     assert job.error.kind == "parent"
     (parents, counts) = sorted(await engine.inspect.counts(now=clock.now), key=lambda c: c.queue != "parents")
-    assert (parents.window.dead, counts.window.cancelled) == (1, 2)
+    assert (parents.window.died, counts.window.cancelled) == (1, 2)
 
 
 async def test_a_long_chain_runs_to_its_end(engine: Engine, clock: Clock, claimant: Claimant) -> None:

@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from tidemill.model.job import Edit
 from tidemill.model.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.retry import Retry
 from tidemill.model.run import LossVerdict
@@ -94,6 +95,7 @@ new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
     expiry,
 )
 batches = st.lists(new_jobs, min_size=1, max_size=4)
+edits = st.builds(Edit, body=st.just(b"[[7],{}]"), key=st.sampled_from(KEYS))
 
 limits = st.sampled_from(
     [

@@ -39,7 +39,7 @@ async def test_every_state_is_counted(engine: Engine, clock: Clock, claimant: Cl
     await engine.jobs.enqueue(some_jobs(7, after=(runs[9].id,)), now=clock.now)
     counts = await one_count(engine, clock)
     assert [counts.in_state(state) for state in JobState] == [7, 6, 5, 1, 4, 3, 2]
-    assert counts.window == Finished(completed=4, failed=3, dead=3, cancelled=2)
+    assert counts.window == Finished(completed=4, failed=3, died=3, cancelled=2)
     assert 0 <= counts.age <= SECOND
 
 
@@ -108,7 +108,7 @@ async def test_a_replay_does_not_undo_what_was_counted(
     await engine.jobs.replay([run.id], token=new_id(), now=clock.now)
     await claimant.complete(await claimant.take_one())
     counts = await one_count(engine, clock)
-    assert counts.window == Finished(completed=1, failed=1, dead=1)
+    assert counts.window == Finished(completed=1, failed=1, died=1)
     assert (counts.completed, counts.dead) == (1, 0)
 
 
@@ -128,7 +128,7 @@ async def test_a_series_has_every_step(engine: Engine, clock: Clock, claimant: C
 
     points = await series(2 * MINUTE)
     assert [point.at for point in points] == [START + n * MINUTE for n in (0, 2, 4, 6)]
-    one_dead = Finished(failed=1, dead=1)
+    one_dead = Finished(failed=1, died=1)
     assert [point.finished for point in points] == [
         Finished(completed=2),
         Finished(completed=1),

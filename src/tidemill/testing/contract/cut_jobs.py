@@ -2,7 +2,7 @@
 
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
-from tidemill.model.job import CancelAnswer, DropAnswer, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer
 from tidemill.model.queue import Keep, QueueOptions, Rate
 from tidemill.model.run import (
     Answer,
@@ -162,6 +162,18 @@ async def jobs_cancel(stage: Stage) -> Cut:
     ids = [running.id, done.id, waiting.id, new_id()]
     answers = [CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.CANCELLED, CancelAnswer.UNKNOWN]
     return Cut(lambda engine: engine.jobs.cancel(ids, by="ann", now=stage.now), lambda _: answers)
+
+
+@scenario
+async def jobs_replay_edited(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job(key="a")], now=stage.now)
+    dead = await stage.claimant.take_one()
+    await stage.claimant.fail(dead)
+    edit, token = Edit(body=b"[[2],{}]", key="b"), new_id()
+    return Cut(
+        lambda engine: engine.jobs.replay([dead.id], token=token, edit=edit, by="ann", now=stage.now),
+        lambda _: [ReplayAnswer.REPLAYED],
+    )
 
 
 @scenario

@@ -165,7 +165,7 @@ async def test_what_expired_dies_wherever_it_waits(engine: Engine, clock: Clock,
     assert record.error is not None
     assert (record.error.kind, record.attempts) == ("expired", 0)
     (counts,) = await engine.inspect.counts(now=clock.now)
-    assert (counts.dead, counts.window.dead) == (3, 3)
+    assert (counts.dead, counts.window.died) == (3, 3)
 
 
 async def test_a_run_in_time_is_not_disturbed_by_expiry(

@@ -3,9 +3,10 @@
 import pytest
 
 from tidemill.engine.protocol import Engine
+from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState, ReplayAnswer
-from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.job import PAYLOAD_LIMIT, Edit, JobState, ReplayAnswer
+from tidemill.model.queue import Keep, Limit, QueueOptions
 from tidemill.model.run import Checkpoint, LogLine, Loss, Progress
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
@@ -175,3 +176,66 @@ async def test_a_replay_passes_a_queues_gates_and_lanes(
     ids = ids_of((await engine.inspect.list(JobFilter(state=JobState.COMPLETED))).jobs)
     await engine.jobs.replay(ids, token=new_id(), now=clock.now)
     assert [job.key for job in await claimant.take()] == ["a", "b", "b"]
+
+
+SHORT, LONG = b"[[2],{}]", b'[["' + b"x" * 600 + b'"],{}]'
+
+
+@pytest.mark.parametrize(("before", "after"), [(SHORT, LONG), (LONG, SHORT), (LONG, LONG + b" ")])
+async def test_an_edited_job_keeps_its_id_and_its_history(
+    engine: Engine, clock: Clock, claimant: Claimant, before: bytes, after: bytes
+) -> None:
+    await engine.jobs.enqueue([a_job(body=before, key="a")], now=clock.now)
+    run = await claimant.take_one()
+    await claimant.write(run, LogLine(number=1, level="info", message="x"), Checkpoint(name="c", value=b"1"))
+    await claimant.fail(run)
+    edit, token = Edit(body=after, key="b"), new_id()
+    assert await engine.jobs.replay([run.id], token=token, edit=edit, by="ann", now=clock.now) == [REPLAYED]
+    job = await job_of(engine, run.id)
+    assert (job.state, job.replays, job.attempts) == (JobState.READY, 1, 0)
+    assert (job.body, job.key, job.failure_count) == (after, "b", 1)
+    assert len(await engine.inspect.log(run.id)) == 1
+    assert len(await engine.inspect.checkpoints(run.id)) == 1
+    assert [entry.action for entry in await engine.inspect.audit()] == ["edit"]
+    again = await claimant.take_one()
+    assert (again.id, again.body, again.key) == (run.id, after, "b")
+    assert await engine.jobs.replay([run.id], token=token, edit=edit, now=clock.now) == [REPLAYED]
+    assert (await job_of(engine, run.id)).state is JobState.RUNNING
+
+
+async def test_an_edited_job_stands_in_the_lane_of_its_new_key(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    limited = QueueOptions(per_key=Limit(concurrency=1))
+    await engine.queues.configure("q", limited, now=clock.now)
+    await engine.jobs.enqueue([a_job(key="a"), a_job(key="b")], now=clock.now)
+    dead, _ = await claimant.take()
+    await claimant.fail(dead)
+    await engine.jobs.replay([dead.id], token=new_id(), edit=Edit(body=SHORT, key="b"), now=clock.now)
+    assert await claimant.take() == []
+    await engine.jobs.enqueue([a_job(key="a")], now=clock.now)
+    assert [job.key for job in await claimant.take()] == ["a"]
+
+
+async def test_an_edit_without_a_key_takes_the_key_away(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue([a_job(key="a")], now=clock.now)
+    run = await claimant.take_one()
+    await claimant.fail(run)
+    await engine.jobs.replay([run.id], token=new_id(), edit=Edit(body=SHORT), now=clock.now)
+    assert (await job_of(engine, run.id)).key is None
+    assert (await claimant.take_one()).key is None
+
+
+async def test_what_cannot_be_edited_is_refused(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    one, other = await claimant.take(most=2)
+    await claimant.fail(one, other)
+    before = await snapshot(engine, clock)
+    with pytest.raises(BadInput, match="one job"):
+        await engine.jobs.replay([one.id, other.id], token=new_id(), edit=Edit(body=SHORT), now=clock.now)
+    large = Edit(body=b"x" * (PAYLOAD_LIMIT + 1))
+    with pytest.raises(PayloadTooLarge):
+        await engine.jobs.replay([one.id], token=new_id(), edit=large, now=clock.now)
+    assert await snapshot(engine, clock) == before

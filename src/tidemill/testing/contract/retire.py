@@ -87,7 +87,7 @@ async def test_three_proven_crashes_are_the_end(engine: Engine, clock: Clock, cl
     assert (job.crashes, job.attempts, job.ended_at, job.failure_count) == (3, 0, clock.now, 3)
     assert [failure.kind for failure in job.failures] == ["crash"] * 3
     (counts,) = await engine.inspect.counts(now=clock.now)
-    assert (counts.dead, counts.window.dead) == (1, 1)
+    assert (counts.dead, counts.window.died) == (1, 1)
 
 
 async def test_a_loss_under_another_fence_is_no_evidence(

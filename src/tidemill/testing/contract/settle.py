@@ -384,7 +384,7 @@ async def test_a_crash_in_a_process_of_its_own_keeps_the_place_and_the_third_is_
     job = await job_of(engine, new.id)
     assert {(failure.kind, failure.message) for failure in job.failures} == {("crash", "signal 11")}
     (counts,) = await engine.inspect.counts(now=clock.now)
-    assert (counts.dead, counts.window.dead, counts.window.failed) == (1, 1, 0)
+    assert (counts.dead, counts.window.died, counts.window.failed) == (1, 1, 0)
 
 
 async def test_a_crash_of_a_job_that_was_asked_to_stop_cancels_it(

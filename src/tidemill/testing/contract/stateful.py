@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.job import Edit, JobState, NewJob
 from tidemill.model.member import BEAT
 from tidemill.model.queue import QueueOptions
 from tidemill.model.run import Loss, LossVerdict, Note, Progress, Release, Started
@@ -33,6 +33,7 @@ from tidemill.testing.contract.commands import (
     UNKNOWN_QUEUE,
     batches,
     claims,
+    edits,
     flag,
     options,
     outcomes,
@@ -264,13 +265,15 @@ class RandomCommands(SideBySide):
             )
 
     @precondition(lambda self: self.script.jobs)
-    @rule(picks=st.lists(pick, min_size=1, max_size=4), again=seldom)
-    def replay(self, picks: list[int], again: bool) -> None:
+    @rule(picks=st.lists(pick, min_size=1, max_size=4), again=seldom, edit=st.none() | edits)
+    def replay(self, picks: list[int], again: bool, edit: Edit | None) -> None:
         ids, token = self.pick_ids(picks), self.script.token()
+        if edit is not None:
+            del ids[1:]
         for _ in range(1 + again):
             self.both(
-                self.engine.jobs.replay(ids, token=token, now=self.now),
-                lambda: self.reference.jobs.replay(ids, token=token, now=self.now),
+                self.engine.jobs.replay(ids, token=token, edit=edit, now=self.now),
+                lambda: self.reference.jobs.replay(ids, token=token, edit=edit, now=self.now),
             )
 
     @precondition(lambda self: self.script.jobs)

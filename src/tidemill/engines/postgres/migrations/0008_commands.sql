@@ -49,8 +49,9 @@ BEGIN
 END $$;
 
 -- Answers: 0 replayed, 1 live, 2 no body, 3 unknown. Locks only finished rows, which no claim looks at.
-CREATE FUNCTION replay_v1(p_ids bytea[], p_token bytea, p_by text, p_now bigint,
-                          OUT answers integer[], OUT signals text[])
+-- p_body: other arguments, with their codec and key; NULL: as they are.
+CREATE FUNCTION replay_v1(p_ids bytea[], p_token bytea, p_body bytea, p_codec integer, p_key text, p_by text,
+                          p_now bigint, OUT answers integer[], OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
     j job;
@@ -91,10 +92,14 @@ BEGIN
             j.ended_at := NULL;
             j.due_at := NULL;
             j.expires_at := NULL;
+            IF p_body IS NOT NULL THEN
+                j.key := p_key;
+                UPDATE job SET body = p_body, codec = p_codec, key = p_key WHERE id = j.id;
+            END IF;
             signals := signals || to_ready_v1(j, false, v_now);
         END IF;
     END LOOP;
-    PERFORM audit_jobs_v1(p_by, 'replay', v_changed, v_now);
+    PERFORM audit_jobs_v1(p_by, CASE WHEN p_body IS NULL THEN 'replay' ELSE 'edit' END, v_changed, v_now);
 END $$;
 
 -- Answers: 0 dropped, 1 live, 2 unknown.

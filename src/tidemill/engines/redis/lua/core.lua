@@ -142,7 +142,7 @@ function S.tally(queue, state, change)
     tallies[field] = (tallies[field] or 0) + change
 end
 
--- What ended in this minute: 'completed', 'failed', 'dead', 'cancelled'.
+-- What ended in this minute: 'completed', 'failed', 'died', 'cancelled'.
 function S.count(queue, what, count)
     local of = minutes[queue] or {}
     minutes[queue] = of

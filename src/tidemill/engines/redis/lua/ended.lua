@@ -5,7 +5,7 @@
 -- go on.
 
 local HOUR, BUDGET = 60 * MINUTE, 10000
-local KINDS = { 'completed', 'failed', 'dead', 'cancelled' }
+local KINDS = { 'completed', 'failed', 'died', 'cancelled' }
 
 -- The next names of a span: of one queue they are known, and `place` counts hours; otherwise it counts names.
 local function names_of(first, last, place, queue, most)

@@ -12,7 +12,7 @@
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
 --   kd has children, w is watched, tomb tombstone
 
-local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'dead', [CANCELLED] = 'cancelled' }
+local NAMES = { [COMPLETED] = 'completed', [DEAD] = 'died', [CANCELLED] = 'cancelled' }
 
 -- The holders of the gates of a task and a key are sets; of a queue's gate, all its running jobs.
 function S.hold(id, j, q)

@@ -1,6 +1,17 @@
 --# adds
 --# include moves
--- The token and A.count ids as blobs, A.by. Answers: 0 replayed, 1 live, 2 no body, 3 unknown.
+-- The token and A.count ids as blobs, A.by. A.edit {codec, key}, for one job: its new body is one more blob. Answers: 0 replayed, 1 live, 2 no body, 3 unknown.
+
+local function edit(id, j)
+    local body = S.blob()
+    j.co, j.k, j.bd = A.edit[1], A.edit[2] ~= '' and A.edit[2] or nil, nil
+    if S.inline(body) then
+        j.bd = body
+        call('HDEL', P .. 'body', id)
+    else
+        call('HSET', P .. 'body', id, body)
+    end
+end
 
 local token, answers, changed = S.blob(), {}, {}
 for n = 1, A.count do
@@ -24,10 +35,13 @@ for n = 1, A.count do
         call('HDEL', P .. 'result', id)
         j.a, j.cr, j.lo, j.ca, j.pr, j.e, j.d, j.x = nil, nil, nil, nil, nil, nil, nil, nil
         j.rp, j.tk, j.wf, j.rs = (j.rp or 0) + 1, token, nil, nil
+        if A.edit then
+            edit(id, j)
+        end
         S.to_ready(id, j)
         S.save(id, j)
     end
 end
-S.audit_jobs(A.by, 'replay', changed)
+S.audit_jobs(A.by, A.edit and 'edit' or 'replay', changed)
 S.finish()
 return S.answer(answers)

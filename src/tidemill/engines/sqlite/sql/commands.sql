@@ -9,6 +9,9 @@ SELECT member FROM claimant WHERE pk = ?;
 -- name: start_again
 UPDATE job SET attempts = 0, crashes = 0, due_at = NULL, expires_at = NULL WHERE pk = ?;
 
+-- name: edit
+UPDATE job SET body = ?, codec = ?, key = ? WHERE pk = ?;
+
 -- name: count_replay
 INSERT INTO more (pk, replays, replay_token) VALUES (?, 1, ?)
 ON CONFLICT DO UPDATE SET losses = 0, cancel_asked = 0, progress = NULL, replays = replays + 1,

@@ -7,7 +7,7 @@ import msgspec
 
 from tidemill.model.death import DeadJob, said
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import FINAL, LIVE, STATES, Failure, Job, JobState, kept_numbers
+from tidemill.model.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, Failure, Job, JobState
 from tidemill.model.member import Member, health
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import Finished, QueueCounts, QueueInfo
@@ -109,7 +109,8 @@ def _expected(job: JobRecord) -> dict[str, object]:
 
 
 def _failures(job: JobRecord, shown: Job) -> Iterator[str]:
-    numbers = sorted(kept_numbers(len(job.failures)))
+    last = len(job.failures)
+    numbers = [at for at in range(1, last + 1) if at <= FIRST_KEPT or at > last - LAST_KEPT]
     if [failure.number for failure in shown.failures] != numbers:
         yield f"failures {[failure.number for failure in shown.failures]}, should be {numbers}"
         return
@@ -188,7 +189,7 @@ def _counts(store: Store, view: View) -> Iterator[str]:
 def window_of(store: Store, queue: str, window: Span, now: Instant) -> Finished:
     """What ended in the last whole minutes, the current one included."""
     first = now - now % MINUTE - (max(1, window // MINUTE) - 1) * MINUTE
-    sums = dict.fromkeys(("completed", "failed", "dead", "cancelled"), 0)
+    sums = dict.fromkeys(("completed", "failed", "died", "cancelled"), 0)
     for (name, minute, what), count in store.finished.items():
         if name == queue and minute >= first:
             sums[what] += count

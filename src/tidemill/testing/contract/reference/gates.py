@@ -1,12 +1,14 @@
 """Which gates have room. Where a rate changed, both readings of its log are allowed."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from tidemill.model.gate import Gate, gates_of, opens_at, permits, step_at
+from tidemill.model.gate import oldest_counting, opens_at, step_at
 from tidemill.model.job import JobState
+from tidemill.model.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
 from tidemill.testing.contract.reference.queues import concurrency_of, rate_of
-from tidemill.testing.contract.reference.records import JobRecord, QueueRecord, RateLog
+from tidemill.testing.contract.reference.records import Gate, JobRecord, QueueRecord, RateLog
 from tidemill.testing.contract.reference.store import Store
 
 
@@ -18,6 +20,24 @@ class Room(NamedTuple):
 
 
 UNLIMITED = Room(1 << 30, 1 << 30)
+
+
+def gates_of(queue: str, options: QueueOptions, task: str, key: str | None) -> list[Gate]:
+    """The gates that a job of this task and key must pass, widest first."""
+    gates = []
+    if options.own:
+        gates.append(Gate(queue, "queue"))
+    if options.limit_of_task(task):
+        gates.append(Gate(queue, "task", task))
+    if options.per_key:
+        gates.append(Gate(queue, "key", key or ""))
+    return gates
+
+
+def permits(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
+    """How many starts the rate still allows at `now`."""
+    expired = oldest_counting(rate, now)
+    return rate.count - sum(count for step, count in log if step > expired)
 
 
 def gates_for(store: Store, job: JobRecord) -> list[Gate]:

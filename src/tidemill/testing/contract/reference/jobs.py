@@ -7,7 +7,16 @@ import msgspec
 from tidemill.model.crash import after_claimant_lost
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId
-from tidemill.model.job import FINAL, CancelAnswer, DropAnswer, JobState, NewJob, ReplayAnswer, clip_failure
+from tidemill.model.job import (
+    FINAL,
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    JobState,
+    NewJob,
+    ReplayAnswer,
+    clip_failure,
+)
 from tidemill.model.lifecycle import state_after_failure
 from tidemill.model.queue import TOMBSTONE_AGE, Keep
 from tidemill.model.run import (
@@ -177,10 +186,12 @@ class Jobs:
             self._store.end(job, JobState.CANCELLED, now)
         return CancelAnswer.CANCELLED if job.state is JobState.CANCELLED else CancelAnswer.FINISHED
 
-    def replay(self, ids: Sequence[JobId], *, token: bytes, now: Instant) -> list[ReplayAnswer]:
-        return [self._replay(self._store.known(job_id), token, now) for job_id in ids]
+    def replay(
+        self, ids: Sequence[JobId], *, token: bytes, edit: Edit | None = None, now: Instant
+    ) -> list[ReplayAnswer]:
+        return [self._replay(self._store.known(job_id), token, edit, now) for job_id in ids]
 
-    def _replay(self, job: JobRecord | None, token: bytes, now: Instant) -> ReplayAnswer:
+    def _replay(self, job: JobRecord | None, token: bytes, edit: Edit | None, now: Instant) -> ReplayAnswer:
         if job is None:
             return ReplayAnswer.UNKNOWN
         if job.token == token:
@@ -196,6 +207,8 @@ class Jobs:
         job.token = token
         job.waits.clear()
         job.started_at = UNSAID
+        if edit is not None:
+            job.new = msgspec.structs.replace(job.new, body=edit.body, codec=edit.codec, key=edit.key)
         self._store.become_ready(job, now)
         return ReplayAnswer.REPLAYED
 

@@ -1,10 +1,10 @@
 """The reference for queues: options and pauses."""
 
 from tidemill.model.errors import UnknownQueue
-from tidemill.model.gate import Gate, step_length
+from tidemill.model.gate import step_length
 from tidemill.model.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
-from tidemill.testing.contract.reference.records import QueueRecord
+from tidemill.testing.contract.reference.records import Gate, QueueRecord
 from tidemill.testing.contract.reference.store import Store
 
 

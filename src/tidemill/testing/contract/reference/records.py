@@ -1,9 +1,9 @@
 """What the reference remembers."""
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from tidemill.model.gate import Gate
+from tidemill.model.gate import GateKind
 from tidemill.model.ids import JobId
 from tidemill.model.job import Failure, JobState, NewJob
 from tidemill.model.member import MemberInfo
@@ -12,6 +12,14 @@ from tidemill.model.time import Instant
 
 UNSAID: Final = -1
 """An instant of which the contract says nothing in this situation; not compared."""
+
+
+class Gate(NamedTuple):
+    """One gate of a queue: its own (name ""), a task's, or a key's."""
+
+    queue: str
+    kind: GateKind
+    name: str = ""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from tidemill.model.crash import AfterLoss
 from tidemill.model.ids import JobId, handler_id
 from tidemill.model.job import FINAL, Failure, FailureKind, Job, JobState, NewJob
 from tidemill.model.lane import group_of
-from tidemill.model.lifecycle import check_step, state_after_enqueue, state_after_release
+from tidemill.model.lifecycle import check_step, state_after_release
 from tidemill.model.queue import KEEP_ENDED, Keep, QueueOptions
 from tidemill.model.retry import Retry
 from tidemill.model.time import MINUTE, Instant
@@ -44,7 +44,7 @@ class Store:
         self.members: dict[bytes, MemberRecord] = {}
         self.claimants: dict[bytes, ClaimantRecord] = {}
         self.finished: Counter[tuple[str, Instant, str]] = Counter()
-        """By queue, minute and "completed", "failed", "dead", "cancelled"."""
+        """By queue, minute and "completed", "failed", "died", "cancelled"."""
         self.tasks: dict[str, TaskEntry] = {}
         """The catalogue."""
         self.handlers: dict[JobId, JobRecord] = {}
@@ -115,17 +115,18 @@ class Store:
 
     def begin(self, job: JobRecord, now: Instant) -> None:
         """A new or unblocked job: to its parents, its due time or its lane."""
-        state = state_after_enqueue(waits=bool(job.waits), due=job.due(now))
-        if state is JobState.READY:
+        if job.waits:
+            self.move(job, JobState.BLOCKED)
+        elif job.due(now):
             self.become_ready(job, now)
         else:
-            self.move(job, state)
+            self.move(job, JobState.SCHEDULED)
 
     def end(self, job: JobRecord, state: JobState, now: Instant) -> None:
         """To a final state; its children hear of it."""
         self.move(job, state)
         job.ended_at = now
-        self.count(job, state.value, now)
+        self.count(job, "died" if state is JobState.DEAD else state.value, now)
         if state is JobState.DEAD and job.new.on_dead is not None:
             self.leave_handler(job, job.new.on_dead, now)
         self.tell_children(job, now)

@@ -1,0 +1,74 @@
+"""A blocked loop is seen from outside, and logged once with what blocks it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.worker.builders import a_run
+from tidemill.worker.board import Board
+from tidemill.worker.loop_watch import LoopWatch
+from tidemill.worker.report import Report
+from tidemill.worker.runs import Run
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def board() -> Iterator[Board]:
+    board = Board.create(4)
+    yield board
+    board.close()
+
+
+class Heard(Report):
+    """What is told, and when it is: from the watch's thread."""
+
+    def __init__(self, board: Board) -> None:
+        super().__init__()
+        self._board = board
+        self._loop = asyncio.get_running_loop()
+        self.blocked: list[tuple[Run | None, str]] = []
+        self.silent_ns = 0
+        self.said = threading.Event()
+        self.answers: list[bool] = []
+        self.over = asyncio.Event()
+
+    def loop_blocked(self, for_s: float, run: Run | None, where: str) -> None:
+        self.blocked.append((run, where))
+        self.silent_ns = self._board.loop_silent_ns(time.monotonic_ns())
+        self.said.set()
+
+    def loop_answers(self, silent_s: float, *, told: bool) -> None:
+        self.answers.append(told)
+        self._loop.call_soon_threadsafe(self.over.set)
+
+
+async def test_what_blocks_the_loop_is_named_once(board: Board) -> None:
+    heard, run = Heard(board), a_run(1)
+    watch = LoopWatch(board, {2: a_run(2), 1: run}, heard, ask_s=0.01, blocked_after_s=0.05)
+
+    async def blocks() -> None:
+        assert heard.said.wait(PATIENCE_S)
+
+    watch.start()
+    run.handle = asyncio.create_task(blocks())
+    await asyncio.wait_for(heard.over.wait(), PATIENCE_S)
+    watch.stop()
+    ((named, where),) = heard.blocked
+    assert named is run
+    assert "in blocks" in where
+    assert heard.silent_ns > 0
+    assert heard.answers == [True]
+    assert board.loop_silent_ns(time.monotonic_ns()) == 0
+
+
+async def test_a_loop_that_answers_owes_nothing(board: Board) -> None:
+    watch = LoopWatch(board, {}, Report())
+    before = time.monotonic_ns()
+    watch.start()
+    assert board.loop_silent_ns(before) == 0
+    assert board.loop_silent_ns(before + 3_600 * 10**9) > 0, "the next answer is promised"
+    watch.stop()
