@@ -3,8 +3,8 @@
 | module | what it does |
 |---|---|
 | `place`, `connection`, `schema` | the URL, the connection and its errors, migrations |
-| `calls`, `writer`, `store`, `step`, `catalogue` | the writer with group commit, an operation in it, queues |
-| `enqueue`, `claim`, `settle` | the hot paths |
+| `calls`, `writer`, `store`, `shared`, `step`, `catalogue` | the writer with group commit, an operation in
+it, queues | | `enqueue`, `claim`, `settle` | the hot paths |
 | `choice`, `lanes`, `gates`, `promote` | what a claim may take, and in which order |
 | `facts`, `runs`, `rows`, `listing`, `beats`, `storage` | what is known of jobs, members and files |
 | `moves`, `children`, `ripple`, `losses`, `commands`, `prune` | every other step of a job |
