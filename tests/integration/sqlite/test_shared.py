@@ -12,6 +12,7 @@ import pytest
 from tests.integration.sqlite.children import ROOT
 from tests.integration.sqlite.looks import file_url
 from tests.integration.sqlite.opened import connect
+from tests.integration.supervisor.processes import until
 from tidemill import Tidemill
 from tidemill.model.errors import EngineClosed, NotOurs
 from tidemill.testing.contract.fixtures import Clock, a_job, some_jobs
@@ -116,9 +117,7 @@ async def test_an_opening_that_was_given_up_holds_nothing(path: Path) -> None:
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
-    async with asyncio.timeout(30):
-        while threads("writer") or connections(path) or not path.exists():
-            await asyncio.sleep(0.01)
+    await until(lambda: path.exists() and not (threads("writer") or connections(path)))
 
 
 FORKS = """
