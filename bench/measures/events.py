@@ -1,6 +1,6 @@
 """What events cost: the throughput of workers while somebody reads every event, and while nobody does.
 
-The reader is a process of its own, on the same processors. `nobody` compares an engine that would tell with
+The reader is a process of its own, on the same processors. `nobody` compares an engine that would emit with
 the bare engine, claim and settlement alone: the least that a change can cost, and so the worst ratio.
 """
 
@@ -20,10 +20,10 @@ from bench.product import Product
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, Turn, compare
 from tidemill.cli.bench.run import MANY_SLOTS
+from tidemill.engine.events.emitter import ANNOUNCED
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.teller import ANNOUNCED
-from tidemill.engine.telling import telling
 
 WANTED_HEARD, WANTED_UNHEARD = 0.85, 0.97
 BATCH = 100
@@ -112,12 +112,12 @@ async def _unheard(bench: Product) -> list[Comparison]:
         against="bare engine",
         wanted=WANTED_UNHEARD,
     )
-    bare, told = await connect(plan.url("unheard")), telling(await connect(plan.url("unheard")))
+    bare, emitting = await connect(plan.url("unheard")), EmittingEngine(await connect(plan.url("unheard")))
     try:
-        ours, reference = [await _drains(plan, engine) for engine in (told, bare)]
+        ours, reference = [await _drains(plan, engine) for engine in (emitting, bare)]
         for subject in (ours, reference):
             await subject()
         return [await compare(question, ours, reference, plan.rounds, advance)]
     finally:
-        await told.close()
+        await emitting.close()
         await bare.close()

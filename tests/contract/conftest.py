@@ -1,7 +1,7 @@
 """The contract suite on every engine of this project, in every mode."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,16 +13,17 @@ from tests.servers.postgres_places import PostgresPlaces, PostgresUser
 from tests.servers.redis_places import RedisPlaces
 from tidemill.engine.protocol import Engine
 from tidemill.testing.contract.fixtures import (
+    Connect,
     UserConnection,
     claimant,
+    clients,
     clock,
-    connect,
     connection,
     engine,
     transactions,
 )
 
-__all__ = ["claimant", "clock", "connect", "connection", "engine", "transactions"]
+__all__ = ["claimant", "clock", "connection", "engine", "transactions"]
 
 MODES = ("sqlite-file", "sqlite-memory", "postgres-server", "redis-server")
 
@@ -60,6 +61,19 @@ def fresh_engine_url(
 def engine_url(fresh_engine_url: Callable[[], str]) -> str:
     """The place of one test."""
     return fresh_engine_url()
+
+
+@pytest.fixture
+async def connect(engine_mode: str, engine_url: str) -> AsyncIterator[Connect]:
+    """A factory of clients. Engines of one process share a file's connections, unless their options differ:
+    here each client has its own, as another process would."""
+    timeouts = count(30)
+
+    def next_url() -> str:
+        return f"{engine_url}&lock_timeout={next(timeouts)}" if engine_mode == "sqlite-file" else engine_url
+
+    async for factory in clients(next_url):
+        yield factory
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tidemill.model.event_batch import (
 from tidemill.model.ids import new_id
 from tidemill.model.job import JobState
 
-TELLER = b"teller-1"
+EMITTER = b"emitter-1"
 EVERYTHING = EventFilter()
 
 
@@ -48,7 +48,7 @@ def test_everything_arrives_in_order_and_no_text_is_too_long(room: int, counts: 
     pieces = [
         a_piece(count, **(long_names if number % 2 else {})) for number, count in enumerate(counts) if count
     ]
-    texts = list(pack(TELLER, 5, pieces, room))
+    texts = list(pack(EMITTER, 5, pieces, room))
     batches = [unpacked(text) for text, _ in texts]
     assert all(len(text) <= room and text.isascii() for text, _ in texts)
     assert [batch.count for batch in batches] == [count for _, count in texts]
@@ -66,14 +66,16 @@ def test_everything_arrives_in_order_and_no_text_is_too_long(room: int, counts: 
 def test_an_event_says_what_happened() -> None:
     job = new_id()
     piece = piece_of(JobState.DEAD, 1_500_000, "q", "t", [job], error="ValueError: no\n\tsuch \udcff")
-    [(text, _)] = pack(TELLER, 0, [piece], 4_000)
+    [(text, _)] = pack(EMITTER, 0, [piece], 4_000)
     [event] = events_of(unpacked(text), EVERYTHING)
     assert event == Event(job, JobState.DEAD, "q", "t", 1_500_000, "", "ValueError: no such \\udcff")
     assert event.at.isoformat() == "1970-01-01T00:00:01.500000+00:00"
     assert event.job.replace("-", "") == job.hex()
 
 
-@pytest.mark.parametrize("text", ["", "x", "!!", "AAAA", "ü", mark(TELLER, 3)[:-3], mark(TELLER, 3) + "AAAA"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "!!", "AAAA", "ü", mark(EMITTER, 3)[:-3], mark(EMITTER, 3) + "AAAA"]
+)
 def test_what_is_no_batch_is_none(text: str) -> None:
     assert unpack(text) is None
 
@@ -87,7 +89,7 @@ def test_only_what_is_wanted_is_found() -> None:
         a_piece(2, task="other"),
         piece_of(JobState.READY, 0, "q", "t", [new_id(), mine]),
     ]
-    batch = Batch(TELLER, 0, 10, pieces)
+    batch = Batch(EMITTER, 0, 10, pieces)
 
     def found(wanted: EventFilter) -> int:
         return len(list(events_of(batch, wanted)))
@@ -104,17 +106,17 @@ def test_only_what_is_wanted_is_found() -> None:
 def test_missing_doubled_and_late_batches_are_told_apart() -> None:
     numbers = Numbers()
 
-    def missed(first: int, count: int, teller: bytes = TELLER) -> int | None:
-        return numbers.missed(Batch(teller, first, count, []))
+    def missed(first: int, count: int, emitter: bytes = EMITTER) -> int | None:
+        return numbers.missed(Batch(emitter, first, count, []))
 
-    assert missed(70, 5) == 0, "what a teller said before we listened is not missing"
+    assert missed(70, 5) == 0, "what an emitter said before we listened is not missing"
     assert missed(75, 1) == 0
     assert missed(75, 1) is None, "doubled"
     assert missed(80, 2) == 4
     assert missed(76, 4) is None, "late: they were counted as missing"
     assert missed(82, 0) == 0, "a mark"
     assert missed(90, 0) == 8, "a mark after what was lost"
-    assert missed(0, 3, b"teller-2") == 0
+    assert missed(0, 3, b"emitter-2") == 0
     assert missed(90, 1) == 0
 
 
@@ -127,7 +129,7 @@ def test_a_gap_travels_in_its_place_whatever_is_wanted() -> None:
         gap_piece(7, 1),
         piece_of(JobState.READY, 1, "q", "t", [after]),
     ]
-    [(text, count)] = pack(TELLER, 0, pieces, 4_000)
+    [(text, count)] = pack(EMITTER, 0, pieces, 4_000)
     found = list(events_of(unpacked(text), EventFilter(job=after)))
     assert found[:2] == [Gap("lost", None), Gap("lost", 7)]
     assert [one.job_id for one in found[2:] if isinstance(one, Event)] == [after]

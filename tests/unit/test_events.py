@@ -11,10 +11,10 @@ import pytest
 
 from tests.integration.events.reading import new_jobs, read, read_until
 from tidemill import Events, Tidemill
-from tidemill.app.events import Listener
+from tidemill.app.events import EventListener
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import TellingEngine
 from tidemill.model.event import Gap
 from tidemill.model.event_batch import Piece
 from tidemill.model.ids import new_id
@@ -48,7 +48,7 @@ def begun(events: Events) -> Events:
     return events
 
 
-def heard(events: Events, count: int) -> None:
+def received(events: Events, count: int) -> None:
     """So much waits for the reader."""
     assert events._listener is not None
     events._listener.backlog.put([Gap("lost", number) for number in range(count)])
@@ -56,18 +56,18 @@ def heard(events: Events, count: int) -> None:
 
 def test_what_was_not_read_is_dropped(app: Tidemill) -> None:
     events = begun(app.events())
-    heard(events, 2)
+    received(events, 2)
     assert next(events) == Gap("lost", 0)
-    heard(events, 2)
+    received(events, 2)
     events.close()
-    heard(events, 2)
+    received(events, 2)
     assert list(events) == []
 
 
 def test_closing_between_two_steps_of_the_reader_ends_his_iteration(app: Tidemill) -> None:
     """As another thread may: after he saw that there is something, before he has it."""
     events = begun(app.events())
-    heard(events, 2)
+    received(events, 2)
 
     class Closed(deque[Any]):
         def popleft(self) -> Any:
@@ -90,14 +90,14 @@ async def nobody_listens(engine: Engine) -> None:
 async def test_closing_while_it_begins_leaves_no_listener(
     app: Tidemill, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events, start = app.events(), Listener.start
+    events, start = app.events(), EventListener.start
 
-    async def closed_meanwhile(*args: Any) -> Listener:
+    async def closed_meanwhile(*args: Any) -> EventListener:
         listener = await start(*args)
         events.close()
         return listener
 
-    monkeypatch.setattr(Listener, "start", closed_meanwhile)
+    monkeypatch.setattr(EventListener, "start", closed_meanwhile)
     assert await asyncio.to_thread(list, events) == []
     await nobody_listens(engine)
 
@@ -129,10 +129,10 @@ async def test_an_interrupted_beginning_leaves_no_listener_and_never_two(
 
 
 @pytest.mark.row("C2")
-async def test_a_fault_while_telling_is_a_gap(
+async def test_a_fault_while_emitting_is_a_gap(
     app: Tidemill, engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    process = TellingEngine(engine)
+    process = EmittingEngine(engine)
     async with app.events() as events:
         await process.jobs.enqueue(new_jobs(1))
         await read(events, 1)
@@ -141,12 +141,12 @@ async def test_a_fault_while_telling_is_a_gap(
             monkeypatch.undo()
             raise ValueError("a fault")
 
-        monkeypatch.setattr(process.teller._detail, "pieces", fail)
+        monkeypatch.setattr(process.emitter._detail, "pieces", fail)
         await process.jobs.enqueue(new_jobs(3))
         assert await read_until(events, bool) == [Gap("lost", 3)], "found without a further change"
         await process.jobs.enqueue(new_jobs(1))
         await read(events, 1)
-    await process.teller.close()
-    assert process.teller.lost == 3
+    await process.emitter.close()
+    assert process.emitter.lost == 3
     [record] = caplog.records
     assert record.exc_info

@@ -28,7 +28,7 @@ class Backlog:
         self._error: BaseException | None = None
 
     def put(self, found: Iterable[Event | Gap]) -> None:
-        """They were heard."""
+        """They have arrived."""
         with self._changed:
             if self._ended:  # closed by its reader: a batch may still be on its way
                 return
@@ -41,21 +41,21 @@ class Backlog:
                 else:
                     self._miss(one)
             if self._something():  # perhaps nothing of it was wanted
-                self._tell()
+                self._wake()
 
     def end(self, error: BaseException | None = None) -> None:
         """Nothing comes any more; because of this fault, if there was one."""
         with self._changed:
             if not self._ended:
                 self._ended, self._error = True, error
-                self._tell()
+                self._wake()
 
     def close(self) -> None:
         """Nobody wants them any more: what waits is dropped, and so is what still comes. From any thread."""
         with self._changed:
             self._waiting, self._missed = [], {}
             self._ended, self._error = True, None
-            self._tell()
+            self._wake()
 
     def take(self) -> list[Event | Gap]:
         """Everything that waits, as soon as there is something; empty: the end."""
@@ -94,7 +94,7 @@ class Backlog:
         self._waiting += [Gap(why, count) for why, count in self._missed.items()]
         self._missed = {}
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         self._changed.notify()
         if self._reader is not None:
             (loop, arrived), self._reader = self._reader, None

@@ -1,9 +1,10 @@
 """`app.events(...)`: what happens to jobs, as it happens, for `for` and for `async for`.
 
-The listener lives on the loop of an engine, wherever the reader is; between the two is a bounded backlog. It
-begins with the first step of the iteration or with the block, and ends with the block, with `close`, with the
-app, or when nobody holds the iterator any more. An engine that `async with app:` opened stays open for it; if
-a worker takes away the engine that it came with, the iteration fails: it does not look like an end.
+The listener lives on the loop of an engine, wherever the reader is. Between the two is a bounded backlog. The
+listener begins with the first step of the iteration or with the block. It ends with the block, with `close`,
+with the app, or when nobody holds the iterator any more. An engine that `async with app:` opened stays open
+for it. If it uses a worker's engine and the worker ends, the iteration fails: it must not look like a normal
+end.
 """
 
 import asyncio
@@ -20,20 +21,20 @@ from tidemill.app.backlog import Backlog
 from tidemill.app.link import Link
 from tidemill.app.loops import LetGo
 from tidemill.app.session import Session
-from tidemill.engine.hearing import SEEN_AFTER_S, Hearing
+from tidemill.engine.events.receiver import SEEN_AFTER_S, EventReceiver
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineClosed, SyncInLoop
 from tidemill.model.event import Event, EventFilter, Gap
 from tidemill.model.event_batch import Batch, events_of
 
-Run = Callable[[Hearing], Coroutine[Any, Any, None]]
+Receiving = Callable[[EventReceiver], Coroutine[Any, Any, None]]
 
 CLOSE_S = 5.0
-"""How long the engine may take to hear that we listen no more; past that the announcement runs out."""
+"""How long ending the announcement may take in the engine; past that the announcement runs out by itself."""
 
 
-class Listener:
-    """Hears events on the loop that makes it, and puts those that are wanted on a backlog."""
+class EventListener:
+    """Receives events on the loop that makes it, and puts those that are wanted on a backlog."""
 
     def __init__(self, running: Coroutine[Any, Any, None], backlog: Backlog) -> None:
         self._loop = asyncio.get_running_loop()
@@ -43,20 +44,22 @@ class Listener:
         self.backlog = backlog
 
     @staticmethod
-    async def start(engine: Engine, wanted: EventFilter, run: Run = Hearing.run) -> "Listener":
-        """Announced, when this returns. `run` goes on until the hearing ends."""
+    async def start(
+        engine: Engine, wanted: EventFilter, run: Receiving = EventReceiver.run
+    ) -> "EventListener":
+        """Announced, when this returns. `run` goes on until the receiver ends."""
         backlog = Backlog()
 
-        def hear(found: Batch | Gap) -> None:
+        def receive(found: Batch | Gap) -> None:
             backlog.put((found,) if isinstance(found, Gap) else events_of(found, wanted))
 
-        hearing = Hearing(engine, hear)
-        await hearing.open()
-        return Listener(run(hearing), backlog)
+        receiver = EventReceiver(engine, receive)
+        await receiver.open()
+        return EventListener(run(receiver), backlog)
 
     def cancel(self) -> None:
-        """Stop soon; from anywhere. Once: a second time it would interrupt the farewell, and the engine
-        would believe in a listener until the lease is over."""
+        """Stop soon; from anywhere. Only once: a second time would interrupt the ending of the announcement,
+        and emitters would see a listener until the lease is over."""
         if self._stopped:
             return
         self._stopped = True
@@ -97,14 +100,14 @@ class Listener:
 class Events:
     """An endless row of `Event`s and `Gap`s for one reader, `for` or `async for`.
 
-    As a block (`with`, `async with`) it begins only when every process tells what it changes, a good second
-    later: what happens in the block is told."""
+    As a block (`with`, `async with`) it begins only when every process emits what it changes, a good second
+    later: what happens in the block is emitted."""
 
     def __init__(self, link: Link, wanted: EventFilter) -> None:
         self._link = link
         self._wanted = wanted
         self._taken: deque[Event | Gap] = deque()
-        self._listener: Listener | None = None
+        self._listener: EventListener | None = None
         self._closed = False
 
     def __iter__(self) -> Self:
@@ -174,25 +177,25 @@ class Events:
             return None
         return one
 
-    def _begun(self) -> Listener:
+    def _begun(self) -> EventListener:
         return self._listener or self._link.wait("events", self._start)
 
-    async def _abegun(self) -> Listener:
+    async def _abegun(self) -> EventListener:
         if (listener := self._listener) is not None:
             return listener
         return await self._link.run(self._start)
 
-    async def _start(self, session: Session) -> Listener:
+    async def _start(self, session: Session) -> EventListener:
         """On the engine's loop, also to its end: whoever waits for it may be interrupted at any moment, and a
         listener that nobody knows would listen for ever."""
         if self._closed:
             raise EngineClosed("these events were closed: call app.events() again")
         loops = self._link.loops
 
-        def run(hearing: Hearing) -> Coroutine[Any, Any, None]:
-            return _run(hearing, session, loops.hold(session))  # held before it has begun
+        def run(receiver: EventReceiver) -> Coroutine[Any, Any, None]:
+            return _run(receiver, session, loops.hold(session))  # held before it has begun
 
-        listener = await Listener.start(session.engine, self._wanted, run)
+        listener = await EventListener.start(session.engine, self._wanted, run)
         if (first := self._listener) is not None:  # of a try whose waiting was interrupted
             listener.drop()
             return first
@@ -203,13 +206,13 @@ class Events:
         return listener
 
 
-async def _run(hearing: Hearing, session: Session, let_go: LetGo) -> None:
+async def _run(receiver: EventReceiver, session: Session, let_go: LetGo) -> None:
     try:
-        await hearing.run()
+        await receiver.run()
     finally:
         await let_go()
     if session.brought:
-        raise EngineClosed("the worker whose engine told these events has ended: call app.events() again")
+        raise EngineClosed("the worker whose engine received these events has ended: call app.events() again")
 
 
 def _ended(task: "asyncio.Task[None]", backlog: Backlog) -> None:

@@ -21,9 +21,9 @@ from tidemill.app.loops import Loops
 from tidemill.app.portal import Portal
 from tidemill.app.producer import PATIENCE_S, Producer
 from tidemill.app.session import Session
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine, Transactions
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import TellingEngine, telling
 from tidemill.model.errors import (
     EngineClosed,
     EngineFull,
@@ -144,7 +144,7 @@ class Link:
         """The program ends, and nobody closed the app: what it told last may still be on its way."""
         portal, session = self._portal, self._session
         engine = session.open_engine_or_none if session is not None else None
-        busy = isinstance(engine, TellingEngine) and engine.teller.busy
+        busy = isinstance(engine, EmittingEngine) and engine.emitter.busy
         if busy and portal is not None and session is not None:
             self._portal = self._session = None  # whatever is called now begins anew
             with suppress(Exception):  # there is nobody left to tell
@@ -179,7 +179,7 @@ class Link:
 
     async def open_engine(self) -> Engine:
         """Another engine on the same place, for the running loop."""
-        return telling(await connect(self.url, namespace=self.namespace))
+        return EmittingEngine(await connect(self.url, namespace=self.namespace))
 
     def _after_fork(self) -> None:
         self._start_over()

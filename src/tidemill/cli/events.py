@@ -44,7 +44,7 @@ def events(
 ) -> None:
     """Show what happens to jobs, as it happens, until Ctrl-C.
 
-    Only while somebody looks are events told at all; within a second and a bit every process does. Where some
+    Events are emitted only while somebody listens; every process begins within a good second. Where some
     are missing, a line says so.
     """
     only = frozenset(map(JobState, states)) or None
@@ -56,15 +56,15 @@ def events(
 
 
 async def _follow(engine: "Engine", wanted: EventFilter, as_json: bool) -> None:
-    from tidemill.app.events import Listener
-    from tidemill.engine.hearing import SEEN_AFTER_S
+    from tidemill.app.events import EventListener
+    from tidemill.engine.events.receiver import SEEN_AFTER_S
 
-    listener = await Listener.start(engine, wanted)
+    listener = await EventListener.start(engine, wanted)
     try:
         hint = "listening; Ctrl-C ends"
         asyncio.get_running_loop().call_later(SEEN_AFTER_S, lambda: click.echo(hint, err=True))
         while found := await listener.backlog.atake():
-            # in a thread: a reader that is slow must not keep us from hearing, and from saying that we do
+            # in a thread: a slow reader must not stop us from receiving and announcing
             await asyncio.to_thread(_print, found, as_json)
     finally:
         await listener.aclose()

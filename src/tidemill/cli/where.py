@@ -113,10 +113,10 @@ def with_engine(where: Where, work: Callable[["Engine"], Awaitable[T]], *, creat
 
 
 async def _work(where: Where, work: Callable[["Engine"], Awaitable[T]], create: bool) -> T:
+    from tidemill.engine.events.emitting import EmittingEngine
     from tidemill.engine.registry import connect
-    from tidemill.engine.telling import telling
 
-    engine = telling(await connect(where.url, namespace=where.namespace, migrate=create))
+    engine = EmittingEngine(await connect(where.url, namespace=where.namespace, migrate=create))
     try:
         return await work(engine)
     finally:

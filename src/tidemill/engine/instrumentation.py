@@ -2,21 +2,34 @@
 
 The observer is called after every call of a facet, on the loop or in the thread that made it (`blocking`),
 with what was called, how long it took, how many items it carried and which error it raised. It must be quick
-and must not raise."""
+and must not raise. `transactions` is not watched: its scripts do no I/O.
+
+A watched method is an attribute with the protocol's own signature (`_Watch`), so the type checker compares
+each facet here with its protocol.
+"""
 
 import time
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Coroutine, Iterator, Sized
 from contextlib import contextmanager
 from functools import wraps
-from inspect import iscoroutinefunction
-from typing import Any, NamedTuple, ParamSpec, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from tidemill.engine.protocol import Engine
+from tidemill.engine.protocol import (
+    Blocking,
+    Engine,
+    Inspect,
+    Jobs,
+    Locks,
+    Members,
+    Queues,
+    Schedules,
+    Signals,
+    Tasks,
+)
+from tidemill.model.queue import Keep
 
 P = ParamSpec("P")
-
-FACETS = ("jobs", "blocking", "inspect", "queues", "tasks", "schedules", "locks", "members", "signals")
-"""The facets whose methods are calls; `transactions` is not watched: its scripts do no I/O."""
+T = TypeVar("T")
 
 
 class EngineCall(NamedTuple):
@@ -34,42 +47,76 @@ Observer = Callable[[EngineCall], None]
 
 
 def instrument(engine: Engine, observe: Observer) -> Engine:
-    """The same engine, every call of which is told to the observer."""
-    return cast(Engine, _WatchedEngine(engine, observe))
+    """The same engine, with every call reported to the observer."""
+    return WatchedEngine(engine, observe)
 
 
-class _WatchedEngine:
+class WatchedEngine:
+    """See `instrument`."""
+
     def __init__(self, engine: Engine, observe: Observer) -> None:
         self._engine = engine
-        self._facets = {
-            name: _WatchedFacet(name, facet, observe)
-            for name in FACETS
-            if (facet := getattr(engine, name)) is not None
-        }
+        self.jobs = WatchedJobs(engine.jobs, _Watch("jobs", observe))
+        self.blocking = (
+            None if engine.blocking is None else WatchedBlocking(engine.blocking, _Watch("blocking", observe))
+        )
+        self.inspect = WatchedInspect(engine.inspect, _Watch("inspect", observe))
+        self.queues = WatchedQueues(engine.queues, _Watch("queues", observe))
+        self.tasks = WatchedTasks(engine.tasks, _Watch("tasks", observe))
+        self.schedules = WatchedSchedules(engine.schedules, _Watch("schedules", observe))
+        self.locks = WatchedLocks(engine.locks, _Watch("locks", observe))
+        self.members = WatchedMembers(engine.members, _Watch("members", observe))
+        self.signals = WatchedSignals(engine.signals, _Watch("signals", observe))
+        self.transactions = engine.transactions
+        self.now = engine.now
+        self.close = engine.close
 
-    def __getattr__(self, name: str) -> object:
-        return self._facets.get(name) or getattr(self._engine, name)
+    @property
+    def name(self) -> str:
+        return self._engine.name
+
+    @property
+    def single_process(self) -> bool:
+        return self._engine.single_process
+
+    @property
+    def keeps(self) -> Keep:
+        return self._engine.keeps
 
 
-class _WatchedFacet:
-    def __init__(self, name: str, facet: object, observe: Observer) -> None:
-        self._name = name
+class _Watch:
+    """Makes watched methods of one facet. The name of the method is that of the original."""
+
+    def __init__(self, facet: str, observe: Observer) -> None:
         self._facet = facet
         self._observe = observe
 
-    def __getattr__(self, name: str) -> object:
-        found = getattr(self._facet, name)
-        if callable(found):
-            found = _watched(self._name, name, found, self._observe)
-            setattr(self, name, found)  # found directly from now on
-        return found
+    def __call__(self, method: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        name = method.__name__
 
+        @wraps(method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            with self._observed(name, args):
+                return await method(*args, **kwargs)
 
-def _watched(facet: str, name: str, method: Callable[P, Any], observe: Observer) -> Callable[P, Any]:
+        return call
+
+    def here(self, method: Callable[P, T]) -> Callable[P, T]:
+        """For a method that blocks."""
+        name = method.__name__
+
+        @wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            with self._observed(name, args):
+                return method(*args, **kwargs)
+
+        return call
+
     @contextmanager
-    def watch(args: tuple[object, ...]) -> Iterator[None]:
-        batch = args and isinstance(args[0], Sized) and not isinstance(args[0], str | bytes)
-        items = len(cast(Sized, args[0])) if batch else 1
+    def _observed(self, method: str, args: tuple[object, ...]) -> Iterator[None]:
+        items = 1
+        if args and isinstance(args[0], Sized) and not isinstance(args[0], str | bytes):
+            items = len(args[0])
         error: BaseException | None = None
         begin = time.perf_counter()
         try:
@@ -78,16 +125,106 @@ def _watched(facet: str, name: str, method: Callable[P, Any], observe: Observer)
             error = raised
             raise
         finally:
-            observe(EngineCall(facet, name, items, time.perf_counter() - begin, error))
+            self._observe(EngineCall(self._facet, method, items, time.perf_counter() - begin, error))
 
-    @wraps(method)
-    async def call(*args: P.args, **kwargs: P.kwargs) -> Any:
-        with watch(args):
-            return await method(*args, **kwargs)
 
-    @wraps(method)
-    def call_here(*args: P.args, **kwargs: P.kwargs) -> Any:
-        with watch(args):
-            return method(*args, **kwargs)
+class WatchedJobs:
+    """See `tidemill.engine.protocol.Jobs`."""
 
-    return call if iscoroutinefunction(method) else call_here
+    def __init__(self, jobs: Jobs, watch: _Watch) -> None:
+        self.enqueue = watch(jobs.enqueue)
+        self.claim = watch(jobs.claim)
+        self.settle = watch(jobs.settle)
+        self.write = watch(jobs.write)
+        self.release = watch(jobs.release)
+        self.cancel = watch(jobs.cancel)
+        self.replay = watch(jobs.replay)
+        self.drop = watch(jobs.drop)
+        self.watch = watch(jobs.watch)
+        self.promote = watch(jobs.promote)
+        self.retire = watch(jobs.retire)
+        self.reclaim = watch(jobs.reclaim)
+        self.prune = watch(jobs.prune)
+
+
+class WatchedBlocking:
+    """See `tidemill.engine.protocol.Blocking`."""
+
+    def __init__(self, blocking: Blocking, watch: _Watch) -> None:
+        self.enqueue = watch.here(blocking.enqueue)
+
+
+class WatchedInspect:
+    """See `tidemill.engine.protocol.Inspect`."""
+
+    def __init__(self, inspect: Inspect, watch: _Watch) -> None:
+        self.get = watch(inspect.get)
+        self.counts = watch(inspect.counts)
+        self.series = watch(inspect.series)
+        self.log = watch(inspect.log)
+        self.checkpoints = watch(inspect.checkpoints)
+        self.audit = watch(inspect.audit)
+        self.storage = watch(inspect.storage)
+        self.list = watch(inspect.list)
+
+
+class WatchedQueues:
+    """See `tidemill.engine.protocol.Queues`."""
+
+    def __init__(self, queues: Queues, watch: _Watch) -> None:
+        self.configure = watch(queues.configure)
+        self.list = watch(queues.list)
+        self.pause = watch(queues.pause)
+        self.resume = watch(queues.resume)
+
+
+class WatchedTasks:
+    """See `tidemill.engine.protocol.Tasks`."""
+
+    def __init__(self, tasks: Tasks, watch: _Watch) -> None:
+        self.publish = watch(tasks.publish)
+        self.list = watch(tasks.list)
+
+
+class WatchedSchedules:
+    """See `tidemill.engine.protocol.Schedules`."""
+
+    def __init__(self, schedules: Schedules, watch: _Watch) -> None:
+        self.put = watch(schedules.put)
+        self.list = watch(schedules.list)
+        self.fire = watch(schedules.fire)
+        self.pause = watch(schedules.pause)
+        self.retire = watch(schedules.retire)
+        self.remove = watch(schedules.remove)
+
+
+class WatchedLocks:
+    """See `tidemill.engine.protocol.Locks`."""
+
+    def __init__(self, locks: Locks, watch: _Watch) -> None:
+        self.acquire = watch(locks.acquire)
+        self.renew = watch(locks.renew)
+        self.release = watch(locks.release)
+        self.list = watch(locks.list)
+
+
+class WatchedMembers:
+    """See `tidemill.engine.protocol.Members`."""
+
+    def __init__(self, members: Members, watch: _Watch) -> None:
+        self.beat = watch(members.beat)
+        self.leave = watch(members.leave)
+        self.list = watch(members.list)
+
+
+class WatchedSignals:
+    """See `tidemill.engine.protocol.Signals`."""
+
+    def __init__(self, signals: Signals, watch: _Watch) -> None:
+        self._signals = signals
+        self.publish = watch(signals.publish)
+        self.subscribe = watch(signals.subscribe)
+
+    @property
+    def room(self) -> int:
+        return self._signals.room

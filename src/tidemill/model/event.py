@@ -23,7 +23,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     queue: str
     task: str
     instant: Instant
-    """When, by the engine's clock as the teller knows it; `at` is the same as a `datetime`."""
+    """When, by the engine's clock as the emitter knows it; `at` is the same as a `datetime`."""
     member: str = ""
     """Who runs it; only of `running`."""
     error: str = ""
@@ -44,15 +44,14 @@ Why: TypeAlias = Literal["lost", "slow", "unheard"]
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Here events are missing: whoever keeps an account of them looks at the jobs themselves now."""
+    """Here events are missing: whoever keeps an account of them reads the jobs themselves now."""
 
     why: Why
-    """lost: on the way; or never sent, because there were too many, or because whoever made a change got no
-    answer from the engine and cannot know what it was. slow: this reader did not keep up. unheard: for a
-    while nobody could see that somebody listens, because the engine was out of reach; or nothing could be
-    heard here."""
+    """lost: on the way; or never sent, because there were too many, or because a call that changes jobs got
+    no answer, so that its changes are unknown. slow: this reader did not keep up. unheard: the engine was
+    out of reach, so that emitters did not see this reader's announcement; or no signal arrives here."""
     missed: int | None = None
-    """How many: of one teller and whatever the filter (lost), of those that were wanted (slow); None: not
+    """How many: of one emitter and whatever the filter (lost), of those that were wanted (slow); None: not
     known."""
 
 

@@ -3,8 +3,8 @@
 A *piece* is what one step did to many jobs: all of them came into one state at one moment, and their ids
 stand one behind the other. So an event of a busy worker takes 22 characters, and no record of its own.
 
-Each teller numbers its events. A batch says the number of its first one, so that whoever hears it knows how
-many he has missed before it. A batch without pieces says only how far its teller is.
+Each emitter numbers its events. A batch carries the number of its first event, from which a receiver knows
+how many are missing before it. A batch without pieces only says how far its emitter is.
 """
 
 from binascii import a2b_base64, b2a_base64
@@ -19,8 +19,8 @@ from tidemill.model.time import Instant
 
 ERROR_LIMIT = 300
 """The most characters of an error in an event."""
-TELLERS_KEPT = 10_000
-"""The most tellers whose numbers a hearer remembers."""
+EMITTERS_KEPT = 10_000
+"""The most emitters whose numbers a receiver remembers."""
 _PIECE_BYTES, _BATCH_BYTES = 32, 40
 """What a piece and a batch take beside their texts and ids, rounded up."""
 
@@ -42,9 +42,9 @@ class Piece(msgspec.Struct, array_like=True, gc=False):
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """Some pieces of one teller."""
+    """Some pieces of one emitter."""
 
-    teller: bytes
+    emitter: bytes
     first: int
     """The number of its first event, from 0."""
     count: int
@@ -76,25 +76,25 @@ def gap_piece(missed: int | None, at: Instant) -> Piece:
     return Piece(_GAP, at, "", "", _NOBODY, "", "" if missed is None else str(missed))
 
 
-def pack(teller: bytes, first: int, pieces: Sequence[Piece], room: int) -> Iterator[tuple[str, int]]:
+def pack(emitter: bytes, first: int, pieces: Sequence[Piece], room: int) -> Iterator[tuple[str, int]]:
     """Texts of at most `room` characters, each with the number of events in it."""
     bytes_left = room_left = room * 3 // 4 - _BATCH_BYTES
     waiting: list[Piece] = []
     for piece in _cut(pieces, bytes_left):
         size = _size(piece)
         if waiting and size > room_left:
-            text, count = _text(teller, first, waiting)
+            text, count = _text(emitter, first, waiting)
             yield text, count
             first, waiting, room_left = first + count, [], bytes_left
         waiting.append(piece)
         room_left -= size
     if waiting:
-        yield _text(teller, first, waiting)
+        yield _text(emitter, first, waiting)
 
 
-def mark(teller: bytes, first: int) -> str:
-    """A batch that only says how far its teller is."""
-    return _text(teller, first, [])[0]
+def mark(emitter: bytes, first: int) -> str:
+    """A batch that only says how far its emitter is."""
+    return _text(emitter, first, [])[0]
 
 
 def unpack(text: str) -> Batch | None:
@@ -129,25 +129,25 @@ def events_of(batch: Batch, wanted: EventFilter) -> Iterator[Event | Gap]:
 
 
 class Numbers:
-    """How far each teller has been heard."""
+    """Up to which number each emitter's events have arrived."""
 
     def __init__(self) -> None:
         self._next: dict[bytes, int] = {}
 
     def missed(self, batch: Batch) -> int | None:
-        """How many events of its teller are missing before this batch; None: it was heard before. Of a
-        teller that is new to us nothing is missing."""
-        expected = self._next.pop(batch.teller, batch.first)
+        """How many events of its emitter are missing before this batch; None: it has arrived before. Before
+        the first batch of an emitter nothing is missing."""
+        expected = self._next.pop(batch.emitter, batch.first)
         end = batch.first + batch.count
-        self._next[batch.teller] = max(expected, end)  # the one heard last stands last
-        if len(self._next) > TELLERS_KEPT:
+        self._next[batch.emitter] = max(expected, end)  # the one received last stands last
+        if len(self._next) > EMITTERS_KEPT:
             del self._next[next(iter(self._next))]
         return None if batch.first < expected else batch.first - expected
 
 
-def _text(teller: bytes, first: int, pieces: list[Piece]) -> tuple[str, int]:
+def _text(emitter: bytes, first: int, pieces: list[Piece]) -> tuple[str, int]:
     count = sum(len(piece.ids) for piece in pieces) // ID_SIZE
-    batch = _encode(Batch(teller, first, count, pieces))
+    batch = _encode(Batch(emitter, first, count, pieces))
     return b2a_base64(batch, newline=False).decode(), count
 
 

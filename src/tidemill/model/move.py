@@ -1,4 +1,4 @@
-"""Jobs that came into another state in a step of the engine, named for those who listen to events."""
+"""Jobs that came into another state in a step of the engine, named so that events can be emitted."""
 
 from typing import NamedTuple
 

@@ -27,9 +27,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn, Protocol
 
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.errors import ClaimantRetired, EngineUnavailable, StartupFailed, TidemillError
 from tidemill.task.registry import Registry
 from tidemill.worker.backoff import Backoff
@@ -213,7 +213,7 @@ async def _connect(config: WorkerConfig) -> Engine:
     backoff, told = Backoff(), False
     while True:
         try:
-            return telling(await connect(config.url, namespace=config.namespace))
+            return EmittingEngine(await connect(config.url, namespace=config.namespace))
         except EngineUnavailable as error:
             log.log(
                 logging.DEBUG if told else logging.WARNING,

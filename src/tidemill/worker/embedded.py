@@ -32,9 +32,9 @@ from typing import Self
 
 import msgspec
 
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.errors import ClaimantRetired
 from tidemill.model.ids import JobId
 from tidemill.model.job import Fence
@@ -81,7 +81,7 @@ class EmbeddedWorker:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         config = self._config
-        engine = self._given or telling(await connect(config.url, namespace=config.namespace))
+        engine = self._given or EmittingEngine(await connect(config.url, namespace=config.namespace))
         self._engine = engine
         self._disown = self._adopt(engine) if self._adopt is not None else lambda: None
         try:

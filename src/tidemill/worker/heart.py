@@ -12,9 +12,9 @@ import logging
 import threading
 from typing import Protocol
 
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.errors import EngineError, EngineUnavailable
 from tidemill.model.member import MemberInfo
 from tidemill.worker.backoff import Backoff
@@ -121,7 +121,7 @@ class Heart:
         backoff = Backoff()
         while True:
             try:
-                return telling(await connect(self._config.url, namespace=self._config.namespace))
+                return EmittingEngine(await connect(self._config.url, namespace=self._config.namespace))
             except EngineUnavailable as error:
                 log.debug("trying again: %s", error)
                 await asyncio.sleep(backoff.next_s())

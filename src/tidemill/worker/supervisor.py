@@ -30,9 +30,9 @@ import logging
 
 import msgspec
 
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.errors import BadInput, EngineUnavailable, SingleProcess
 from tidemill.model.time import Instant
 from tidemill.worker.config import WorkerConfig
@@ -72,7 +72,7 @@ async def _connect(config: WorkerConfig) -> tuple[Engine, Instant]:
     """Open the engine, as patiently as beats would be; and its time."""
     for failures in range(1, config.give_up_after + 1):
         try:
-            engine = telling(await connect(config.url, namespace=config.namespace))
+            engine = EmittingEngine(await connect(config.url, namespace=config.namespace))
             try:
                 return engine, await engine.now()
             except BaseException:

@@ -1,4 +1,4 @@
-"""Engines that tell, their publishes counted, and apps to listen with."""
+"""Engines that emit events, their publishes counted, and apps to listen with."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -9,10 +9,10 @@ import pytest
 from tests.engines import SHARED, fresh_place
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tidemill import Tidemill
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.instrumentation import EngineCall, instrument
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import TellingEngine
 
 
 @pytest.fixture(params=SHARED)
@@ -44,11 +44,11 @@ class Process:
 
     def __init__(self, engine: Engine) -> None:
         self.calls: Counter[str] = Counter()
-        self.told = TellingEngine(instrument(engine, self._note))
+        self._emitting = EmittingEngine(instrument(engine, self._note))
 
     @property
-    def engine(self) -> TellingEngine:
-        return self.told
+    def engine(self) -> EmittingEngine:
+        return self._emitting
 
     def _note(self, call: EngineCall) -> None:
         self.calls[f"{call.facet}.{call.method}"] += 1
@@ -59,7 +59,7 @@ Open = Callable[..., Awaitable[Process]]
 
 @pytest.fixture
 async def open_process(url: str) -> AsyncIterator[Open]:
-    """Opens engines that tell; `around` may put something between the teller and the engine."""
+    """Opens engines that emit; `around` may put something between the emitter and the engine."""
     opened: list[Process] = []
 
     async def open_one(around: Callable[[Engine], Engine] = lambda engine: engine) -> Process:

@@ -31,7 +31,7 @@ async def read(events: Events, count: int) -> list[Event]:
 
 
 def states_of(found: Sequence[Event | Gap], job: JobId) -> list[JobState]:
-    """What was told of one job, in order."""
+    """What was emitted of one job, in order."""
     return [one.state for one in found if isinstance(one, Event) and one.job_id == job]
 
 

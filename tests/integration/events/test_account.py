@@ -67,7 +67,7 @@ class Life:
         await self.engine.jobs.enqueue(made)
         self.jobs += [job.id for job in made]
         if any(job.after for job in made):  # their state is read from their records
-            await until(lambda: not self.engine.teller.busy)
+            await until(lambda: not self.engine.emitter.busy)
 
     async def claim(self) -> None:
         await self.engine.members.beat(self.member)
@@ -168,20 +168,22 @@ async def test_the_events_of_a_job_are_its_life(app: Tidemill, open_process: Ope
             events, lambda found: bool(found) and isinstance(found[-1], Event) and found[-1].queue == END
         )
     assert not [one for one in found if isinstance(one, Gap)]
-    told: defaultdict[JobId, list[JobState]] = defaultdict(list)
+    emitted: defaultdict[JobId, list[JobState]] = defaultdict(list)
     for one in found[:-1]:
         assert isinstance(one, Event)
-        told[one.job_id].append(one.state)
+        emitted[one.job_id].append(one.state)
     stored = {}
     for start in range(0, len(life.jobs), 500):
         for job in await process.engine.inspect.get(life.jobs[start : start + 500]):
             if job is not None:  # a `then` of an outcome that was stale was not stored
                 stored[job.id] = job.state
-    assert {job_id: states[-1] for job_id, states in told.items()} == stored
-    for states in told.values():
+    assert {job_id: states[-1] for job_id, states in emitted.items()} == stored
+    for states in emitted.values():
         for before, after in zip([None, *states], states, strict=False):
             if (before, after) != (None, JobState.CANCELLED):  # a new child of a dead parent
                 check_step(before, after)  # raises where there is no such step
-    assert {state for states in told.values() for state in states} == set(JobState), "it has seen everything"
-    assert sum(len(states) > 4 for states in told.values()) > 5
-    assert any(state in FINAL for states in told.values() for state in states[:-1]), "and replays"
+    assert {state for states in emitted.values() for state in states} == set(JobState), (
+        "it has seen everything"
+    )
+    assert sum(len(states) > 4 for states in emitted.values()) > 5
+    assert any(state in FINAL for states in emitted.values() for state in states[:-1]), "and replays"

@@ -1,4 +1,4 @@
-"""New jobs that wait for others: what they were when they were stored, however late that is told."""
+"""New jobs that wait for others: what they were when they were stored, however late that is emitted."""
 
 import asyncio
 from typing import Any
@@ -36,7 +36,7 @@ def child_of(parent: NewJob) -> NewJob:
 async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
     app: Tidemill, open_process: Open
 ) -> None:
-    """Whoever ended the parent tells the rest, so the producer must not tell that as well."""
+    """Whoever ended the parent emits the rest, so the producer must not emit that as well."""
     producer, turns = await a_held(open_process)
     worker, [good, bad] = await open_process(), new_jobs(2)
     child, orphan = child_of(good), child_of(bad)
@@ -55,7 +55,7 @@ async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
 
 @pytest.mark.row("C2")
 async def test_a_child_of_ended_parents_never_was_blocked(app: Tidemill, open_process: Open) -> None:
-    """Also when it runs already, and has ended, before it is told."""
+    """Also when it runs already, and has ended, before it is emitted."""
     producer, turns = await a_held(open_process)
     worker, [good, bad] = await open_process(), new_jobs(2)
     child, cancelled, orphan = child_of(good), child_of(good), child_of(bad)
@@ -70,5 +70,5 @@ async def test_a_child_of_ended_parents_never_was_blocked(app: Tidemill, open_pr
         assert [states_of(found, job.id) for job in (child, cancelled)] == [[RUNNING], [CANCELLED]]
         turns["get"].set()
         found = await read(events, 3)
-        told = [states_of(found, job.id) for job in (child, cancelled, orphan)]
-    assert told == [[READY], [READY], [CANCELLED]]
+        emitted = [states_of(found, job.id) for job in (child, cancelled, orphan)]
+    assert emitted == [[READY], [READY], [CANCELLED]]

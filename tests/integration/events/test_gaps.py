@@ -1,4 +1,4 @@
-"""What is missing is said to be missing, and telling costs the change nothing, whatever happens to it."""
+"""What is missing is said to be missing, and emitting costs the change nothing, whatever happens to it."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_un
 from tests.integration.supervisor.processes import until
 from tidemill import Event, Gap, Tidemill
 from tidemill.app.backlog import BACKLOG_LIMIT
-from tidemill.engine import hearing, teller
+from tidemill.engine.events import emitter, receiver
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import EngineUnavailable
@@ -70,7 +70,7 @@ async def a_lossy(open_process: Open) -> tuple[Process, LossySignals]:
 
 
 async def lose(process: Process, signals: LossySignals, fate: str, count: int) -> None:
-    """Make that many changes of which nobody hears."""
+    """Make that many changes that nobody receives."""
     signals.fate, signals.lost = fate, 0
     await process.engine.jobs.enqueue(new_jobs(count))
     await until(lambda: signals.lost == count)
@@ -94,7 +94,7 @@ async def test_lost_events_are_a_gap_of_their_number(
         assert isinstance(event, Event)
         await lose(process, signals, fate, 2)
         assert await read_until(events, bool) == [Gap("lost", 2)], "found without a further change"
-    assert process.engine.teller.lost == (5 if fate == "fails" else 0)
+    assert process.engine.emitter.lost == (5 if fate == "fails" else 0)
     said = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(said) == (1 if fate == "fails" else 0), "said once is enough"
 
@@ -105,7 +105,7 @@ async def test_more_than_a_step_names_is_a_gap_of_their_number(
     app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = await open_process()
-    name = process.engine.jobs._facet.promote
+    name = process.engine.jobs._jobs.promote
 
     async def promote(*, moves: Moves, **options: Any) -> Any:
         named = Moves()
@@ -114,7 +114,7 @@ async def test_more_than_a_step_names_is_a_gap_of_their_number(
         moves.missed += 7  # as if there had been no room for them
         return promoted
 
-    monkeypatch.setattr(process.engine.jobs._facet, "promote", promote)
+    monkeypatch.setattr(process.engine.jobs._jobs, "promote", promote)
     async with app.events() as events:
         await process.engine.jobs.enqueue(new_jobs(1, delay=1))
         await process.engine.jobs.promote()
@@ -153,7 +153,7 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
         runs = await take(process, number)
         settlements = [Settlement(id=run.id, fence=run.fence, outcome=Completed()) for run in runs]
         await process.engine.jobs.settle(settlements)
-    looks = 1 + (time.monotonic() - began) / teller.LOOK_S
+    looks = 1 + (time.monotonic() - began) / emitter.POLL_S
     assert process.calls["jobs.settle"] == 50
     assert process.calls["signals.publish"] == 0
     assert 1 <= process.calls["locks.list"] <= looks
@@ -175,15 +175,15 @@ async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Op
     killed_at = time.monotonic()
     await asyncio.to_thread(listener.communicate)
     # it looks by itself, as long as it believes in somebody
-    await until(lambda: process.engine.teller._task is None)
-    bound = hearing.LEASE_S + teller.MARK_S + teller.LOOK_S
+    await until(lambda: process.engine.emitter._task is None)
+    bound = receiver.LEASE_S + emitter.MARK_S + emitter.POLL_S
     assert time.monotonic() - killed_at < bound + 5, "a generous ceiling"
     published = process.calls["signals.publish"]
     assert published >= 1
-    await until(lambda: process.engine.teller.wanted)  # it is time to look again
+    await until(lambda: process.engine.emitter.wanted)  # it is time to poll again
     looks = process.calls["locks.list"]
     await process.engine.jobs.enqueue(new_jobs(1))
-    await until(lambda: process.calls["locks.list"] > looks and process.engine.teller._task is None)
+    await until(lambda: process.calls["locks.list"] > looks and process.engine.emitter._task is None)
     assert process.calls["signals.publish"] == published
 
 
@@ -199,17 +199,17 @@ def _start(command: tuple[str, ...]) -> "subprocess.Popen[str]":
 async def test_a_listener_that_hears_nothing_notices_it(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(hearing, "ANNOUNCE_S", 0.05)
-    monkeypatch.setattr(hearing, "DEAF_S", 0.3)
+    monkeypatch.setattr(receiver, "ANNOUNCE_S", 0.05)
+    monkeypatch.setattr(receiver, "DEAF_S", 0.3)
     bare = await connect(url)
     engine: Any = LossyEngine(bare)
     found: list[Any] = []
-    listener = hearing.Hearing(engine, found.append)
+    listener = receiver.EventReceiver(engine, found.append)
     await listener.open()
     running = asyncio.create_task(listener.run())
     began = time.monotonic()
-    await until(lambda: listener._heard_at - began > 3 * hearing.DEAF_S)
-    assert found == [], "it hears itself"
+    await until(lambda: listener._echoed_at - began > 3 * receiver.DEAF_S)
+    assert found == [], "its own echo arrives"
     engine.signals.fate = "vanishes"
     await until(lambda: found)
     assert (found, len(caplog.records)) == ([Gap("unheard")], 1)
@@ -231,7 +231,7 @@ async def test_an_announcement_that_ran_out_is_a_gap(app: Tidemill, open_process
     process = await open_process()
     async with app.events() as events:
         [lease] = await process.engine.locks.list()
-        assert lease.name.startswith(teller.ANNOUNCED)
+        assert lease.name.startswith(emitter.ANNOUNCED)
         await process.engine.locks.release(lease.name, fence=lease.fence)
         assert await read_until(events, bool) == [Gap("unheard")]
         [again] = await process.engine.locks.list()

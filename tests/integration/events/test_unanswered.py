@@ -119,7 +119,7 @@ async def test_what_a_full_server_refuses_is_no_gap(
         lambda: engine.members.beat(member),
     ]
 
-    def refuse(jobs: Any) -> Any:
+    def refuse(jobs: Any, *, now: Any) -> Any:
         raise full
 
     async with app.events() as events:
@@ -128,7 +128,7 @@ async def test_what_a_full_server_refuses_is_no_gap(
             with pytest.raises(EngineFull):
                 await call()
         if engine.blocking is not None:
-            monkeypatch.setattr(engine.blocking._facet, "enqueue", refuse)
+            monkeypatch.setattr(engine.blocking._blocking, "enqueue", refuse)
             with pytest.raises(EngineFull):
                 engine.blocking.enqueue(new_jobs(1))
         facets.jobs.refusal = None
@@ -140,15 +140,15 @@ async def test_what_a_full_server_refuses_is_no_gap(
 async def begin_unheard(
     process: Process, turns: dict[str, asyncio.Event], calls: dict[str, Any]
 ) -> dict[str, "asyncio.Task[Any]"]:
-    """Begin these calls just after a look has found nobody; they wait for their turns."""
-    told = process.engine.teller
-    await until(lambda: told.wanted and told._task is None)
+    """Begin these calls just after a poll has found nobody; they wait for their turns."""
+    emitter = process.engine.emitter
+    await until(lambda: emitter.wanted and emitter._task is None)
     await process.engine.jobs.enqueue(new_jobs(1, queue="other"))
-    await until(lambda: not told.wanted)
+    await until(lambda: not emitter.wanted)
     turns.update((name, asyncio.Event()) for name in calls)
     tasks = {name: asyncio.create_task(call) for name, call in calls.items()}
     await asyncio.sleep(0)  # each runs up to where it is held
-    assert not told.wanted
+    assert not emitter.wanted
     return tasks
 
 

@@ -19,9 +19,9 @@ from tidemill.cli.bulk import cleared
 from tidemill.cli.demo.stage import keep_litter_in
 from tidemill.cli.picking import pages
 from tidemill.cli.text import is_terminal, json_line
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.view import JobFilter
 from tidemill.task.settings import Settings
 
@@ -78,7 +78,7 @@ async def open_engine() -> AsyncIterator[Engine]:
     from tidemill.cli.bench.app import app
 
     settings = Settings.load()
-    engine = telling(await connect(settings.url, namespace=settings.namespace))
+    engine = EmittingEngine(await connect(settings.url, namespace=settings.namespace))
     let_go = app.adopt(engine)
     try:
         yield engine

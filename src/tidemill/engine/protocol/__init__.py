@@ -41,7 +41,7 @@ stop.
 (`inspect.counts`, `inspect.series`), so that retention does not falsify them. A failed attempt is a
 settled `Failed`; crashes and losses are not among them.
 
-**Moves.** Events are told by whoever made the change, so a step names what its caller cannot read from
+**Moves.** Events are emitted by whoever made the change, so a step names what its caller cannot read from
 arguments and answer. A method with `moves` adds to it, once the step is made and in the order in which
 that happened, each job that came into another state: by its time, by the end of a parent, by expiring,
 by being given back, lost, cancelled, replayed or tried again, with the reason where a failure was

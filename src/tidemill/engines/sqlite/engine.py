@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from functools import partial
 
 from tidemill.engines.sqlite.inspect import SqliteInspect
 from tidemill.engines.sqlite.jobs import SqliteBlocking, SqliteJobs
@@ -12,8 +12,9 @@ from tidemill.engines.sqlite.members import SqliteMembers
 from tidemill.engines.sqlite.place import Place, place_of
 from tidemill.engines.sqlite.queues import SqliteQueues, SqliteTasks
 from tidemill.engines.sqlite.schedules import SqliteSchedules
-from tidemill.engines.sqlite.signals import LocalPost, SocketPost, SqliteSignals, post_for
-from tidemill.engines.sqlite.store import Session, Store
+from tidemill.engines.sqlite.shared import TakenStore, stores
+from tidemill.engines.sqlite.signals import SqliteSignals
+from tidemill.engines.sqlite.store import Session
 from tidemill.engines.sqlite.transactions import SqliteTransactions
 from tidemill.model.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
@@ -22,9 +23,9 @@ from tidemill.model.time import Instant
 class SqliteEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, store: Store, post: LocalPost | SocketPost, let_go: Callable[[], None]) -> None:
-        self._session = session = Session(store)
-        self._let_go = let_go
+    def __init__(self, place: Place, taken: TakenStore) -> None:
+        self._session = session = Session(taken.store, place)
+        self._let_go = taken.let_go
         self._closed = False
         self.jobs = SqliteJobs(session)
         self.blocking = SqliteBlocking(session)
@@ -34,7 +35,7 @@ class SqliteEngine:
         self.schedules = SqliteSchedules(session)
         self.locks = SqliteLocks(session)
         self.members = SqliteMembers(session)
-        self.signals = SqliteSignals(session, post)
+        self.signals = SqliteSignals(session, taken.post)
         self.transactions = None if self.single_process else SqliteTransactions(session)
 
     @property
@@ -56,60 +57,25 @@ class SqliteEngine:
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            await self.signals.close()
-            self._session.close()
-            await asyncio.to_thread(self._let_go)
-
-
-class _Shared:
-    """Named in-memory databases of this process: the last engine that closes lets the data go."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # engines open on loops and close on threads
-        self._stores: dict[tuple[str, str], tuple[Store, LocalPost | SocketPost, int]] = {}
-
-    def take(self, place: Place, namespace: str) -> tuple[Store, LocalPost | SocketPost]:
-        name = place.name, namespace
-        with self._lock:
-            store, post, users = self._stores.get(name, (None, None, 0))
-            if store is None or post is None:
-                store, post = _open(place, namespace, migrate=True)
-            self._stores[name] = store, post, users + 1
-        return store, post
-
-    def give_back(self, place: Place, namespace: str) -> None:
-        name = place.name, namespace
-        with self._lock:
-            store, post, users = self._stores.pop(name)
-            if users > 1:
-                self._stores[name] = store, post, users - 1
-        if users == 1:
-            store.close()
-            post.close()
-
-
-_shared = _Shared()
-
-
-def _open(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalPost | SocketPost]:
-    post = post_for(place)
-    try:
-        return Store(place, namespace=namespace, migrate=migrate, post=post), post
-    except BaseException:
-        post.close()
-        raise
+            try:
+                await self.signals.close()
+                await self._session.close()
+            finally:  # also where the closing is cancelled
+                await asyncio.to_thread(self._let_go)
 
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> SqliteEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place = place_of(url)
-    if place.name:
-        store, post = _shared.take(place, namespace)
-        return SqliteEngine(store, post, lambda: _shared.give_back(place, namespace))
-    store, post = await asyncio.to_thread(_open, place, namespace, migrate=migrate)
+    place, loop = place_of(url), asyncio.get_running_loop()
+    taking = loop.run_in_executor(None, partial(stores.take, place, namespace, migrate=migrate))
+    try:
+        taken = await asyncio.shield(taking)
+    except asyncio.CancelledError:  # the store would count a user that is nobody
+        taking.add_done_callback(_let_go_of)
+        raise
+    return SqliteEngine(place, taken)
 
-    def let_go() -> None:
-        store.close()
-        post.close()
 
-    return SqliteEngine(store, post, let_go)
+def _let_go_of(taking: "asyncio.Future[TakenStore]") -> None:
+    if not taking.cancelled() and taking.exception() is None:
+        threading.Thread(target=taking.result().let_go).start()

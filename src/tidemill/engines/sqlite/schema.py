@@ -74,6 +74,11 @@ def _check_owner(db: sqlite3.Connection, place: Place, namespace: str) -> None:
     except (KeyError, ValueError) as error:
         raise EngineDamaged(f"{place} does not say what it is ({error}): restore a backup") from None
     check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=str(place))
+    check_namespace(place, owner, namespace)
+
+
+def check_namespace(place: Place, owner: str, namespace: str) -> None:
+    """Refuse a file that belongs to another namespace."""
     if owner != namespace:
         raise NotOurs(
             f"{place} belongs to the namespace {owner!r}, not {namespace!r}: "

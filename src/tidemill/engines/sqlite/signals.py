@@ -18,9 +18,10 @@ import os
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tidemill.engine.inbox import Inbox
 from tidemill.engines.sqlite.place import Place
@@ -85,13 +86,10 @@ class SocketPost:
         self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._out.setblocking(False)
         self._out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        self._listed_at = -1
-        self._addresses: list[str] = []
-        self._for_events: list[str] = []
+        self._listing = _NO_LISTING
 
     def heard(self) -> bool:
-        self._list()
-        return bool(self._addresses)
+        return bool(self._list().addresses)
 
     def send(self, signals: Iterable[Signal]) -> None:
         messages: list[bytes] = []
@@ -99,13 +97,13 @@ class SocketPost:
         for signal in signals:
             message = f"{signal.topic}\n{signal.text}".encode()[:DATAGRAM_LIMIT]
             (events if signal.topic == EVENTS_TOPIC else messages).append(message)
-        self._list()
+        listing = self._list()
         if messages:
-            self._send(messages, self._addresses)
+            self._send(messages, listing.addresses)
         if events:
-            self._send(events, self._for_events)
+            self._send(events, listing.for_events)
 
-    def _send(self, messages: list[bytes], addresses: list[str]) -> None:
+    def _send(self, messages: list[bytes], addresses: Sequence[str]) -> None:
         for address in addresses:
             for message in messages:
                 try:
@@ -146,17 +144,35 @@ class SocketPost:
     def close(self) -> None:
         self._out.close()
 
-    def _list(self) -> None:
-        """Who listens: the folder is listed again only when it changed."""
+    def _list(self) -> "_Listing":
+        """Who listens: the folder is listed again only when it changed. The writer and every loop of the
+        process send at once, so a listing is replaced as a whole."""
+        listing = self._listing
         try:
             changed_at = os.stat(self._folder).st_mtime_ns
-            if changed_at != self._listed_at:
+            if changed_at != listing.at:
                 found = [entry.path for entry in os.scandir(self._folder)]
-                self._addresses = [path for path in found if not path.endswith(ONLY_EVENTS)]
-                self._for_events = [path for path in found if path.endswith((ONLY_EVENTS, ALSO_EVENTS))]
-                self._listed_at = changed_at
+                listing = _Listing(
+                    changed_at,
+                    [path for path in found if not path.endswith(ONLY_EVENTS)],
+                    [path for path in found if path.endswith((ONLY_EVENTS, ALSO_EVENTS))],
+                )
         except OSError:
-            self._addresses, self._for_events, self._listed_at = [], [], -1
+            listing = _NO_LISTING
+        self._listing = listing
+        return listing
+
+
+class _Listing(NamedTuple):
+    """The sockets in the folder of a file."""
+
+    at: int
+    """When the folder last changed, by the time that it carries itself."""
+    addresses: Sequence[str]
+    for_events: Sequence[str]
+
+
+_NO_LISTING = _Listing(-1, (), ())
 
 
 def _ending(topics: tuple[str, ...]) -> str:

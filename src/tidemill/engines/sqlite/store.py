@@ -1,4 +1,4 @@
-"""One process's hold on one database: its writer thread and its reader thread.
+"""One process's hold on one database: its writer thread and its reader thread. Engines share it (`shared`).
 
 Reads run beside the writer on a connection of their own (WAL: they see one moment and block nobody).
 An in-memory database has no second connection; there reads take their turn with the writer.
@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from tidemill.engine.protocol import PROMOTE_LIMIT
@@ -18,7 +19,7 @@ from tidemill.engines.sqlite.outbox import Post
 from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.writer import Writer
-from tidemill.model.errors import EngineClosed, SingleProcess
+from tidemill.model.errors import EngineClosed, EngineError, SingleProcess
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
 
@@ -80,7 +81,7 @@ class Reader(CallThread):
 
 
 class Store:
-    """The threads of one database. Engines of one process may share it, if it is in memory."""
+    """The threads of one database."""
 
     def __init__(self, place: Place, *, namespace: str, migrate: bool, post: Post) -> None:
         self.place = place
@@ -117,17 +118,21 @@ class Store:
 
 
 class Session:
-    """One engine's use of a store: `write` for operations, `read` for looks."""
+    """One engine's use of a store: `write` for operations, `read` for queries."""
 
-    def __init__(self, store: Store) -> None:
-        self.place = store.place
+    def __init__(self, store: Store, place: Place) -> None:
+        self.place = place
+        """As this engine's URL names it; the store may have been opened by another name of the file."""
         self._store = store
         self._closed = False
+        self._last_write: LoopCall[Any] | None = None
+        self._last_read: LoopCall[Any] | None = None
 
     async def write(self, work: Callable[[Step], T], now: Instant | None = None) -> T:
         """Run an operation in the next transaction; its answer comes after the commit."""
         self.check()
         call: LoopCall[T] = LoopCall(work, now)
+        self._last_write = call
         self._store.writer.put(call)
         return await call.future
 
@@ -155,6 +160,7 @@ class Session:
         """Run an operation that is done together with its like, wherever they stand next to each other."""
         self.check()
         call: LoopCall[T] = LoopCall(lambda step: work(step, [item])[0], now, work, item, size)
+        self._last_write = call
         self._store.writer.put(call)
         return await call.future
 
@@ -166,11 +172,12 @@ class Session:
         return self._store.writer.run_here(Call(lambda step: work(step, [item])[0], now, work, item, size))
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a look on one moment's state."""
+        """Run a query on one moment's state."""
         self.check()
         if self._store.reader is None:
             return await self.write(lambda step: work(step.db))
         call: LoopCall[T] = LoopCall(work, None)
+        self._last_read = call
         self._store.reader.put(call)
         return await call.future
 
@@ -184,6 +191,19 @@ class Session:
                 + ("" if self.place.path else " (an in-memory database cannot be shared)")
             )
 
-    def close(self) -> None:
-        """Take no more calls."""
+    async def close(self) -> None:
+        """Take no more calls, and finish those already made: others may keep the store open for long. Each
+        thread takes calls in their order, so behind the last one an empty one shows that all are done."""
         self._closed = True
+        if os.getpid() != self._store.pid:
+            return
+        for thread, last in (self._store.writer, self._last_write), (self._store.reader, self._last_read):
+            if thread is not None and last is not None and not last.answered:
+                done: LoopCall[None] = LoopCall(_nothing, None)
+                with suppress(EngineError):  # it only had to wait
+                    thread.put(done)
+                    await done.future
+
+
+def _nothing(_: object) -> None:
+    pass

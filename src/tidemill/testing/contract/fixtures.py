@@ -86,10 +86,16 @@ def clock() -> Clock:
 @pytest.fixture
 async def connect(engine_url: str) -> AsyncIterator[Connect]:
     """A factory of clients; all of them are closed at the end of the test."""
+    async for factory in clients(lambda: engine_url):
+        yield factory
+
+
+async def clients(next_url: Callable[[], str]) -> AsyncIterator[Connect]:
+    """The body of `connect`, for engines of which each client needs a URL of its own."""
     opened: list[Engine] = []
 
     async def one_more() -> Engine:
-        engine = await open_engine(engine_url)
+        engine = await open_engine(next_url())
         opened.append(engine)
         return engine
 

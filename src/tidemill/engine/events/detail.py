@@ -1,9 +1,9 @@
-"""What calls and answers do not say about a change, asked of the engine before it is told."""
+"""What calls and answers do not say about a change: read from the engine before the change is published."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tidemill.engine.changes import Change, Changes, Missed, NewChild, Unsure, first_state_of
+from tidemill.engine.events.changes import Change, Changes, Missed, NewChild, Unsure, first_state_of
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.errors import EngineError
 from tidemill.model.event_batch import Piece, gap_piece, piece_of
@@ -12,16 +12,15 @@ from tidemill.model.job import Job, JobState
 from tidemill.model.time import Instant
 
 
-class Detail:
-    """Makes pieces of changes. Where the engine does not answer, the likely is told."""
+class EventDetail:
+    """Makes pieces of changes. If the engine does not answer, the likely state is emitted."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._members: dict[bytes, str] = {}
 
     async def pieces(self, changes: Changes, at: Instant) -> list[Piece]:
-        """The changes of one moment; without those of jobs that are deleted and of which nobody knows what
-        they were."""
+        """The changes of one moment. A deleted job whose queue and task nobody knows is left out."""
         records = await self._records(
             [change.id for change in changes if isinstance(change, Unsure | NewChild)]
         )

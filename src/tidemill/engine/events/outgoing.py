@@ -1,14 +1,14 @@
-"""Changes that wait to be told: handed over by any thread, taken by the teller, bounded."""
+"""Changes that wait to be emitted: handed over by any thread, taken by the emitter, bounded."""
 
 import threading
 from typing import NamedTuple
 
-from tidemill.engine.changes import Change, Changes, Missed
+from tidemill.engine.events.changes import Change, Changes, Missed
 
 _UNKNOWN: Changes = [Missed(None)]
 
 
-class Told(NamedTuple):
+class CallChanges(NamedTuple):
     """What one call changed."""
 
     at: float
@@ -24,7 +24,7 @@ class Outgoing:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._waiting: list[Told] = []
+        self._waiting: list[CallChanges] = []
         self._size = 0
         self._dropped = 0
 
@@ -42,10 +42,10 @@ class Outgoing:
                 return size
             if size:
                 self._size += size
-                self._waiting.append(Told(at, changes, size))
+                self._waiting.append(CallChanges(at, changes, size))
         return 0
 
-    def take(self) -> tuple[list[Told], int]:
+    def take(self) -> tuple[list[CallChanges], int]:
         """Everything that waits, and how many were dropped after it."""
         with self._lock:
             taken, dropped = self._waiting, self._dropped

@@ -1,4 +1,4 @@
-"""What happens to jobs is told to those who listen, by whoever made it happen."""
+"""What happens to jobs is emitted to those who listen, by whoever made it happen."""
 
 import asyncio
 import json
@@ -20,9 +20,9 @@ from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import TASKS, a_job, enqueue
 from tests.integration.supervisor.processes import until
 from tidemill import BadInput, Event, JobState, SyncInLoop, Tidemill
+from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Fired
 from tidemill.engine.registry import connect
-from tidemill.engine.telling import telling
 from tidemill.model.ids import new_id
 from tidemill.model.job import Failure
 from tidemill.model.member import ClaimantBeat, MemberInfo
@@ -39,9 +39,9 @@ COMPLETED, DEAD, CANCELLED = JobState.COMPLETED, JobState.DEAD, JobState.CANCELL
 async def test_producer_worker_and_listener_are_different_processes(
     app: Tidemill, url: str, group: StartGroup, tmp_path: Path
 ) -> None:
-    """A worker group runs what we enqueue, and everything that either does is heard."""
+    """A worker group runs what we enqueue, and everything that either does is received."""
     worker = await group().ready()
-    engine = telling(await connect(url))
+    engine = EmittingEngine(await connect(url))
     async with app.events() as events:
         good, bad = a_job("quick", str(tmp_path)), a_job("quick", "too", "many")
         await enqueue(engine, good, bad)
@@ -56,11 +56,11 @@ async def test_producer_worker_and_listener_are_different_processes(
         assert sorted(states) == sorted([READY, RUNNING, end])
         states.remove(READY)  # another process's, which the worker's may overtake
         assert states == [RUNNING, end]
-    told = [one for one in found if isinstance(one, Event)]
-    assert {one.task for one in told} == {TASKS + "quick"}
-    assert {one.queue for one in told} == {"default"}
-    assert {one.member.partition(":")[2] for one in told if one.state is RUNNING} == {str(worker.pid)}
-    [death] = [one for one in told if one.state is DEAD]
+    emitted = [one for one in found if isinstance(one, Event)]
+    assert {one.task for one in emitted} == {TASKS + "quick"}
+    assert {one.queue for one in emitted} == {"default"}
+    assert {one.member.partition(":")[2] for one in emitted if one.state is RUNNING} == {str(worker.pid)}
+    [death] = [one for one in emitted if one.state is DEAD]
     assert death.error
     ended_at = (await app.job(death.job).arefresh()).ended_at
     assert ended_at is not None
@@ -70,7 +70,7 @@ async def test_producer_worker_and_listener_are_different_processes(
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, open_process: Open) -> None:
-    """Whoever told them: here the producer has its answer only after the job has ended."""
+    """Whichever process emitted them: here the producer has its answer only after the job has ended."""
     producer, turns = await a_held(open_process)
     worker, [job] = await open_process(), new_jobs(1)
     turns["enqueue answered"] = asyncio.Event()
@@ -123,8 +123,8 @@ async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_proces
         await jobs.retire(b"c" * 16, [Loss(id=lost, fence=runs[lost], verdict="crash", message="9")])
         await jobs.replay([dead], token=new_id())
         found = await read(events, 10 + 8 + 1 + 6 + 2 + 1 + 1)
-    told = {job.id: states_of(found, job.id) for job in (*new, later, child, known)}
-    assert told == {
+    emitted = {job.id: states_of(found, job.id) for job in (*new, later, child, known)}
+    assert emitted == {
         done: [READY, RUNNING, COMPLETED],
         dead: [READY, RUNNING, DEAD, READY],
         retried: [READY, RUNNING, SCHEDULED],
@@ -169,10 +169,10 @@ async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_proces
         await take(process, number=2)
         await members.leave(member.id)
         found = await read(events, 7 + 3 + 2 + 4 + 1 + 2 + 2)
-    told = {
+    emitted = {
         job.id: states_of(found, job.id) for job in (parent, doomed, given_back, due, expiring, child, orphan)
     }
-    assert told == {
+    assert emitted == {
         parent.id: [READY, RUNNING, COMPLETED],
         doomed.id: [READY, RUNNING, DEAD],
         given_back.id: [READY, RUNNING, READY, RUNNING, READY],
@@ -194,7 +194,7 @@ async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
 ) -> None:
     """By the worker that claims it, or by the controller, whoever moved it: once."""
     await group().ready()
-    engine = telling(await connect(url))
+    engine = EmittingEngine(await connect(url))
     async with app.events() as events:
         job = msgspec.structs.replace(a_job("quick", str(tmp_path)), delay=SECOND // 2)
         await enqueue(engine, job)
@@ -254,7 +254,7 @@ async def test_a_schedule_that_fires_is_told_once(app: Tidemill, open_process: O
         again = await process.engine.schedules.fire(
             "s", tick=200, before=100, next_at=300, jobs=[job], last_at=200
         )
-        assert again == Fired([False]), "a tick's job that there is already is not told as new"
+        assert again == Fired([False]), "a tick's job that there is already is not emitted as new"
         await process.engine.jobs.enqueue([last])
         found = await read(events, 2)
     assert [event.job_id for event in found] == [job.id, last.id]
@@ -376,9 +376,14 @@ async def test_the_terminal_shows_events_until_ctrl_c(
     await _tell_others(process)
     await process.engine.jobs.enqueue([*new_jobs(1, queue="other"), job])
     line = await asyncio.to_thread(listening.stdout.readline)
-    told = json.loads(line)
-    assert (told["job"].replace("-", ""), told["state"]) == (job.id.hex(), "ready")
-    assert (told["queue"], told["task"], told["member"], told["error"]) == ("default", "t", "", "")
+    emitted = json.loads(line)
+    assert (emitted["job"].replace("-", ""), emitted["state"]) == (job.id.hex(), "ready")
+    assert (emitted["queue"], emitted["task"], emitted["member"], emitted["error"]) == (
+        "default",
+        "t",
+        "",
+        "",
+    )
     listening.send_signal(signal.SIGINT)
     out, err = await asyncio.to_thread(listening.communicate)
     assert (listening.returncode, out, err) == (0, "", "")

@@ -1,8 +1,9 @@
-"""What a call has changed, read from its arguments, its answer and what the engine has named.
+"""What a call has changed: read from its arguments, its answer and the moves that the engine named.
 
-Mostly these say it all: what was claimed runs, what completed has completed. Where they do not (a new child
-of parents that may have ended, a run that was claimed before anybody listened) the record is looked at before
-it is told, which the teller does, later and only while somebody listens.
+Mostly these say everything: a job that was claimed runs, a job that completed has completed. Two cases need
+the job's record: a new child, whose parents may have ended, and a run that was claimed before anybody
+listened. The emitter reads it later, before it publishes the change, and only while somebody listens
+(`detail`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,18 +40,18 @@ class Change(NamedTuple):
 
 
 class Unsure(NamedTuple):
-    """This job came into a state that its record must be asked for."""
+    """This job came into a state that only its record shows."""
 
     id: JobId
     otherwise: JobState
-    """This one, unless the record says one of these:"""
+    """The state, unless the record shows one of `unless`."""
     unless: tuple[JobState, ...] = ()
     what: What | None = None
     error: str = ""
 
 
 class NewChild(NamedTuple):
-    """This job is new and names parents: its record must be asked whether it waits for them."""
+    """This job is new and has parents: only its record shows whether it waits for them."""
 
     id: JobId
     what: What
@@ -70,8 +71,8 @@ _ENDED_BADLY = (JobState.CANCELLED, JobState.DEAD)
 
 
 def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> Changes:
-    """New jobs. `now` is an estimate of the engine's clock: a job for just that moment may be told as one
-    that waits for it, or the other way round."""
+    """New jobs. `now` is an estimate of the engine's clock: a job that is due at just that moment may be
+    emitted as scheduled when it is ready, or the other way round."""
     groups: dict[tuple[JobState, str, str], list[JobId]] = {}
     children: list[NewChild] = []
     for job, new in zip(jobs, created, strict=True):
@@ -83,14 +84,14 @@ def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> C
         later = job.delay > 0 or (job.at is not None and job.at > now)
         state = JobState.SCHEDULED if later else JobState.READY
         groups.setdefault((state, job.queue, job.task), []).append(job.id)
-    told: Changes = [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
-    return told + children
+    found: Changes = [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
+    return found + children
 
 
 def first_state_of(child: Job) -> JobState:
-    """What a new child with parents came into, by its record as it is later: what it moved to since then is
-    told by whoever moved it. What its own enqueue did carries the time at which it was made. Of one that
-    waits for a time the record does not show whether it waited for its parents before."""
+    """The state in which a new child with parents began, by its record as it is later. Its later moves are
+    emitted by whoever made them. What its own enqueue did carries the time of its creation. The record of a
+    scheduled child does not show whether it waited for its parents before."""
     if child.ready_at == child.created_at:
         return JobState.READY
     if child.state is JobState.CANCELLED and child.ended_at == child.created_at:
@@ -100,7 +101,7 @@ def first_state_of(child: Job) -> JobState:
     return JobState.BLOCKED
 
 
-class Runs:
+class KnownRuns:
     """The queues and tasks of what this process runs: a settlement does not name them."""
 
     def __init__(self) -> None:
@@ -126,7 +127,7 @@ class Runs:
         return [Change(JobState.RUNNING, what, ids, member) for what, ids in groups.items()]
 
     def settled(self, settlements: Iterable[Settlement], answers: Iterable[Answer]) -> Changes:
-        """They completed. How others ended the engine has named, unless this is a repeat."""
+        """They completed. The engine has named how the others ended, unless this is a repeat."""
         take, groups, others = self._known.pop, dict[What, list[JobId]](), Changes()
         for settlement, answer in zip(settlements, answers, strict=True):
             if answer is Answer.STALE:
@@ -139,23 +140,23 @@ class Runs:
                 groups.setdefault(what, []).append(settlement.id)
             else:
                 others.append(Unsure(settlement.id, JobState.COMPLETED))
-        told: Changes = [Change(JobState.COMPLETED, what, ids) for what, ids in groups.items()]
-        return told + others
+        found: Changes = [Change(JobState.COMPLETED, what, ids) for what, ids in groups.items()]
+        return found + others
 
     def moved(self, moves: Moves) -> Changes:
-        """What the engine has named, neighbours that are alike together."""
-        told: Changes = []
+        """What the engine has named. Neighbours that are alike become one change."""
+        found: Changes = []
         kind: tuple[object, ...] = ()
         ids: list[JobId] = []
         for job_id, state, queue, task, reason in moves.named:
             self._known.pop(job_id, None)
             if kind != (state, queue, task, reason):
                 kind, ids = (state, queue, task, reason), []
-                told.append(Change(state, (queue, task), ids, b"", reason))
+                found.append(Change(state, (queue, task), ids, b"", reason))
             ids.append(job_id)
         if moves.missed:
-            told.append(Missed(moves.missed))
-        return told
+            found.append(Missed(moves.missed))
+        return found
 
     def completed(self, ids: Iterable[JobId]) -> Changes:
         """They completed themselves."""
@@ -163,12 +164,12 @@ class Runs:
 
 
 def _certain(state: JobState, job_id: JobId, what: What | None) -> Change | Unsure:
-    """The state is known; what the job is may have to be asked for."""
+    """The state is known; queue and task may have to be read from the record."""
     return Unsure(job_id, state) if what is None else Change(state, what, [job_id])
 
 
 def _settled(settlement: Settlement, what: What | None) -> Unsure:
-    """How an attempt ended whose outcome was recorded before, by a call without an answer."""
+    """How an attempt ended whose outcome an earlier call recorded, one that got no answer."""
     job_id = settlement.id
     match settlement.outcome:
         case Failed(failure=failure, retry_in=retry_in):
