@@ -38,7 +38,7 @@ from tidemill.engine.protocol import (
 )
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Fence, NewJob, ReplayAnswer
+from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer
 from tidemill.model.member import BeatReply, ClaimantBeat, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.queue import Keep
@@ -179,13 +179,14 @@ class EmittingJobs:
         ids: Sequence[JobId],
         *,
         token: bytes,
+        edit: Edit | None = None,
         by: str = "",
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         return await _naming(
             self._emitter,
-            lambda named: self._jobs.replay(ids, token=token, by=by, moves=named, now=now),
+            lambda named: self._jobs.replay(ids, token=token, edit=edit, by=by, moves=named, now=now),
             lambda answers: ReplayAnswer.REPLAYED in answers,
             moves,
         )
