@@ -68,7 +68,7 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
             last = tick_id(name, unfinished[-1])
             raise Refused(f"the last run of {name!r} has not ended: job {show_id(last)}")
         if not room_in_line(schedule, unfinished):
-            raise Refused(f"{schedule.waiting} jobs of {name!r} wait already (waiting=)")
+            raise Refused(f"{schedule.waiting} jobs of {name!r} wait already, as many as its waiting= allows")
         now = await engine.now()
         after = unfinished if schedule.overlap == "queue" else []
         job = msgspec.structs.replace(job_of(schedule, now, after=after), at=None)

@@ -149,6 +149,8 @@ def _replay_edited(where: Where, job_id: JobId, edit: tuple[str, ...], as_json: 
 
 async def _look_up(engine: "Engine", job_id: JobId) -> Job:
     [job] = await engine.inspect.get([job_id])
-    if job is None or job.state is not DEAD:
+    if job is None:
+        raise refuse(f"{show_id(job_id)}: there is no such job")
+    if job.state is not DEAD:
         raise refuse(f"{show_id(job_id)}: {_not_dead(job)}")
     return job

@@ -49,7 +49,7 @@ def doctor(where: Where, as_json: bool) -> int:
 
 
 def _show(storage: Storage) -> None:
-    numbers = (Column(head, right=True) for head in ("SIZE", "ROWS", "DEAD", "FREE"))
+    numbers = (Column(head, right=True) for head in ("SIZE", "ROWS", "DEAD ROWS", "FREE"))
     Columns(Column("PART"), *numbers).print(map(_part, storage.parts))
     if storage.holders:
         click.echo()

@@ -42,8 +42,7 @@ def row(job: Job) -> tuple[object, ...]:
 
 def attempt_of(job: Job) -> str:
     """Attempt n/m: the one that runs, else those used up."""
-    running = job.state is JobState.RUNNING
-    return f"{job.attempts + running}/{job.max_attempts}"
+    return f"{job.attempts_begun}/{job.max_attempts}"
 
 
 def brief(failure: Failure | None) -> str:

@@ -134,7 +134,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The lane's group, as of the last time it became ready."""
     seq: int = 0
     attempts: int = 0
-    """Attempts used up. A running job is at attempt `attempts + 1`."""
+    """Attempts used up. A running job is at attempt `attempts + 1`: people are shown `attempts_begun`."""
     max_attempts: int = 5
     crashes: int = 0
     losses: int = 0
@@ -173,6 +173,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Parents that have not ended yet."""
     on_dead: str | None = None
     schedule: str | None = None
+
+    @property
+    def attempts_begun(self) -> int:
+        """How people count: 1 while the first attempt runs, and when it has ended."""
+        return self.attempts + (self.state is JobState.RUNNING)
 
 
 class CancelAnswer(StrEnum):

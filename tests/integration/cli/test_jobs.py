@@ -70,6 +70,15 @@ def test_a_reader_may_go_away(place: Place) -> None:
     assert len(run.stdout.splitlines()) == 1
 
 
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
+def test_a_job_that_runs_for_the_first_time_is_at_its_first_attempt(place: Place, run: Run) -> None:
+    [job_id] = place.put()
+    assert run("jobs", "show", show_id(job_id), "--json").object["attempts"] == 0
+    [claimed] = place.take()
+    assert run("jobs", "show", show_id(job_id), "--json").object["attempts"] == claimed.attempt == 1
+    assert "1/5" in run("jobs", "ls").out
+
+
 @pytest.mark.every_engine
 @pytest.mark.row("C1")
 def test_show_tells_everything(place: Place, run: Run) -> None:

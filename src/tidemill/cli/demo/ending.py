@@ -35,7 +35,7 @@ def dead_letter(job: Job) -> str:
     facts = (
         ("id", show_id(job.id)),
         ("task", job.task),
-        ("attempts", f"{job.attempts}/{job.max_attempts}"),
+        ("attempts", f"{job.attempts_begun}/{job.max_attempts}"),
         ("failed at", local(job.ended_at)),
         ("error", brief(job.error)),
         ("payload", payload_text(job)),

@@ -193,6 +193,13 @@ class Listener(threading.Thread):
         self.running: RunningJob | None = None
         self.notes: Notes | None = None
 
+    def finish(self) -> None:
+        """The job's code has ended: nothing more is noted, and there is nothing left to stop."""
+        notes, self.notes = self.notes, None
+        if notes is not None:
+            notes.flush()
+        self.running = None
+
     def run(self) -> None:
         try:
             self._listen()
@@ -273,14 +280,11 @@ def run_jobs(app: App, line: Line) -> None:
     listener = Listener(line, app)
     listener.start()
     while (job := listener.jobs.get()) is not None:
-        running, notes = listener.running, listener.notes
+        running = listener.running
         assert running is not None
-        assert notes is not None
         line.say(Began())
         outcome = perform(registry.find(job.task), job, running)
-        listener.notes = None
-        notes.flush()
-        listener.running = None
+        listener.finish()
         line.say(outcome)
 
 
