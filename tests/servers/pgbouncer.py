@@ -1,6 +1,7 @@
 """A private PgBouncer before a PostgreSQL: its own folder and port."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from tests.leash import label
 from tests.servers.postgres import NoServer, PostgresServer, account, free_port
 
 PLACES = ("/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
+KEEPS_STATEMENTS_SINCE = (1, 21)
+"""From here on it can keep prepared statements itself; from 1.24 on it does so unless told otherwise."""
 HINT = "install it with: apt-get install --no-install-recommends pgbouncer"
 
 
@@ -25,11 +28,23 @@ def program() -> str:
     return path
 
 
+def version() -> tuple[int, ...]:
+    """Such as (1, 24, 1)."""
+    told = subprocess.run((program(), "--version"), capture_output=True, text=True, check=True).stdout
+    found = re.search(r"PgBouncer ([0-9.]+)", told)
+    assert found is not None, told
+    return tuple(map(int, found[1].split(".")))
+
+
 class PgBouncer:
     """One pooler, in transaction mode unless told otherwise. `start` it before use, `close` it at the end."""
 
-    def __init__(self, server: PostgresServer, *, mode: str = "transaction", size: int = 5) -> None:
+    def __init__(
+        self, server: PostgresServer, *, mode: str = "transaction", size: int = 5, statements: int = 200
+    ) -> None:
+        """`statements`: how many prepared ones it keeps for each connection, if its version can do that."""
         self._program = program()
+        self.keeps_statements = statements > 0 and version() >= KEEPS_STATEMENTS_SINCE
         self._folder = Path(tempfile.mkdtemp(prefix=f"{label()}-pgbouncer-"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,6 +59,7 @@ class PgBouncer:
             f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
             f"auth_type = trust\nauth_file = {users}\npool_mode = {mode}\ndefault_pool_size = {size}\n"
             "max_client_conn = 200\nserver_idle_timeout = 5\n"
+            + (f"max_prepared_statements = {statements}\n" if version() >= KEEPS_STATEMENTS_SINCE else "")
         )
         self._settings = settings
         if os.geteuid() == 0:  # which PgBouncer refuses to run as

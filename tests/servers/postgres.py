@@ -4,6 +4,7 @@ It belongs to the test process that started it and ends with it. `durable` keeps
 benchmarks; tests run without fsync, which changes nothing that a killed process could notice.
 """
 
+import errno
 import glob
 import os
 import pwd
@@ -155,14 +156,24 @@ class PostgresServer:
         name = f"tidemill-initdb-{self._account.get('user', os.geteuid())}-{made_by.st_mtime_ns:x}"
         place = Path(tempfile.gettempdir(), name)
         if not place.exists():
-            mine = self.folder / "untouched"
+            self._make(place)
+        return place
+
+    def _make(self, place: Path) -> None:
+        """Put it there as a whole. It is made beside its place, because our folder may be on another file
+        system: nothing can be renamed from there to here."""
+        with tempfile.TemporaryDirectory(prefix=f"{label()}-initdb-", dir=place.parent) as folder:
+            self.own(Path(folder))
+            made = Path(folder, "made")
             self._run(
-                self._initdb, "-D", str(mine), "-U", "tidemill", "-A", "trust", "-E", "UTF8", "--locale=C",
+                self._initdb, "-D", str(made), "-U", "tidemill", "-A", "trust", "-E", "UTF8", "--locale=C",
                 "--no-sync",
             )  # fmt: skip
-            with suppress(OSError):  # another process was quicker
-                mine.rename(place)
-        return place
+            try:
+                made.rename(place)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another process was quicker
+                    raise
 
     def _launch(self) -> "subprocess.Popen[bytes]":
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]

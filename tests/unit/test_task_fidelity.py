@@ -2,6 +2,7 @@
 not."""
 
 import enum
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -289,6 +290,21 @@ def test_a_generic_that_cannot_be_made_is_explained() -> None:
 def test_an_annotation_that_cannot_be_resolved_is_said(text: str) -> None:
     with pytest.raises(BadInput, match=r"an annotation of shop\.f cannot be resolved"):
         taking(text).encode((1,), {})
+
+
+def test_names_that_are_defined_further_down_need_no_quotes() -> None:
+    """Since Python 3.14, and before with the import that promised it."""
+    promised = "" if sys.version_info >= (3, 14) else "from __future__ import annotations\n"
+    names: dict[str, Any] = {}
+    exec(f"{promised}def f(x: Later, many: list[Later] | None = None) -> Later: ...", names)
+    signature = Signature("shop.f", names["f"])
+    with pytest.raises(BadInput, match=r"an annotation of shop\.f cannot be resolved: name 'Later'"):
+        signature.check()
+    names["Later"] = Point
+    body = signature.encode((Point(1), [Point(2)]), {})
+    args, kwargs = signature.decode(body)
+    assert (list(args), kwargs) == ([Point(1), [Point(2)]], {})
+    assert signature.decode_result(signature.encode_result(Point(3))) == Point(3)
 
 
 # -- results ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ and compared, so that what passes here neither fails there for its type nor arri
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain, repeat
@@ -32,7 +33,7 @@ class Signature:
         self._name = name
         self._function = function
         try:
-            self._signature = inspect.signature(function)
+            self._signature = _signature_of(function)
         except (ValueError, TypeError) as error:
             raise BadInput(f"{name}: its parameters are not known ({error}): wrap it in a function") from None
         parameters = list(self._signature.parameters.values())
@@ -271,6 +272,15 @@ class Signature:
 def _is_required(parameter: inspect.Parameter) -> bool:
     variable = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     return parameter.default is parameter.empty and parameter.kind not in variable
+
+
+def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """Names that are not defined yet are left as they are: since Python 3.14 they need no quotes."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)
 
 
 def _innermost(function: Any) -> Any:

@@ -1,8 +1,8 @@
 """A small disk that can be filled: a file system in memory, where we may mount one."""
 
+import errno
 import os
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 from tests.leash import label
@@ -32,9 +32,13 @@ class Disk:
 
     def fill(self) -> None:
         """To the last byte."""
-        with open(self._ballast, "wb", buffering=0) as file, suppress(OSError):
-            while file.write(bytes(CHUNK)) == CHUNK:
-                pass
+        with open(self._ballast, "wb", buffering=0) as file:
+            try:
+                while file.write(bytes(CHUNK)) == CHUNK:
+                    pass
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)

@@ -23,11 +23,12 @@ __all__ = ["business"]
 pytestmark = pytest.mark.row("A4", "D7")
 
 
-@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+@pytest.mark.parametrize("appendfsync", ["always", "no"])
 async def test_a_server_killed_and_started_again_under_load(
     servers: Servers, connect: Connect, business: Open, appendfsync: str
 ) -> None:
-    """What a killed Redis had handed to the system is not lost, synced or not: that takes a power cut."""
+    """What a killed Redis had handed to the system is not lost, synced or not: that takes a power cut. (With
+    `everysec` it holds writes back while a sync is under way: the guide promises less there.)"""
     server = servers(appendfsync=appendfsync)
     shop = await business(server.url(), await connect(server.url()))
     for _ in range(2):

@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_an_interrupted_enqueue_is_stored_whole_or_not_at_all(path: Path) -> Non
     acknowledged += len(others)
     app.close()
 
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db:
         stored, places = db.execute(
             "SELECT (SELECT count(*) FROM job), (SELECT sum(last - first + 1) FROM ready)"
         ).fetchone()

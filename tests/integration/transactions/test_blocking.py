@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -189,8 +190,11 @@ def test_another_kind_of_database_is_refused(
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-memory"])
 def test_an_engine_without_transactions_says_so(app: Tidemill, add: Task[[int, int], int]) -> None:
-    with pytest.raises(NoTransaction, match="transaction= needs PostgreSQL, or SQLite in a file"):
-        add.using(transaction=sqlite3.connect(":memory:")).enqueue(1, 2)
+    with (
+        closing(sqlite3.connect(":memory:")) as connection,
+        pytest.raises(NoTransaction, match="transaction= needs PostgreSQL, or SQLite in a file"),
+    ):
+        add.using(transaction=connection).enqueue(1, 2)
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"])

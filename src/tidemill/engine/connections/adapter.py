@@ -65,7 +65,7 @@ class StatementAdapter(AsyncAdapter):
     dialect: Dialect
 
     @abstractmethod
-    def check(self) -> None:
+    async def check(self) -> None:
         """See `Adapter.check`."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class StatementAdapter(AsyncAdapter):
         """See `Adapter.execute`."""
 
     async def play(self, script: Script[T]) -> T:
-        self.check()
+        await self.check()
         advance: Advance = partial(next, script)
         while True:
             try:

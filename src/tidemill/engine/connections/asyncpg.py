@@ -15,7 +15,7 @@ class Asyncpg(StatementAdapter):
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def check(self) -> None:
+    async def check(self) -> None:
         if not self._connection.is_in_transaction():
             raise at_once("connection", "begin one with `async with connection.transaction():`")
 

@@ -38,7 +38,7 @@ class AsyncPsycopg(StatementAdapter):
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def check(self) -> None:
+    async def check(self) -> None:
         _check(self._connection, "async ")
 
     async def execute(self, statement: Statement) -> Rows:

@@ -36,7 +36,9 @@ class Sqlalchemy(Adapter):
             self._connection.begin()  # as its next statement would
         proxied = self._connection.connection
         try:
-            if self.dialect == "sqlite":
+            if self._driver == "aiosqlite":
+                proxied.dbapi_connection.run_async(sqlite.check_async)
+            elif self.dialect == "sqlite":
                 sqlite.check(proxied.driver_connection)
             elif proxied.dbapi_connection.autocommit is True:
                 raise at_once("connection", "")

@@ -37,8 +37,8 @@ class AsyncSqlite(StatementAdapter):
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
-    def check(self) -> None:
-        check(self._connection)
+    async def check(self) -> None:
+        await check_async(self._connection)
 
     async def execute(self, statement: Statement) -> Rows:
         async with self._connection.cursor() as cursor:
@@ -50,8 +50,13 @@ class AsyncSqlite(StatementAdapter):
 def check(connection: Any) -> None:
     """`NoTransaction` unless one is open or will begin by itself. Since Python 3.12 `autocommit` says which
     of them it is: True, False, or -1 for "as `isolation_level` says"."""
-    inner = getattr(connection, "_conn", connection)  # aiosqlite does not show it
-    autocommit = getattr(inner, "autocommit", -1)
+    autocommit = getattr(connection, "autocommit", -1)
     at_will = autocommit is True or (autocommit == -1 and connection.isolation_level is None)
     if at_will and not connection.in_transaction:
         raise at_once("connection", 'begin one with connection.execute("BEGIN IMMEDIATE")')
+
+
+async def check_async(connection: Any) -> None:
+    """`check` for aiosqlite, on the thread of its connection: sqlite3 lets no other thread read `autocommit`.
+    aiosqlite has no public name for that thread, nor for the connection."""
+    await connection._execute(check, connection._conn)

@@ -29,7 +29,7 @@ class Locks(Protocol):
         """Give it up. False: not held under this fence (a repeat)."""
         ...
 
-    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+    async def list(self, *, now: Instant | None = None) -> "list[Lease]":
         """All leases in force, by name."""
         ...
 
@@ -65,7 +65,7 @@ class Members(Protocol):
         lost), retire them, forget the member. Answers the number released; a repeat answers 0."""
         ...
 
-    async def list(self, *, now: Instant | None = None) -> list[Member]:
+    async def list(self, *, now: Instant | None = None) -> "list[Member]":
         """All members known, by name, with their health."""
         ...
 

@@ -24,31 +24,31 @@ from tidemill.model.view import (
 class Inspect(Protocol):
     """For API, CLI and UI. Reads never hold up writers; what they see is one moment."""
 
-    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[Job | None]":
         """Full records with kept failures, oldest first. Unknown ids and tombstones: None."""
         ...
 
-    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         """Every queue, by name, empty ones too. Live counts are at most 1 s old below 100,000 in a
         state; `age` tells. `window` is cut to whole minutes, the current one included."""
         ...
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
-    ) -> list[SeriesPoint]:
+    ) -> "list[SeriesPoint]":
         """What ended per step of whole minutes, zeros included, from `since` (rounded down to the
         step) until `until` (exclusive); of one queue or of all."""
         ...
 
-    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         """Log lines in the order of (fence, number), skipping the first `after`."""
         ...
 
-    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+    async def checkpoints(self, job: JobId) -> "list[Checkpoint]":
         """The durable steps of a job, in the order in which they were first written."""
         ...
 
-    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         """Operator actions, newest first, with numbers below `before`."""
         ...
 

@@ -22,7 +22,7 @@ class Queues(Protocol):
         A repeat changes nothing."""
         ...
 
-    async def list(self) -> list[QueueInfo]:
+    async def list(self) -> "list[QueueInfo]":
         """All queues, by name."""
         ...
 
@@ -43,6 +43,6 @@ class Tasks(Protocol):
         """Add or replace entries by name."""
         ...
 
-    async def list(self) -> list[TaskEntry]:
+    async def list(self) -> "list[TaskEntry]":
         """All entries, by name."""
         ...

@@ -29,7 +29,7 @@ class Schedules(Protocol):
         repeat. Checks every schedule by `check_schedule` before anything is stored."""
         ...
 
-    async def list(self) -> list[Schedule]:
+    async def list(self) -> "list[Schedule]":
         """All, by name."""
         ...
 
