@@ -1,4 +1,4 @@
-"""What an enqueue costs: one by one, many at once (which the engine merges), and in bulk."""
+"""What an enqueue costs: one by one, many at once (merged by the producer, as in an app), and in bulk."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,6 +8,7 @@ from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from bench.stores import Raw
+from tidemill.app.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.job import NewJob
@@ -74,9 +75,14 @@ async def _at_once(engine: Engine, jobs: Sequence[NewJob], size: int) -> None:
     """So many callers, each of which goes on with its next job as soon as one is stored."""
     left = iter(jobs)
 
+    async def opened() -> Engine:
+        return engine
+
+    producer = Producer(opened, asyncio.get_running_loop())
+
     async def caller() -> None:
         for job in left:
-            await engine.jobs.enqueue([job])
+            await producer.hand_over([job])
 
     await asyncio.gather(*(caller() for _ in range(size)))
 

@@ -5,16 +5,16 @@ refused, or of which nobody knows, nothing later of the same call is stored.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, wait
 from itertools import islice
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tidemill.app.job import Job
 from tidemill.app.link import Link
 from tidemill.app.task import Call
 from tidemill.engine import connections
-from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.engine.merging import StepRoom
 from tidemill.model.errors import BadInput
 
 R = TypeVar("R")
@@ -27,10 +27,10 @@ iterable that it comes from takes what it takes."""
 def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a thread without a loop."""
     jobs: list[Job[R]] = []
-    left = iter(calls)
+    chunks = _Chunks(calls)
     if transaction is not None:
         transactions = link.transactions("enqueue_many")
-        while chunk := _cut(left, BATCH_LIMIT):
+        while chunk := chunks.next():
             script = transactions.enqueue([call.job for call in chunk])
             connections.play(transaction, script, twin="app.aenqueue_many")
             jobs += _handles(link, chunk)
@@ -38,7 +38,7 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
     answer: Future[list[bool]] | None = None
     size = 0
     try:
-        while chunk := _cut(left, BATCH_LIMIT):
+        while chunk := chunks.next():
             if answer is not None:
                 answer.result()
             answer = link.enqueue([call.job for call in chunk])
@@ -57,17 +57,17 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
 async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a running loop."""
     jobs: list[Job[R]] = []
-    left = iter(calls)
+    chunks = _Chunks(calls)
     if transaction is not None:
         transactions = await link.atransactions()
-        while chunk := await _acut(left):
+        while chunk := await chunks.anext():
             await connections.aplay(transaction, transactions.enqueue([call.job for call in chunk]))
             jobs += _handles(link, chunk)
         return jobs
     answer: asyncio.Future[list[bool]] | None = None
     size = 0
     try:
-        while chunk := await _acut(left):
+        while chunk := await chunks.anext():
             if answer is not None:
                 await answer
             # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
@@ -108,17 +108,49 @@ def _add_notes(
         error.add_note(f"enqueue_many: the {last:,} after them {unsure}")
 
 
-async def _acut(left: Iterator[Call[R]]) -> list[Call[R]]:
-    """The next chunk; others have the loop in between."""
-    chunk: list[Call[R]] = []
-    while len(chunk) < BATCH_LIMIT and (some := _cut(left, BREATH)):
-        chunk += some
-        await asyncio.sleep(0)
-    return chunk
+class _Chunks(Generic[R]):
+    """Calls in chunks that one step has room for (`engine.merging`)."""
+
+    def __init__(self, calls: Iterable[Call[R]]) -> None:
+        self._left = iter(calls)
+        self._made: list[Call[R]] = []
+        """Made for a chunk in which there was no room for them."""
+
+    def next(self) -> list[Call[R]]:
+        """The next chunk; empty: the end."""
+        chunk: list[Call[R]] = []
+        room = StepRoom()
+        while self._grow(chunk, room):
+            pass
+        return chunk
+
+    async def anext(self) -> list[Call[R]]:
+        """The same; others have the loop in between."""
+        chunk: list[Call[R]] = []
+        room = StepRoom()
+        while True:
+            if not self._grow(chunk, room):
+                return chunk
+            await asyncio.sleep(0)
+
+    def _grow(self, chunk: list[Call[R]], room: StepRoom) -> bool:
+        """Some more calls, in one go if they fit; whether more may come."""
+        if room.is_full:
+            return False
+        some, self._made = self._made or _checked(islice(self._left, BREATH)), []
+        if room.take([call.job for call in some]):
+            chunk += some
+            return bool(some)
+        for at, call in enumerate(some):
+            if not room.take([call.job]):
+                self._made = some[at:]
+                return False
+            chunk.append(call)
+        return True
 
 
-def _cut(left: Iterator[Call[R]], size: int) -> list[Call[R]]:
-    chunk = list(islice(left, size))
-    if not all(isinstance(call, Call) for call in chunk):
+def _checked(calls: Iterable[Call[R]]) -> list[Call[R]]:
+    made = list(calls)
+    if not all(isinstance(call, Call) for call in made):
         raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
-    return chunk
+    return made

@@ -1,9 +1,11 @@
 """Concurrent enqueues merge into batches, from threads and from loops.
 
 A call that finds nothing under way is sent at once. Those that come while a batch is on its way wait for
-it and then go together: one statement and one commit for all of them. Calls stay whole and in order, so
-one producer's enqueues never overtake each other. If the engine refuses a batch, its calls are sent one by
-one, and only the guilty one gets the error.
+it and then go together: one statement and one commit for all of them, as far as they fit (`engine.merging`).
+Calls stay whole and in order, so one producer's enqueues never overtake each other. If the engine refuses a
+batch, its calls are sent one by one, and only the guilty one gets the error.
+
+This is the only place where enqueues merge on their way to a server: one batch at a time is under way.
 
 If the engine does not answer, the same batch is sent again: ids make that harmless. Only when that goes on
 for too long does the caller get `EngineUnavailable`, and then it is not known whether the job was stored.
@@ -16,7 +18,8 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from tidemill.engine.protocol import BATCH_LIMIT, Engine
+from tidemill.engine.merging import StepRoom
+from tidemill.engine.protocol import Engine
 from tidemill.model.errors import BadInput, EngineClosed, EngineFull, EngineUnavailable, Refused
 from tidemill.model.job import NewJob
 
@@ -106,11 +109,13 @@ class Producer:
             self._sending = None
 
     def _next(self) -> list[Enqueue]:
-        """Calls that fit into one batch, at least one."""
-        together = [self._calls.popleft()]
-        size = len(together[0].jobs)
-        while self._calls and size + len(self._calls[0].jobs) <= BATCH_LIMIT:
-            size += len(self._calls[0].jobs)
+        """Calls that go into one batch, at least one."""
+        first = self._calls.popleft()
+        if not self._calls:
+            return [first]
+        together, room = [first], StepRoom()
+        room.put(first.jobs)
+        while self._calls and room.take(self._calls[0].jobs):
             together.append(self._calls.popleft())
         return together
 

@@ -1,133 +1,71 @@
-"""Enqueues that come while one is on its way are merged into the next.
+"""Which enqueues go together in one step: the one rule, for whoever merges calls or cuts many jobs into
+calls.
 
-With 50 callers that is twenty times as many jobs a second as one step each. For engines whose steps are round
-trips.
+Merging pays: with 50 callers it stores twenty times as many jobs a second as one step for each. The producer
+of an app merges (`app.producer`), for every engine alike, and `enqueue_many` cuts its chunks (`app.bulk`).
+SQLite's writer merges again, because threads that write themselves do not pass the producer. Two things bound
+a step:
 
-Calls go in the order in which they came, one step at a time. (To pack the next call while the server is busy
-with the one before gained nothing that could be told from the machine's own swings, and an order that holds
-when the first of two fails is not to be had for nothing.)
+- its number of jobs, `BATCH_LIMIT`;
+- its size, `MERGED_BYTES`: a server reads a command whole, and others wait for it meanwhile.
+
+Jobs of every form go together: plain ones, those for later, children. An engine has shorter ways for a call
+in which all jobs are plain, and chooses by itself. To keep the forms apart was measured: it costs far more in
+steps than the short ways save ([why](../../../docs/decisions/0017-enqueues-merge-once.md)).
 """
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
-from tidemill.engine.in_flight import InFlight
-from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.model.errors import BadInput, TidemillError
+from tidemill.engine.protocol.limits import BATCH_LIMIT
 from tidemill.model.job import NewJob
-from tidemill.model.time import Instant
 
 MERGED_BYTES = 16 << 20
-"""Calls are merged up to about this size: the server reads a command whole, and others wait for it."""
-ALONE = None
-"""The form of calls that are not merged."""
-
-P = TypeVar("P")
+"""The most bytes of payload in one step of several calls. A single call may be larger: it stays whole."""
 
 
-class _Call:
-    """One caller's jobs."""
+class StepRoom:
+    """What one step still has room for."""
 
-    __slots__ = ("answer", "bytes", "form", "jobs", "now")
+    __slots__ = ("_bytes", "_jobs")
 
-    def __init__(self, jobs: Sequence[NewJob], now: Instant | None, form: Hashable) -> None:
-        self.jobs = jobs
-        self.now = now
-        self.form = form
-        self.bytes = sum(len(job.body) + len(job.headers or b"") for job in jobs)
-        self.answer: asyncio.Future[list[bool]] = asyncio.get_running_loop().create_future()
+    def __init__(self) -> None:
+        self._jobs = BATCH_LIMIT
+        self._bytes = MERGED_BYTES
 
+    @property
+    def is_full(self) -> bool:
+        return self._jobs <= 0 or self._bytes <= 0
 
-class Merging(Generic[P]):
-    """The enqueues of one engine object.
+    def put(self, jobs: Sequence[NewJob]) -> None:
+        """These jobs are in the step, however large they are: a call stays whole."""
+        self._jobs -= len(jobs)
+        self._bytes -= bytes_of(jobs)
 
-    `form`: calls of the same form may go together; `ALONE`: this one may not. `pack`: jobs of one form as
-    `send` takes them. `send`: one step; answers which were created."""
-
-    def __init__(
-        self,
-        flight: InFlight,
-        *,
-        form: Callable[[Sequence[NewJob]], Hashable],
-        pack: Callable[[Sequence[NewJob], Hashable], P],
-        send: Callable[[P, Instant | None], Awaitable[Sequence[bool]]],
-    ) -> None:
-        self._flight = flight
-        self._form = form
-        self._pack = pack
-        self._send = send
-        self._calls: deque[_Call] = deque()
-        self._at_work = False
-
-    async def enqueue(self, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-        """Store jobs that have been checked; True where created."""
-        self._flight.check()
-        if not jobs:
-            return []
-        call = _Call(jobs, now, self._form(jobs))
-        self._calls.append(call)
-        self._begin()
-        return await call.answer
-
-    def _begin(self) -> None:
-        if self._calls and not self._at_work:
-            self._at_work = True
-            self._flight.spawn(self._work())
-
-    async def _work(self) -> None:
-        try:
-            while self._calls:
-                await self._store(self._next())
-        finally:
-            self._at_work = False
-            self._begin()  # whatever ended this one: those who came meanwhile wait for an answer
-
-    def _next(self) -> list[_Call]:
-        """The next calls that can go together."""
-        first = self._calls.popleft()
-        together, size, weight = [first], len(first.jobs), first.bytes
-        while self._calls and first.form is not ALONE:
-            call = self._calls[0]
-            size += len(call.jobs)
-            weight += call.bytes
-            if (
-                call.form != first.form
-                or call.now != first.now
-                or size > BATCH_LIMIT
-                or weight > MERGED_BYTES
-            ):
-                break
-            together.append(self._calls.popleft())
-        return together
-
-    async def _store(self, calls: list[_Call]) -> None:
-        first = calls[0]
-        try:
-            packed = self._pack([job for call in calls for job in call.jobs], first.form)
-            created = await self._send(packed, first.now)
-        except BadInput as error:
-            if len(calls) > 1:  # only those that are to blame get the error
-                for call in calls:
-                    await self._store([call])
-            else:
-                _fail(calls, error)
-            return
-        except TidemillError as error:
-            _fail(calls, error)
-            return
-        except BaseException as error:
-            _fail(calls, error)
-            raise
-        start = 0
-        for call in calls:
-            if not call.answer.done():
-                call.answer.set_result(list(created[start : start + len(call.jobs)]))
-            start += len(call.jobs)
+    def take(self, jobs: Sequence[NewJob]) -> bool:
+        """Put these jobs into the step too, if there is room."""
+        jobs_left, bytes_left = self._jobs - len(jobs), self._bytes - bytes_of(jobs)
+        if jobs_left < 0 or bytes_left < 0:
+            return False
+        self._jobs, self._bytes = jobs_left, bytes_left
+        return True
 
 
-def _fail(calls: Sequence[_Call], error: BaseException) -> None:
-    for call in calls:
-        if not call.answer.done():
-            call.answer.set_exception(error)
+def bytes_of(jobs: Iterable[NewJob]) -> int:
+    """What jobs take on their way, as far as it can be large."""
+    return sum([len(job.body) + len(job.headers or b"") for job in jobs])
+
+
+def steps(calls: Iterable[Sequence[NewJob]]) -> Iterator[list[Sequence[NewJob]]]:
+    """Calls in their order, those together that go into one step."""
+    together: list[Sequence[NewJob]] = []
+    room = StepRoom()
+    for jobs in calls:
+        if together and room.take(jobs):
+            together.append(jobs)
+            continue
+        if together:
+            yield together
+        together, room = [jobs], StepRoom()
+        room.put(jobs)
+    if together:
+        yield together

@@ -15,6 +15,7 @@ from tests.integration.postgres.test_connections import PATIENCE_S
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
 from tests.integration.supervisor.groups import enqueue, noted
+from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres import post
@@ -161,19 +162,10 @@ async def test_a_worker_group_has_few_connections(
     assert await group.stop() == 0
 
 
-async def test_merged_enqueues_are_few_statements(engine: PostgresEngine, clock: Clock) -> None:
-    await engine.jobs.enqueue([a_job()], now=clock.now)
-    before = engine.store.enqueues.trips
-    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
-    assert answers == [[True]] * 500
-    assert engine.store.enqueues.trips - before <= 5
-
-
 async def test_one_bad_call_among_merged_ones(engine: PostgresEngine, clock: Clock) -> None:
     """A value that only the server refuses: the others are stored all the same."""
     good, bad = some_jobs(5), a_job(on_dead="zero \0 byte")
-    calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
-    answers = await asyncio.gather(*calls, return_exceptions=True)
+    answers = await enqueue_at_once(engine, (*good[:3], bad, *good[3:]))
     assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
     assert await states_of(engine, [*good, bad]) == [JobState.READY] * 5 + [None]
 
@@ -181,7 +173,7 @@ async def test_one_bad_call_among_merged_ones(engine: PostgresEngine, clock: Clo
 @pytest.mark.row("C2")
 async def test_events_reach_only_those_who_listen_to_them(connect: Connect) -> None:
     """And who listens to nothing else has one listening connection, which carries nothing else."""
-    teller, worker, listener = await connect(), await connect(), await connect()
+    sender, worker, listener = await connect(), await connect(), await connect()
     payloads: dict[str, list[str]] = {}
     for name, engine in (("worker", worker), ("listener", listener)):
         payloads[name] = []
@@ -191,8 +183,8 @@ async def test_events_reach_only_those_who_listen_to_them(connect: Connect) -> N
     events = await listener.signals.subscribe(EVENTS_TOPIC)
     texts = [f"{number} " + "x" * 7_000 for number in range(5)]
     for text in texts:
-        await teller.signals.publish(EVENTS_TOPIC, text)
-    await teller.signals.publish("news", "last")
+        await sender.signals.publish(EVENTS_TOPIC, text)
+    await sender.signals.publish("news", "last")
     heard = [await events.next(PATIENCE_S) for _ in texts]
     assert heard == [Signal(EVENTS_TOPIC, text) for text in texts], "whole, and in order"
     assert await news.next(PATIENCE_S) == Signal("news", "last")

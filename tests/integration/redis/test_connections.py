@@ -13,6 +13,7 @@ from tests.integration.redis.conftest import Command, Connect, behind
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
+from tidemill.engines.redis import enqueue as enqueuing
 from tidemill.engines.redis import post, schema
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.engines.redis.line import BACKOFF_S, backoff_s
@@ -193,7 +194,7 @@ async def test_calls_that_came_meanwhile_do_not_share_a_fate(engine: RedisEngine
     parent = a_job()
     await engine.jobs.enqueue([parent], now=clock.now)
     bad = a_job(after=(parent.id,), retry=object())  # has no form, and no check stands before this
-    calls = [engine.jobs._enqueuer.enqueue([job], clock.now) for job in (a_job(), bad, a_job())]
+    calls = [enqueuing.enqueue(engine.store, [job], clock.now) for job in (a_job(), bad, a_job())]
     async with asyncio.timeout(PATIENCE_S):
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(answer, Exception) for answer in answers] == [False, True, False]

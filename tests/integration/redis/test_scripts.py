@@ -1,6 +1,5 @@
 """The Lua files: each is valid, and a call is one round trip whatever the server remembers of them."""
 
-import asyncio
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -9,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests.integration.redis.conftest import Command, Connect, behind
+from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
-from tidemill.engine.merging import MERGED_BYTES
 from tidemill.engine.protocol import PRUNE_LIMIT
 from tidemill.engines import redis
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.engines.redis.schema import FLAGS_SINCE
 from tidemill.engines.redis.scripts import script, source
-from tidemill.model.job import PAYLOAD_LIMIT
 from tidemill.model.queue import Limit, QueueOptions
 from tidemill.model.run import Answer, Then
 from tidemill.model.view import JobFilter
@@ -134,28 +132,10 @@ async def test_scripts_that_were_flushed_are_loaded_again(
     assert [queue.completed for queue in await engine.inspect.counts(now=claimant.clock.now)] == [6]
 
 
-async def test_merged_enqueues_are_few_scripts(engine: RedisEngine, clock: Clock) -> None:
-    await engine.jobs.enqueue([a_job()], now=clock.now)
-    before = engine.store.enqueues.trips
-    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
-    assert answers == [[True]] * 500
-    assert engine.store.enqueues.trips - before <= 5
-
-
-async def test_large_calls_are_not_merged_without_bound(engine: RedisEngine, clock: Clock) -> None:
-    await engine.jobs.enqueue([a_job()], now=clock.now)
-    before = engine.store.enqueues.trips
-    jobs = [a_job(body=bytes(PAYLOAD_LIMIT)) for _ in range(40)]
-    answers = await asyncio.gather(*(engine.jobs.enqueue([job], now=clock.now) for job in jobs))
-    assert answers == [[True]] * 40
-    assert engine.store.enqueues.trips - before >= 40 * PAYLOAD_LIMIT / MERGED_BYTES
-
-
 async def test_one_bad_call_among_merged_ones(engine: RedisEngine, clock: Clock) -> None:
     """A value that has no form on the wire: the others are stored all the same."""
     good, bad = some_jobs(5), a_job(on_dead="a lone \ud800 surrogate")
-    calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
-    answers = await asyncio.gather(*calls, return_exceptions=True)
+    answers = await enqueue_at_once(engine, (*good[:3], bad, *good[3:]))
     assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
 
 

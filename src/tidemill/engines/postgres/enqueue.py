@@ -1,34 +1,24 @@
-"""Storing new jobs: one function call for what has come together."""
+"""Storing new jobs: one function call."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
-from tidemill.engine.merging import ALONE, Merging
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays, short_arrays
 from tidemill.engines.postgres.store import Store
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
 _MARKS = ", ".join(f"${n}" for n in range(1, 22))
-_Arrays = list[object]
 
 
-def enqueuer(store: Store) -> Merging[_Arrays]:
-    """Of one engine object."""
-
-    async def send(arrays: _Arrays, now: Instant | None) -> Sequence[bool]:
-        statement = store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
-        created, signals = await store.enqueues.row(statement, *arrays, now, store.post.lead())
-        store.post.send(signals)
-        stored: list[bool] = created
-        return stored
-
-    return Merging(store, form=_form, pack=_pack, send=send)
-
-
-def _form(jobs: Sequence[NewJob]) -> Hashable:
-    return ALONE if any(job.after for job in jobs) else "plain"
-
-
-def _pack(jobs: Sequence[NewJob], form: Hashable) -> _Arrays:
-    arrays = job_arrays(jobs) if form is ALONE else short_arrays(jobs)
-    return [*arrays, *parent_arrays(jobs)]
+async def enqueue(store: Store, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+    """Store jobs that have been checked; True where created."""
+    store.check()
+    if not jobs:
+        return []
+    statement = store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
+    arrays = job_arrays(jobs) if any(job.after for job in jobs) else short_arrays(jobs)
+    sending = store.enqueues.row(statement, *arrays, *parent_arrays(jobs), now, store.post.lead())
+    created, signals = await store.see_through(sending)
+    store.post.send(signals)
+    stored: list[bool] = created
+    return stored

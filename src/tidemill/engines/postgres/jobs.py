@@ -17,9 +17,9 @@ from tidemill.engine.protocol import (
     Settled,
 )
 from tidemill.engines.postgres import claim as claiming
+from tidemill.engines.postgres import enqueue as enqueuing
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
-from tidemill.engines.postgres.enqueue import enqueuer
 from tidemill.engines.postgres.line import Row
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked, take_named
@@ -51,13 +51,12 @@ class PostgresJobs:
         self._store = store
         self._claims = claims
         self._looks = looks
-        self._enqueuer = enqueuer(store)
         self._prune_anew_at = 0.0
         self._prune_marks = "{}"
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
-        return await self._enqueuer.enqueue(jobs, now)
+        return await enqueuing.enqueue(self._store, jobs, now)
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None

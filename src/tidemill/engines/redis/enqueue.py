@@ -1,39 +1,29 @@
-"""Storing new jobs: one script for what has come together."""
+"""Storing new jobs: one script a call."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
-from tidemill.engine.merging import ALONE, Merging
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.store import Store
 from tidemill.engines.redis.tail import plain
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
-PLAIN = "plain"
+
+async def enqueue(store: Store, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+    """Store jobs that have been checked; True where created."""
+    store.check()
+    if not jobs:
+        return []
+    created = await store.run(store.enqueues, "enqueue", _pack(jobs), now)
+    if isinstance(created, int):  # all of them are new
+        return [True] * created
+    return [bool(one) for one in created]
 
 
-def enqueuer(store: Store) -> Merging[Call]:
-    """Of one engine object."""
-
-    async def send(call: Call, now: Instant | None) -> Sequence[bool]:
-        created = await store.send(store.enqueues, "enqueue", call, now)
-        if isinstance(created, int):  # all of them are new
-            return [True] * created
-        return [bool(one) for one in created]
-
-    return Merging(store, form=_form, pack=_pack, send=send)
-
-
-def _form(jobs: Sequence[NewJob]) -> Hashable:
-    if all(map(plain, jobs)):
-        return PLAIN
-    return ALONE if any(job.after for job in jobs) else "whole"
-
-
-def _pack(jobs: Sequence[NewJob], form: Hashable) -> Call:
-    """As `enqueue.lua` reads them."""
+def _pack(jobs: Sequence[NewJob]) -> Call:
+    """As `enqueue.lua` reads them: the short form, if all are plain."""
     call = Call()
-    if form == PLAIN:
+    if all(map(plain, jobs)):
         call.values["stretches"] = call.stretches(jobs)
     else:
         call.values["jobs"] = call.jobs(jobs)

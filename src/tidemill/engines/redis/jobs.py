@@ -14,9 +14,9 @@ from tidemill.engine.protocol import (
     Settled,
 )
 from tidemill.engines.redis import claim as claiming
+from tidemill.engines.redis import enqueue as enqueuing
 from tidemill.engines.redis import settle as settling
 from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.enqueue import enqueuer
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.redis.store import Store
 from tidemill.model.errors import Refused
@@ -41,13 +41,12 @@ class RedisJobs:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._enqueuer = enqueuer(store)
         self._brought: dict[bytes, int] = {}
         """By claimant, the number of the last claim that brought jobs: the server must know it too."""
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
-        return await self._enqueuer.enqueue(jobs, now)
+        return await enqueuing.enqueue(self._store, jobs, now)
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None

@@ -1,37 +1,34 @@
 """Storing new jobs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
-from tidemill.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
+from tidemill.engine.merging import bytes_of, steps
+from tidemill.engine.protocol import PROMOTE_LIMIT
 from tidemill.engines.sqlite import facts, places, ripple, storing
 from tidemill.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.job import NewJob
 
+ITEM_BYTES = 8 << 10
+"""So much payload counts as one more item: 16 MiB fill a transaction."""
+
 
 def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
     """Store the jobs of several calls, in their order, with as few statements as those of one."""
     answers: list[list[bool]] = []
-    for together in _within_bound(calls):
+    for together in steps(calls):
         created = iter(enqueue(step, [job for jobs in together for job in jobs]))
         answers += [list(islice(created, len(jobs))) for jobs in together]
     ripple.tell_if_needed(step, PROMOTE_LIMIT)
     return answers
 
 
-def _within_bound(calls: list[Sequence[NewJob]]) -> Iterator[list[Sequence[NewJob]]]:
-    """Calls in groups of at most `BATCH_LIMIT` jobs."""
-    together: list[Sequence[NewJob]] = []
-    size = 0
-    for jobs in calls:
-        if together and size + len(jobs) > BATCH_LIMIT:
-            yield together
-            together, size = [], 0
-        together.append(jobs)
-        size += len(jobs)
-    yield together
+def size_of(jobs: Sequence[NewJob]) -> int:
+    """How many items of a transaction these jobs are: as many as they are, and more if they are large. A
+    transaction bounds its items, because other processes wait for it (`writer`)."""
+    return len(jobs) + bytes_of(jobs) // ITEM_BYTES
 
 
 def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[bool]:

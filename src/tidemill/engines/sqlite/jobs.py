@@ -46,7 +46,7 @@ class SqliteJobs:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
-        return await self._session.merge(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
+        return await self._session.merge(enqueue.enqueue_calls, jobs, size=enqueue.size_of(jobs), now=now)
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
@@ -173,7 +173,7 @@ class SqliteBlocking:
 
     def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
-        return self._session.merge_here(enqueue.enqueue_calls, jobs, size=len(jobs), now=now)
+        return self._session.merge_here(enqueue.enqueue_calls, jobs, size=enqueue.size_of(jobs), now=now)
 
 
 def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
