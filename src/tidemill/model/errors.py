@@ -12,6 +12,8 @@
     |   +-- BadArguments              the arguments do not fit the task's signature
     |   +-- BadPayload                the stored arguments cannot be read, or do not fit the function
     |   +-- Unencodable               a value has no JSON form
+    |   |   +-- UnencodableResult     the same of a result: the work was done, so it is never done again
+    |   +-- ResultTooLarge (PayloadTooLarge)  the same for its size
     +-- Refused                       the engine's state forbids it; nothing was changed
     |   +-- IllegalTransition         the state machine has no such step
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
@@ -97,6 +99,20 @@ class BadPayload(BadInput):
 
 class Unencodable(BadInput):
     """A value has no JSON form, or would come back as something else."""
+
+
+class UnencodableResult(Unencodable):
+    """What a task returned, or gave to `complete()`, has no JSON form. Its job is dead at once: the work was
+    done, and another attempt would do it again."""
+
+
+class ResultTooLarge(PayloadTooLarge):
+    """What a task returned, or gave to `complete()`, is larger than the limit. Dead at once, for the same
+    reason."""
+
+
+UNSTORABLE = (UnencodableResult, ResultTooLarge)
+"""A run that ends by one of these is never tried again."""
 
 
 class Refused(TidemillError):

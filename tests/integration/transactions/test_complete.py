@@ -121,6 +121,28 @@ async def test_rows_and_outcome_from_the_loop(app: Tidemill, url: str, kind: typ
     assert orders(url) == [7]
 
 
+@simply
+async def test_a_result_that_cannot_be_stored_is_the_end(
+    app: Tidemill, url: str, kind: type[blocking.Way]
+) -> None:
+    """Dead at once, as one that is returned: the next attempt would give the same."""
+
+    @app.task(retry=AT_ONCE)
+    def order() -> None:
+        way = kind(url)
+        try:
+            way.run("INSERT INTO orders VALUES (1)")
+            current_job().complete({1, 2}, transaction=way.connection)
+        finally:
+            way.close()
+
+    async with app.worker():
+        job = await order.aenqueue()
+        with pytest.raises(JobFailed, match=r"after 1 of .*the result of \S+order, a set: "):
+            await outcome(job)
+    assert orders(url) == []
+
+
 @pytest.mark.row("B14")
 @simply
 async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(

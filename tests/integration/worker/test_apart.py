@@ -125,6 +125,21 @@ async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
     assert (record.state, record.attempts) == (JobState.READY, 0)
 
 
+async def test_a_result_that_cannot_be_stored_is_no_effect_of_a_drain(
+    workplace: Workplace, processes: Processes
+) -> None:
+    """Its work was done: given back, it would be done again."""
+    workplace.task(crunch, runs_in="process")
+    worker = await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch")
+    await processes.began.get()
+    worker.drain(0)
+    await processes.stops.get()
+    processes.outcomes.put_nowait(Raised(failure=Failure(kind="payload"), lineage=["Exception"]))
+    await workplace.over()
+    assert (await workplace.job(job_id)).state is JobState.DEAD
+
+
 A_RAISE = Raised(failure=Failure(error="OSError"), lineage=["OSError", "Exception"])
 EFFECTS: dict[str, ProcessOutcome] = {
     "died of the signal": Crashed("killed by signal 15 (SIGTERM)"),

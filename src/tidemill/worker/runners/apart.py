@@ -115,7 +115,9 @@ def _is_effect(outcome: ended.ProcessOutcome, reason: Abort) -> bool:
     match outcome:
         case ended.Returned():
             return False
-        case ended.Raised(lineage=lineage):
+        case ended.Raised(failure=failure, lineage=lineage):
+            if failure.kind == "payload":  # no attempt would change that, and its work may have been done
+                return False
             return reason is Abort.DRAIN or not STOPPING.isdisjoint(lineage)
         case _:
             return True

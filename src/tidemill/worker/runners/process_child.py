@@ -33,7 +33,7 @@ from typing import Any, Protocol
 import msgspec
 
 from tidemill.engine.protocol import Transactions
-from tidemill.model.errors import TidemillError
+from tidemill.model.errors import UNSTORABLE, TidemillError
 from tidemill.model.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
 from tidemill.model.run import ClaimedJob, Note
 from tidemill.model.time import SECOND, Span
@@ -305,6 +305,8 @@ def perform(
         if running.aborted is not None:
             return AbortedRun(running.aborted)
         return _raised(error)
+    except UNSTORABLE as error:
+        return _raised(error, "payload")
     except BaseException as error:
         return _raised(error)
     finally:
