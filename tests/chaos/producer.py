@@ -21,6 +21,7 @@ from uuid import UUID
 from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
 from tests.chaos.recording import phase_of
+from tests.integration.app.claimer import record_of
 from tidemill.model.errors import TidemillError, UnknownJob
 from tidemill.model.ids import new_id
 from tidemill.model.job import FINAL
@@ -62,7 +63,7 @@ class Producer:
         for _ in range(min(LOOK_AT, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
             job = self._open.popleft()
             try:
-                ended = tasks.app.job(UUID(job)).refresh().state in FINAL
+                ended = tasks.app.job(UUID(job)).info().state in FINAL
             except UnknownJob:
                 ended = True  # its enqueue is one of those that failed
             except TidemillError:
@@ -122,7 +123,7 @@ class Producer:
             return
         handle = tasks.app.job(UUID(self._pick()))
         with suppress(TidemillError):
-            if handle.refresh().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
+            if handle.info().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
                 self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
 
     def _look(self) -> None:
@@ -131,7 +132,7 @@ class Producer:
         job = self._pick()
 
         def look() -> list[str]:
-            record = tasks.app.job(UUID(job)).refresh()
+            record = record_of(tasks.app.job(UUID(job)))
             return [record.state.value, str(record.replays), str(record.settled_fence or 0)]
 
         with suppress(UnknownJob):  # its enqueue is one of the unknown ones

@@ -10,4 +10,5 @@ session      an engine on one loop, with what hangs on it: producer, waiter, cat
 producer     concurrent enqueues merge into batches
 waiter       results are awaited by signal
 loading      from `module:attribute` to an app
+in_worker    an app in the hands of a worker: what users do not need
 """

@@ -19,6 +19,7 @@ from tidemill.model.errors import BadInput
 
 R = TypeVar("R")
 
+TAKES = "enqueue_many takes calls: enqueue_many(task.call(x) for x in items)"
 BREATH = 100
 """After so many calls a loop's other tasks have their turn: making a call takes some microseconds, and the
 iterable that it comes from takes what it takes."""
@@ -27,7 +28,7 @@ iterable that it comes from takes what it takes."""
 def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a thread without a loop."""
     jobs: list[Job[R]] = []
-    left = iter(calls)
+    left = _iter(calls)
     if transaction is not None:
         transactions = link.transactions("enqueue_many")
         while chunk := _cut(left, BATCH_LIMIT):
@@ -57,7 +58,7 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
 async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a running loop."""
     jobs: list[Job[R]] = []
-    left = iter(calls)
+    left = _iter(calls)
     if transaction is not None:
         transactions = await link.atransactions()
         while chunk := await _acut(left):
@@ -117,8 +118,14 @@ async def _acut(left: Iterator[Call[R]]) -> list[Call[R]]:
     return chunk
 
 
+def _iter(calls: Iterable[Call[R]]) -> Iterator[Call[R]]:
+    if not isinstance(calls, Iterable):
+        raise BadInput(TAKES)
+    return iter(calls)
+
+
 def _cut(left: Iterator[Call[R]], size: int) -> list[Call[R]]:
     chunk = list(islice(left, size))
     if not all(isinstance(call, Call) for call in chunk):
-        raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
+        raise BadInput(TAKES)
     return chunk

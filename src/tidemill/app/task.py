@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tidemill.app.job import Job
 from tidemill.app.options import Defaults, Options, Using, read_options, resolve, too_large
-from tidemill.model.errors import BadInput
+from tidemill.model.errors import BadArguments, BadInput
 from tidemill.model.ids import new_id
 from tidemill.model.job import NewJob
 from tidemill.task.definition import Definition
@@ -108,7 +108,10 @@ class Bound(Generic[P, T_co]):
             version = registry.version
             self._resolved = resolve(registry, self._defaults(), options)
             self._resolved_at = version  # last: another thread may be here too
-        body = definition.signature.encode(args, kwargs)
+        try:
+            body = definition.signature.encode(args, kwargs)
+        except BadArguments as error:
+            raise _with_a_hint(definition, error, kwargs) from None
         if len(body) > self._limit:
             raise too_large(definition.name, body, self._limit)
         job = replace(self._resolved, id=options.id or new_id(), body=body)
@@ -126,6 +129,17 @@ class Bound(Generic[P, T_co]):
             definition.retry,
             self._app.registry.handler_of(definition),
         )
+
+
+def _with_a_hint(definition: Definition, error: BadArguments, kwargs: dict[str, Any]) -> BadArguments:
+    """The same error, unless an option of `using` was given to the call itself."""
+    for name in kwargs:
+        if name in Using.__annotations__ and not definition.signature.has(name):
+            short = definition.name.rpartition(".")[2]
+            return BadArguments(
+                f"{error}; an option of the job is said by using: {short}.using({name}=...).enqueue(...)"
+            )
+    return error
 
 
 class Task(Bound[P, T_co]):

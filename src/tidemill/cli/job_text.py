@@ -9,7 +9,7 @@ import msgspec
 from tidemill.cli.shaping import json_of, payload_of
 from tidemill.cli.text import Column, length, lines, local, one_line
 from tidemill.model.ids import show_id
-from tidemill.model.job import LIVE, Failure, Job, JobState
+from tidemill.model.job import LIVE, Failure, Job, JobState, attempts_begun
 from tidemill.model.run import StoredLine
 
 COLUMNS = (
@@ -41,9 +41,8 @@ def row(job: Job) -> tuple[object, ...]:
 
 
 def attempt_of(job: Job) -> str:
-    """Attempt n/m: the one that runs, else those used up."""
-    running = job.state is JobState.RUNNING
-    return f"{job.attempts + running}/{job.max_attempts}"
+    """Attempt n/m, as logs say it."""
+    return f"{attempts_begun(job)}/{job.max_attempts}"
 
 
 def brief(failure: Failure | None) -> str:

@@ -47,7 +47,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="blocked, scheduled, ready, running, completed, dead or cancelled")
     ]
     key: Annotated[str | None, Meta(description="its key")]
-    attempts: Annotated[int, Meta(description="attempts used up; a running job is at the next one")]
+    attempts: Annotated[int, Meta(description="how often it was tried, the attempt that runs included")]
     max_attempts: Annotated[int, Meta(description="the most attempts")]
     crashes: Annotated[int, Meta(description="proven crashes of its worker process")]
     losses: Annotated[int, Meta(description="how often its whole member vanished with it")]

@@ -25,7 +25,7 @@ from tidemill.cli.shapes import (
 from tidemill.cli.text import rfc3339
 from tidemill.model.event import Event, Gap
 from tidemill.model.ids import show_id
-from tidemill.model.job import Failure, Job
+from tidemill.model.job import Failure, Job, attempts_begun
 from tidemill.model.member import Member, detail_of
 from tidemill.model.schedule import Cron, Every, Schedule
 from tidemill.model.spoken import state_of, words_of
@@ -54,7 +54,7 @@ def failure_shape(failure: Failure) -> FailureShape:
     )
 
 
-_SAME = ("task", "queue", "priority", "key", "attempts", "max_attempts", "crashes", "losses", "suspect")
+_SAME = ("task", "queue", "priority", "key", "max_attempts", "crashes", "losses", "suspect")
 _SAME_TOO = ("cancel_asked", "replays", "waits_for", "on_dead", "schedule", "failure_count")
 _TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
 
@@ -63,6 +63,7 @@ def job_shape(job: Job, *, whole: bool = False) -> JobShape:
     """A job for machines; `whole` with what only `inspect.get` knows."""
     parts: dict[str, Any] = {name: getattr(job, name) for name in (*_SAME, *_SAME_TOO)}
     parts |= {name: rfc3339(getattr(job, name)) for name in _TIMES}
+    parts["attempts"] = attempts_begun(job)
     if whole:
         parts |= {
             "headers": json_of(job.headers),

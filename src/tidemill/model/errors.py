@@ -4,6 +4,7 @@
     +-- BadInput (ValueError)         what was asked makes no sense; nothing was changed
     |   +-- BadUrl                    the engine's URL cannot be used
     |   +-- PayloadTooLarge           arguments or result over the limit
+    |   |   +-- ResultTooLarge        the result: the work was done, so it is never done again
     |   +-- UnknownParent             `after=` names a job that does not exist
     |   +-- UnknownQueue              an operator named a queue that does not exist
     |   +-- UnknownSchedule           an operator named a schedule that does not exist
@@ -12,8 +13,7 @@
     |   +-- BadArguments              the arguments do not fit the task's signature
     |   +-- BadPayload                the stored arguments cannot be read, or do not fit the function
     |   +-- Unencodable               a value has no JSON form
-    |   |   +-- UnencodableResult     the same of a result: the work was done, so it is never done again
-    |   +-- ResultTooLarge (PayloadTooLarge)  the same for its size
+    |   |   +-- UnencodableResult     the same of a result
     +-- Refused                       the engine's state forbids it; nothing was changed
     |   +-- IllegalTransition         the state machine has no such step
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
@@ -69,6 +69,11 @@ class PayloadTooLarge(BadInput):
     """Arguments or a result are larger than the limit."""
 
 
+class ResultTooLarge(PayloadTooLarge):
+    """What a task returned, or gave to `complete()`, is larger than the limit. Its job is dead at once:
+    the work was done, and another attempt would do it again."""
+
+
 class UnknownParent(BadInput):
     """`after=` names a job that the engine does not have."""
 
@@ -104,11 +109,6 @@ class Unencodable(BadInput):
 class UnencodableResult(Unencodable):
     """What a task returned, or gave to `complete()`, has no JSON form. Its job is dead at once: the work was
     done, and another attempt would do it again."""
-
-
-class ResultTooLarge(PayloadTooLarge):
-    """What a task returned, or gave to `complete()`, is larger than the limit. Dead at once, for the same
-    reason."""
 
 
 UNSTORABLE = (UnencodableResult, ResultTooLarge)

@@ -175,6 +175,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str | None = None
 
 
+def attempts_begun(job: Job) -> int:
+    """How often it was tried, the attempt that runs included: 1 while the first runs. People see this number,
+    in records and logs alike."""
+    return job.attempts + (job.state is JobState.RUNNING)
+
+
 class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
     """It had not started, or was cancelled before: it never starts."""

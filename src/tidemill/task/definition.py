@@ -60,6 +60,8 @@ class Definition:
         _refuse_methods(self.name, function, self.signature)
         self.signature.check_result_type()
         self.key = key
+        if key is not None and not isinstance(key, str):
+            raise BadInput(f"key= takes the name of a parameter, not {type(key).__name__}")
         if key is not None and not self.signature.has(key.split(".")[0]):
             raise BadInput(f"key={key!r}: {self.name} has no parameter {key.split('.')[0]!r}")
 

@@ -67,7 +67,7 @@ class Registry:
 
     def declare(self, name: str, options: QueueOptions) -> None:
         """A queue with its options; twice is refused unless both say the same."""
-        if self.queues.get(check_queue(name), options) != options:
+        if self.queues.get(_checked_queue(name), options) != options:
             raise BadInput(f"the queue {name!r} was declared before with other options")
         self.queues[name] = options
         self.version += 1
@@ -139,10 +139,10 @@ class Registry:
 
     def check_queue(self, name: str) -> str:
         """The same name, or `BadInput`."""
-        if self.strict_queues and name not in self.queues:
+        if self.strict_queues and _checked_queue(name) not in self.queues:
             declared = ", ".join(sorted(self.queues)) or "none"
             raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
-        return check_queue(name)
+        return _checked_queue(name)
 
     def find(self, name: str) -> Definition | None:
         """A task by its name, or None."""
@@ -168,6 +168,11 @@ class Registry:
         """Every queue that this app declares or that its tasks use, the default one included."""
         used = {self.queue_of(definition) for definition in self._definitions.values()}
         return tuple(sorted({*self.queues, *used, self.default_queue}))
+
+
+def _checked_queue(name: object) -> str:
+    """The same name, or `BadInput`. What is no text may not be hashable, and the check is cached."""
+    return check_queue(name) if isinstance(name, str) else check_queue.__wrapped__(name)
 
 
 def nearest(name: str, known: list[str]) -> str:

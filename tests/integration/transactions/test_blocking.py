@@ -30,7 +30,7 @@ def way(app: Tidemill, url: str, kind: type[Way]) -> Iterator[Way]:
     with pytest.raises(UnknownJob):
         app.job(
             b"x".hex() * 16
-        ).refresh()  # opens the engine: the place is ours before the user's table is there
+        ).info()  # opens the engine: the place is ours before the user's table is there
     made = kind(url)
     made.begin()
     made.run("CREATE TABLE IF NOT EXISTS orders (number integer)")
@@ -43,7 +43,7 @@ def way(app: Tidemill, url: str, kind: type[Way]) -> Iterator[Way]:
 
 def exists(job: Job[object]) -> bool:
     try:
-        job.refresh()
+        job.info()
     except UnknownJob:
         return False
     return True
@@ -61,7 +61,7 @@ def test_it_exists_and_runs_after_the_commit(app: Tidemill, add: Task[[int, int]
     job = add.using(transaction=way.connection).enqueue(20, 22)
     assert not exists(job)
     way.commit()
-    record = job.refresh()
+    record = job.info()
     assert (record.state, record.queue, record.priority, record.key) == (JobState.READY, "sums", 3, "20")
     assert asyncio.run(work(app, job)) == [42]
     way.begin()
@@ -199,7 +199,7 @@ def test_the_first_call_of_an_app_may_be_in_a_transaction(
 ) -> None:
     """Its engine is opened while the user's own transaction holds the file's lock."""
     with pytest.raises(UnknownJob):
-        app.job(b"x".hex() * 16).refresh()
+        app.job(b"x".hex() * 16).info()
     app.close()
     way = Sqlite3(url)
     way.run("CREATE TABLE orders (number integer)")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidemill.cli.job_text import brief
 from tidemill.cli.text import length
-from tidemill.model.job import Failure, Job, JobState
+from tidemill.model.job import Failure, Job, JobState, attempts_begun
 
 
 def happenings(before: Job | None, now: Job) -> Iterator[tuple[str, str]]:
@@ -22,7 +22,7 @@ def happenings(before: Job | None, now: Job) -> Iterator[tuple[str, str]]:
 
 def attempt(job: Job) -> str:
     """n/m: the attempt that runs, or the last one that did."""
-    return f"{job.attempts + (job.state is JobState.RUNNING)}/{job.max_attempts}"
+    return f"{attempts_begun(job)}/{job.max_attempts}"
 
 
 def waits(job: Job) -> str:
