@@ -22,7 +22,7 @@ from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
 from tests.chaos.recording import phase_of
 from tests.integration.app.claimer import record_of
-from tidemill.model.errors import TidemillError, UnknownJob
+from tidemill.model.errors import IdTaken, TidemillError, UnknownJob
 from tidemill.model.ids import new_id
 from tidemill.model.job import FINAL
 
@@ -105,9 +105,15 @@ class Producer:
             self._put("quick", [new_id().hex()], after=[UUID(self._pick())], parent_died="run")
 
     def _again(self) -> None:
-        """The same id once more: the job that is there stays as it is."""
+        """The same id once more, for another call: the job that is there stays as it is."""
         if self._recent:
-            self._put("quick", [self._pick()])
+            job = self._pick()
+            self._do("enqueue", [job], "quick", lambda: self._taken(UUID(job)))
+            self._remember([job])
+
+    def _taken(self, job: UUID) -> None:
+        with suppress(IdTaken):  # it may have been this very call; or one that was never stored, and is now
+            tasks.quick.using(id=job).enqueue()
 
     def _poison(self) -> None:
         self._put("poison", [new_id().hex()])

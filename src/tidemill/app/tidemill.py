@@ -15,6 +15,7 @@ from tidemill.app.job import Job
 from tidemill.app.link import Link, refuse_in_loop
 from tidemill.app.members import Member, members
 from tidemill.app.options import NOTHING, Options, Seconds, Using, read_options
+from tidemill.app.same_call import refuse_others, refuse_others_unlocked
 from tidemill.app.schedules import Schedules
 from tidemill.app.session import Session
 from tidemill.app.task import Bound, Call, Task
@@ -110,7 +111,7 @@ class Tidemill(Declaring):
         refuse_in_loop("enqueue")
         _check_call(task, args, kwargs)
         new = self._link.wait("enqueue", self._by_name(task, args, kwargs or {}, read))
-        return self._put("enqueue", new, self.registry.find(task), read.transaction)
+        return self._put("enqueue", new, self.registry.find(task), read)
 
     async def aenqueue(
         self,
@@ -123,7 +124,7 @@ class Tidemill(Declaring):
         read = read_options(self.registry, options, where="app.aenqueue")
         _check_call(task, args, kwargs)
         new = await self._link.run(self._by_name(task, args, kwargs or {}, read))
-        return await self._aput(new, self.registry.find(task), read.transaction)
+        return await self._aput(new, self.registry.find(task), read)
 
     def _by_name(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> Any:
         async def make(session: Session) -> NewJob:
@@ -206,24 +207,33 @@ class Tidemill(Declaring):
         """`close` for async code."""
         await asyncio.to_thread(self._link.close)
 
-    def _put(
-        self, name: str, new: NewJob, definition: Definition | None, transaction: object = None
-    ) -> Job[Any]:
-        """Store one job and hand out its handle."""
+    def _put(self, name: str, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
+        """Store one job and hand out its handle. With an id of the caller's that is known already: the
+        handle of the job that has it, if that is the same call."""
         refuse_in_loop(name)
+        transaction = options.transaction
         if transaction is None:
-            self._link.enqueue_here((new,))
+            (created,) = self._link.enqueue_here((new,))
+            if not created and options.id is not None:
+                self._link.wait(name, lambda session: refuse_others(session, [(new, definition)]))
         else:
             script = self._link.transactions(name).enqueue((new,))
             connections.play(transaction, script, twin=f"a{name}")
+            if options.id is not None:
+                self._link.wait(name, lambda session: refuse_others_unlocked(session, [(new, definition)]))
         return Job(self._link, new.id, new.task, definition)
 
-    async def _aput(self, new: NewJob, definition: Definition | None, transaction: object = None) -> Job[Any]:
+    async def _aput(self, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
         """`_put` for async code."""
+        transaction = options.transaction
         if transaction is None:
-            await self._link.aenqueue((new,))
+            (created,) = await self._link.aenqueue((new,))
+            if not created and options.id is not None:
+                await self._link.run(lambda session: refuse_others(session, [(new, definition)]))
         else:
             await connections.aplay(transaction, (await self._link.atransactions()).enqueue((new,)))
+            if options.id is not None:
+                await self._link.run(lambda session: refuse_others_unlocked(session, [(new, definition)]))
         return Job(self._link, new.id, new.task, definition)
 
     def _task_of(self, definition: Definition) -> Any:

@@ -70,7 +70,7 @@ def decorator(
         def make() -> Schedule:
             return msgspec.structs.replace(bare, job=task.call().job)
 
-        registry.schedule(own, (definition.name, bare.timing, missed, overlap, waiting), make)
+        registry.schedule(own, definition, (bare.timing, missed, overlap, waiting), make)
         return task
 
     return declare

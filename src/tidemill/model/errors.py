@@ -20,6 +20,7 @@
     |   +-- ClaimOutOfOrder           an older claim number than one already answered
     |   +-- MemberGone                beat first: the engine does not know this member
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
+    |   +-- IdTaken                   `using(id=...)` of a job that is there and was another call
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
     |   +-- NoCurrentJob              `current_job()` outside of a running job
     |   +-- NoTransaction             `transaction=` was given something that no transaction is open on
@@ -137,6 +138,11 @@ class MemberGone(Refused):
 
 class SingleProcess(Refused):
     """An in-memory engine lives in one process only."""
+
+
+class IdTaken(Refused):
+    """A job with the id that was given is there, of another task or with other arguments. It is left as it
+    is, and this call was not stored. (The same call again is no error: that is what ids are for.)"""
 
 
 class SyncInLoop(Refused):

@@ -81,6 +81,14 @@ def encode(value: object) -> bytes:
         raise Unencodable(f"a {type(value).__qualname__} cannot be encoded: {error}") from None
 
 
+_canonical = msgspec.json.Encoder(enc_hook=_to_json, order="deterministic")
+
+
+def canonical(value: object) -> bytes:
+    """JSON in which equal values are equal bytes: members of sets and keys of dicts are sorted."""
+    return _canonical.encode(value)
+
+
 def encode_as(value: object, wanted: Any) -> bytes:
     """The JSON of a result that comes back the same by this type, or `Unencodable`. Without a type a tuple
     comes back as a list: refusing `return a, b` would let a job die whose work was done."""

@@ -85,6 +85,10 @@ class Definition:
             raise BadPayload(f"{self.name}: codec {codec_number} is not known here; upgrade this worker")
         return self.signature.decode(body)
 
+    def named_arguments(self, codec_number: int, body: bytes) -> dict[str, Any]:
+        """The arguments of a call by their parameters, however they were given; or `BadPayload`."""
+        return self.signature.named(*self.decode(codec_number, body))
+
     def encode_result(self, value: object) -> bytes | None:
         """The stored form of what the function returned (nothing for None), or `UnencodableResult` /
         `ResultTooLarge`, which name its type."""

@@ -1,5 +1,6 @@
 """The tasks and queues of one app."""
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from difflib import get_close_matches
 from inspect import unwrap
@@ -44,7 +45,9 @@ class Registry:
         self._definitions: dict[str, Definition] = {}
         self.schedules: dict[str, Callable[[], Schedule]] = {}
         """What makes each declared schedule: made late, because a task's queue may be declared after it."""
-        self._said: dict[str, Hashable] = {}
+        self._said: dict[str, tuple[str, Hashable]] = {}
+        self.on_replaced: list[Callable[[], object]] = []
+        """Called when a task has taken the place of another: what follows from it is worked out again."""
         self._handlers: dict[str | None, str] = {}
         """The task that handles the deaths of each; under None, those of all that have no other."""
         self._expected: dict[str, None] = {}
@@ -53,16 +56,22 @@ class Registry:
         """Tasks that every worker process runs when it starts."""
 
     def add(self, definition: Definition) -> Definition:
-        """Register a task. Two functions with one name are refused: jobs would go to the wrong one."""
+        """Register a task. Two functions with one name are refused: jobs would go to the wrong one. In a
+        notebook or at a prompt the later one takes the place of the earlier one: a cell was run again."""
         known = self._definitions.get(definition.name)
         if known is not None and not _same_code(known, definition):
-            raise BadInput(
-                f"there are two tasks named {definition.name!r}: give one of them another name by "
-                "@app.task(name=...)"
-            )
+            if not (_is_interactive(known.function) and _is_redefined(known.function, definition.function)):
+                raise BadInput(
+                    f"there are two tasks named {definition.name!r}: give one of them another name by "
+                    "@app.task(name=...)"
+                )
+            self.version += 1
         if definition.queue is not None:
             self.check_queue(definition.queue)
         self._definitions[definition.name] = definition
+        if known is not None:
+            for tell in self.on_replaced:
+                tell()
         return definition
 
     def declare(self, name: str, options: QueueOptions) -> None:
@@ -72,11 +81,17 @@ class Registry:
         self.queues[name] = options
         self.version += 1
 
-    def schedule(self, name: str, said: Hashable, make: Callable[[], Schedule]) -> None:
-        """A schedule that the code declares. Two with one name are refused, because only one could fire;
-        unless they say the same (a module that is imported twice)."""
-        if self._said.setdefault(check_task(name), said) != said:
-            raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+    def schedule(
+        self, name: str, definition: Definition, said: Hashable, make: Callable[[], Schedule]
+    ) -> None:
+        """A schedule of a task that the code declares. Two with one name are refused, because only one could
+        fire; unless they say the same (a module that is imported twice), or a notebook's cell was run
+        again."""
+        known = self._said.setdefault(check_task(name), (definition.name, said))
+        if known != (definition.name, said):
+            if known[0] != definition.name or not _is_interactive(definition.function):
+                raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+            self._said[name] = (definition.name, said)
         self.schedules[name] = make
 
     def expect_handler(self, handled: Sequence[Definition]) -> Callable[[Definition], None]:
@@ -188,6 +203,16 @@ def _same_code(one: Definition, other: Definition) -> bool:
         return True
     place = _place_of(one.function)
     return place is not None and place == _place_of(other.function)
+
+
+def _is_interactive(function: Callable[..., object]) -> bool:
+    """Whether it was written at a prompt or in a notebook's cell: there the program has no file."""
+    return function.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
+
+
+def _is_redefined(one: Callable[..., object], other: Callable[..., object]) -> bool:
+    """Whether the second has the name of the first, in the same module: a cell that was run again."""
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
 def _place_of(function: Callable[..., object]) -> tuple[str, str, int] | None:

@@ -247,6 +247,10 @@ class Signature:
         default = self._signature.parameters[name].default
         return None if default is inspect.Parameter.empty else default
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that fit, by their parameters."""
+        return dict(self._signature.bind(*args, **kwargs).arguments)
+
     def has(self, name: str) -> bool:
         """Whether there is a parameter of this name."""
         return name in self._signature.parameters

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_places import PostgresPlaces
-from tidemill import Bound, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
+from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
@@ -110,7 +110,11 @@ def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int], way
 @every_way
 def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     job = add.enqueue(1, 2)
-    again = add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
+    again = add.using(id=job.id, transaction=way.connection).enqueue(1, 2)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        app.enqueue_many([add.using(id=job.id).call(5, 6)], transaction=way.connection)
     way.commit()
     assert again == job
     assert [item.body for item in asyncio.run(taken(app, "sums"))] == [b"[[1,2],{}]"]
