@@ -7,7 +7,7 @@ import pytest
 
 from tidemill.model.ids import new_id
 from tidemill.model.run import ClaimedJob
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.task.definition import Definition
 from tidemill.worker.runners.process_child import perform
 from tidemill.worker.runners.process_messages import Raised
@@ -68,7 +68,7 @@ def broken() -> Broken:
     ("function", "kind"), [(untyped, "datetime.datetime"), (large, "str"), (broken, f"{__name__}.Broken")]
 )
 def test_a_result_that_cannot_be_stored_is_final(function: Any, kind: str, aborted: Abort | None) -> None:
-    running = RunningJob(JOB, Unheard())
+    running = ControlledJob(JOB, Unheard())
     if aborted is not None:
         running.abort(aborted)
     outcome = perform(Definition(function, name="f"), JOB, running)

@@ -15,7 +15,7 @@ its code does, and only when its code has ended.
 from tidemill.engine.boot import boot_ns
 from tidemill.model.run import Completed
 from tidemill.model.time import SECOND, Span
-from tidemill.task.current import RunningJob
+from tidemill.task.current import ControlledJob
 from tidemill.worker.board import NO_RETRY, Board
 from tidemill.worker.deadlines import Deadlines
 from tidemill.worker.exchange import Exchange
@@ -55,7 +55,7 @@ class Executor:
 
     def begin(self, run: Run) -> None:
         """Resolve, decode, and hand it to its runner."""
-        run.running = RunningJob(run.job, run, run)
+        run.running = ControlledJob(run.job, run, run)
         terms = self._terms.of(run.job)
         if terms is None:
             self._unknown(run)

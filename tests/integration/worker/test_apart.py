@@ -11,7 +11,7 @@ from tidemill.model.job import Failure, JobState
 from tidemill.model.member import ClaimantBeat, MemberInfo
 from tidemill.model.retry import Retry
 from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
 
 ONCE = Retry(attempts=1)
@@ -21,12 +21,12 @@ class Processes:
     """Stands in for processes: does what the test says."""
 
     def __init__(self) -> None:
-        self.began: asyncio.Queue[tuple[ClaimedJob, RunningJob, bool]] = asyncio.Queue()
+        self.began: asyncio.Queue[tuple[ClaimedJob, ControlledJob, bool]] = asyncio.Queue()
         self.outcomes: asyncio.Queue[ProcessOutcome] = asyncio.Queue()
         self.stops: asyncio.Queue[tuple[int, Abort, bool]] = asyncio.Queue()
 
     async def run(
-        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
     ) -> ProcessOutcome:
         began()
         self.began.put_nowait((job, running, fresh))
