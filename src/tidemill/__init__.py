@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidemill.app.events import Events
     from tidemill.app.job import Job
+    from tidemill.app.job_info import FailureInfo, JobInfo
     from tidemill.app.members import Member, MemberProcess
     from tidemill.app.schedules import ScheduleInfo, Schedules
     from tidemill.app.task import Bound, Call, Task
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         BadInput,
         EngineError,
         EngineUnavailable,
+        IdTaken,
         JobCancelled,
         JobFailed,
         NoCurrentJob,
@@ -62,11 +64,14 @@ __all__ = [
     "Event",
     "Events",
     "Failure",
+    "FailureInfo",
     "Gap",
     "Health",
+    "IdTaken",
     "Job",
     "JobCancelled",
     "JobFailed",
+    "JobInfo",
     "JobState",
     "Keep",
     "Limit",
@@ -102,6 +107,7 @@ __all__ = [
 _HOME = {
     "tidemill.app.events": ("Events",),
     "tidemill.app.job": ("Job",),
+    "tidemill.app.job_info": ("FailureInfo", "JobInfo"),
     "tidemill.app.members": ("Member", "MemberProcess"),
     "tidemill.app.tidemill": ("Tidemill",),
     "tidemill.app.schedules": ("ScheduleInfo", "Schedules"),
@@ -113,6 +119,7 @@ _HOME = {
         "BadInput",
         "EngineError",
         "EngineUnavailable",
+        "IdTaken",
         "JobCancelled",
         "JobFailed",
         "NoCurrentJob",

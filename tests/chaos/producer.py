@@ -21,7 +21,8 @@ from uuid import UUID
 from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
 from tests.chaos.recording import phase_of
-from tidemill.model.errors import TidemillError, UnknownJob
+from tests.integration.app.claimer import record_of
+from tidemill.model.errors import IdTaken, TidemillError, UnknownJob
 from tidemill.model.ids import new_id
 from tidemill.model.job import FINAL
 
@@ -62,7 +63,7 @@ class Producer:
         for _ in range(min(LOOK_AT, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
             job = self._open.popleft()
             try:
-                ended = tasks.app.job(UUID(job)).refresh().state in FINAL
+                ended = tasks.app.job(UUID(job)).info().state in FINAL
             except UnknownJob:
                 ended = True  # its enqueue is one of those that failed
             except TidemillError:
@@ -104,9 +105,15 @@ class Producer:
             self._put("quick", [new_id().hex()], after=[UUID(self._pick())], parent_died="run")
 
     def _again(self) -> None:
-        """The same id once more: the job that is there stays as it is."""
+        """The same id once more, for another call: the job that is there stays as it is."""
         if self._recent:
-            self._put("quick", [self._pick()])
+            job = self._pick()
+            self._do("enqueue", [job], "quick", lambda: self._taken(UUID(job)))
+            self._remember([job])
+
+    def _taken(self, job: UUID) -> None:
+        with suppress(IdTaken):  # it may have been this very call; or one that was never stored, and is now
+            tasks.quick.using(id=job).enqueue()
 
     def _poison(self) -> None:
         self._put("poison", [new_id().hex()])
@@ -122,7 +129,7 @@ class Producer:
             return
         handle = tasks.app.job(UUID(self._pick()))
         with suppress(TidemillError):
-            if handle.refresh().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
+            if handle.info().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
                 self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
 
     def _look(self) -> None:
@@ -131,7 +138,7 @@ class Producer:
         job = self._pick()
 
         def look() -> list[str]:
-            record = tasks.app.job(UUID(job)).refresh()
+            record = record_of(tasks.app.job(UUID(job)))
             return [record.state.value, str(record.replays), str(record.settled_fence or 0)]
 
         with suppress(UnknownJob):  # its enqueue is one of the unknown ones

@@ -1,5 +1,7 @@
 """Tasks as they are declared, and what is refused at the decorator."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -9,6 +11,7 @@ from tidemill import Retry, Tidemill
 from tidemill.app.by_name import Parameters
 from tidemill.model.errors import BadInput
 from tidemill.model.queue import QueueOptions
+from tidemill.model.schedule import Every
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry, nearest
 
@@ -70,6 +73,57 @@ def test_two_tasks_of_one_name_are_refused() -> None:
     registry.add(Definition(plain, name="t"))  # the same code, imported twice
     with pytest.raises(BadInput, match="two tasks named 't'"):
         registry.add(Definition(on_the_loop, name="t"))
+
+
+CELL = """
+@app.every({seconds})
+@app.task
+def f():
+    return {number}
+"""
+
+
+def run_cell(program: ModuleType, **values: int) -> None:
+    exec(CELL.format(**values), vars(program))
+
+
+def test_a_cell_that_is_run_again_replaces_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    app = Tidemill("sqlite://")
+    told: list[str] = []
+    app.registry.on_replaced.append(lambda: told.append("replaced"))
+    vars(notebook)["app"] = app
+    run_cell(notebook, seconds=3, number=1)
+    run_cell(notebook, seconds=5, number=2)
+    (definition,) = app.registry.definitions()
+    assert (definition.name, definition.function()) == ("__main__.f", 2)
+    assert told == ["replaced"]
+    (make,) = app.registry.schedules.values()
+    assert make().timing == Every(seconds=5)
+
+
+def test_in_a_program_with_a_file_it_is_two_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = ModuleType("__main__")
+    program.__file__ = "/shop/jobs.py"
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    vars(program)["app"] = Tidemill("sqlite://")
+    run_cell(program, seconds=3, number=1)
+    vars(program)["app"].registry.find("jobs.f").function.__code__ = (lambda: 3).__code__  # elsewhere
+    with pytest.raises(BadInput, match=r"two tasks named 'jobs\.f'"):
+        run_cell(program, seconds=3, number=2)
+
+
+def test_at_a_prompt_two_functions_of_one_task_name_are_still_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notebook = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    app = Tidemill("sqlite://")
+    exec("def f(): ...\ndef g(): ...", vars(notebook))
+    app.task(name="t")(vars(notebook)["f"])
+    with pytest.raises(BadInput, match="two tasks named 't'"):
+        app.task(name="t")(vars(notebook)["g"])
 
 
 def test_queues_are_declared_once_and_may_be_required() -> None:

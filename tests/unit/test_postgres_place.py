@@ -27,10 +27,16 @@ def place(url: str) -> Place:
         ("postgresql:///shop?host=/run/postgresql", [("/run/postgresql", 5432)]),
         ("postgresql://%2Frun%2Fpg:6000/shop", [("/run/pg", 6000)]),
         ("postgresql:///shop", []),
+        ("postgresql+asyncpg://u@db:6000/shop", [("db", 6000)]),
+        ("postgresql+psycopg:///shop?host=/run/postgresql", [("/run/postgresql", 5432)]),
     ],
 )
 def test_hosts(url: str, addresses: list[tuple[str, int]]) -> None:
     assert place(url).addresses == tuple(Address(*each) for each in addresses)
+
+
+def test_the_driver_of_sqlalchemy_is_not_shown() -> None:
+    assert str(place("postgresql+asyncpg://u:p@db/shop")) == "postgresql://u@db:5432/shop"
 
 
 def test_parts_are_decoded() -> None:

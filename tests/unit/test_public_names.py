@@ -22,3 +22,13 @@ def test_importing_the_package_loads_no_event_loop() -> None:
     code = f"import sys, tidemill; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def test_what_only_workers_need_is_not_public() -> None:
+    """Of a user's three objects: neither methods for workers nor anything that is only meant for engines."""
+    for kind, names in {
+        tidemill.Tidemill: ("work_on", "adopt", "transactions", "atransactions"),
+        tidemill.Job: ("record", "refresh"),
+        tidemill.RunningJob: ("abort", "completing", "leave_to_transaction"),
+    }.items():
+        assert not [name for name in names if hasattr(kind, name)]

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from tidemill.engine.registry import connect
+from tidemill.model.errors import BadUrl
+
 WITHOUT = """
 import asyncio
 import sys
@@ -31,6 +34,9 @@ except BadUrl as error:
         ("redis", "redis://:s3cret@h/0", "redis"),
         ("redis", "rediss://h/0", "redis"),
         ("asyncpg", "postgresql://u:s3cret@h/db", "postgres"),
+        ("asyncpg", "postgresql+asyncpg://u:s3cret@h/db", "postgres"),
+        ("asyncpg", "postgresql+psycopg://u:s3cret@h/db", "postgres"),
+        ("asyncpg", "postgres+psycopg2://u:s3cret@h/db", "postgres"),
     ],
 )
 def test_a_missing_driver_is_named_with_its_extra(driver: str, url: str, extra: str) -> None:
@@ -39,3 +45,8 @@ def test_a_missing_driver_is_named_with_its_extra(driver: str, url: str, extra: 
     assert f"({driver}" in said
     assert f"pip install -e '.[{extra}]'" in said
     assert "s3cret" not in said
+
+
+async def test_another_driver_is_no_scheme() -> None:
+    with pytest.raises(BadUrl, match=r"'postgresql\+pg8000' is not an engine's URL scheme"):
+        await connect("postgresql+pg8000://h/db")

@@ -4,13 +4,26 @@ not."""
 import enum
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import wraps
+from pathlib import Path, PurePosixPath
 from threading import Thread
-from typing import AbstractSet, Any, Collection, Dict, FrozenSet, List, NamedTuple, Set, Tuple, TypedDict  # noqa: UP035
+from typing import (  # noqa: UP035
+    AbstractSet,
+    Any,
+    Collection,
+    Dict,
+    FrozenSet,
+    List,
+    NamedTuple,
+    NoReturn,
+    Set,
+    Tuple,
+    TypedDict,
+)
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
@@ -371,7 +384,7 @@ def test_none_is_stored_as_nothing_where_it_may_be_the_result(kind: Any) -> None
     ],
 )
 def test_a_result_that_is_not_what_was_promised_fails(kind: Any, value: object, says: str) -> None:
-    with pytest.raises(Unencodable, match=f"the result of shop.f: .*{says}"):
+    with pytest.raises(Unencodable, match=rf"the result of shop\.f, a \S+: .*{says}"):
         giving(kind).encode_result(value)
 
 
@@ -379,7 +392,7 @@ def test_a_result_that_is_not_what_was_promised_fails(kind: Any, value: object, 
 @pytest.mark.parametrize("kind", [None, "Nowhere", UUID | str, Iterable[int], Thread | None])
 def test_a_result_without_a_type_must_be_plain(kind: Any, value: object) -> None:
     definition = UNTYPED if kind is None else giving(kind)
-    with pytest.raises(Unencodable, match=r"the result of shop\.f: a|the result of shop\.f: nan"):
+    with pytest.raises(Unencodable, match=r"the result of shop\.f, a \S+: (a|nan)"):
         definition.encode_result(value)
     assert definition.encode_result({"a": (1, "b")}) == b'{"a":[1,"b"]}'
     assert definition.signature.decode_result(b'{"a":[1,"b"]}') == {"a": [1, "b"]}
@@ -412,3 +425,50 @@ def test_a_coroutine_as_a_result_is_explained() -> None:
     assert definition.runs_in == "thread"
     with pytest.raises(Unencodable, match="it is a coroutine: a function that wraps an async def must"):
         definition.encode_result(outer())
+
+
+@pytest.mark.parametrize(
+    "kind", [Thread, complex, list[Thread], dict[str, Thread], tuple[int, Thread], Iterator[int], range]
+)
+def test_a_result_type_that_can_never_be_stored_is_refused_at_the_decorator(kind: Any) -> None:
+    with pytest.raises(BadInput, match=r"shop\.f: its result, \S+, cannot travel as JSON: return plain"):
+        giving(kind)
+
+
+@pytest.mark.parametrize("kind", [NoReturn, Thread | None, Iterable[int], "Nowhere", Mapping[str, int], Any])
+def test_one_of_which_some_value_can_be_stored_is_not(kind: Any) -> None:
+    giving(kind)
+
+
+def test_a_result_type_that_is_defined_further_down_is_refused_when_a_worker_starts() -> None:
+    definition = giving("Later")
+    function: Any = definition.function
+    function.__globals__["Later"] = Thread
+    try:
+        with pytest.raises(BadInput, match=r"its result, threading\.Thread"):
+            definition.signature.check()
+    finally:
+        del function.__globals__["Later"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(Path, Path("/a/b")), (PurePosixPath, PurePosixPath("c")), (list[Path], [Path("d")])],
+)
+def test_paths_come_back_as_paths(kind: Any, value: object) -> None:
+    assert there_and_back(kind, value) == value
+    result = giving(kind)
+    assert result.signature.decode_result(result.encode_result(value)) == value
+
+
+def test_a_path_is_not_made_of_anything_else() -> None:
+    with pytest.raises(BadArguments, match="Expected `Path`, got `int`"):
+        taking(Path).encode((5,), {})
+    with pytest.raises(Unencodable, match="a PosixPath would come back as something else: annotate it"):
+        taking(Any).encode((Path("a"),), {})
+
+
+@pytest.mark.parametrize("value", [(1, 2), [(1,)], {"a": (1,)}])
+def test_a_tuple_without_an_annotation_is_refused(value: object) -> None:
+    with pytest.raises(Unencodable, match="a tuple would come back as something else: annotate it"):
+        taking(Any).encode((value,), {})

@@ -5,13 +5,15 @@ refused, or of which nobody knows, nothing later of the same call is stored.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, wait
-from itertools import islice
+from functools import partial
+from itertools import islice, repeat
 from typing import Generic, TypeVar
 
 from tidemill.app.job import Job
 from tidemill.app.link import Link
+from tidemill.app.same_call import Known, refuse_others, refuse_others_unlocked
 from tidemill.app.task import Call
 from tidemill.engine import connections
 from tidemill.engine.merging import StepRoom
@@ -19,6 +21,7 @@ from tidemill.model.errors import BadInput
 
 R = TypeVar("R")
 
+TAKES = "enqueue_many takes calls: enqueue_many(task.call(x) for x in items)"
 BREATH = 100
 """After so many calls a loop's other tasks have their turn: making a call takes some microseconds, and the
 iterable that it comes from takes what it takes."""
@@ -33,23 +36,25 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
         while chunk := chunks.next():
             script = transactions.enqueue([call.job for call in chunk])
             connections.play(transaction, script, twin="app.aenqueue_many")
+            if chosen := _chosen(chunk):
+                link.wait("enqueue_many", partial(refuse_others_unlocked, calls=chosen))
             jobs += _handles(link, chunk)
         return jobs
     answer: Future[list[bool]] | None = None
-    size = 0
+    sent: list[Call[R]] = []
     try:
         while chunk := chunks.next():
             if answer is not None:
-                answer.result()
+                _confirm(link, sent, answer.result())
             answer = link.enqueue([call.job for call in chunk])
-            size = len(chunk)
+            sent = chunk
             jobs += _handles(link, chunk)
         if answer is not None:
-            answer.result()
+            _confirm(link, sent, answer.result())
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             wait([answer])
-        _add_notes(error, len(jobs), size, answer)
+        _add_notes(error, len(jobs), len(sent), answer)
         raise
     return jobs
 
@@ -62,28 +67,50 @@ async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: objec
         transactions = await link.atransactions()
         while chunk := await chunks.anext():
             await connections.aplay(transaction, transactions.enqueue([call.job for call in chunk]))
+            if chosen := _chosen(chunk):
+                await link.run(partial(refuse_others_unlocked, calls=chosen))
             jobs += _handles(link, chunk)
         return jobs
     answer: asyncio.Future[list[bool]] | None = None
-    size = 0
+    sent: list[Call[R]] = []
     try:
         while chunk := await chunks.anext():
             if answer is not None:
-                await answer
+                await _aconfirm(link, sent, await answer)
             # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
             answer = link.producer().hand_over([call.job for call in chunk])
-            size = len(chunk)
+            sent = chunk
             jobs += _handles(link, chunk)
         if answer is not None:
-            await answer
+            await _aconfirm(link, sent, await answer)
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             if isinstance(error, asyncio.CancelledError):
                 answer.cancel()  # only the answer: nobody waits for it any more
             await asyncio.wait({answer})
-        _add_notes(error, len(jobs), size, answer)
+        _add_notes(error, len(jobs), len(sent), answer)
         raise
     return jobs
+
+
+def _confirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
+    """A chunk is stored. `IdTaken` if one of its ids was that of another call; the others stay stored."""
+    if known := _chosen(sent, created):
+        link.wait("enqueue_many", partial(refuse_others, calls=known))
+
+
+async def _aconfirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
+    if known := _chosen(sent, created):
+        await link.run(partial(refuse_others, calls=known))
+
+
+def _chosen(calls: list[Call[R]], created: Iterable[bool] = repeat(False)) -> list[Known]:
+    """Those that were not created, of ids that the caller has chosen."""
+    return [
+        (call.job, call.definition)
+        for call, new in zip(calls, created, strict=False)
+        if call.id_chosen and not new
+    ]
 
 
 def _handles(link: Link, calls: Iterable[Call[R]]) -> list[Job[R]]:
@@ -112,7 +139,7 @@ class _Chunks(Generic[R]):
     """Calls in chunks that one step has room for (`engine.merging`)."""
 
     def __init__(self, calls: Iterable[Call[R]]) -> None:
-        self._left = iter(calls)
+        self._left = _iter(calls)
         self._made: list[Call[R]] = []
         """Made for a chunk in which there was no room for them."""
 
@@ -149,8 +176,14 @@ class _Chunks(Generic[R]):
         return True
 
 
+def _iter(calls: Iterable[Call[R]]) -> Iterator[Call[R]]:
+    if not isinstance(calls, Iterable):
+        raise BadInput(TAKES)
+    return iter(calls)
+
+
 def _checked(calls: Iterable[Call[R]]) -> list[Call[R]]:
     made = list(calls)
     if not all(isinstance(call, Call) for call in made):
-        raise BadInput("enqueue_many takes calls: enqueue_many(task.call(x) for x in items)")
+        raise BadInput(TAKES)
     return made

@@ -44,8 +44,8 @@ async def job_by_name(
     else:
         found = await session.entry(task)
         entry = found if found is not None else await _unknown(session, app, task, options)
-        codec.check_plain([*args])
-        codec.check_plain({**kwargs})
+        codec.check_plain([*args], tuples=True)  # what its annotations make of a list is not known here
+        codec.check_plain({**kwargs}, tuples=True)
         key = _check_arguments(entry, args, kwargs)
         body = codec.encode((args, kwargs))
     defaults = Defaults(task, entry.queue, entry.priority, entry.timeout, entry.retry, entry.on_dead)

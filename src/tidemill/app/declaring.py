@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from tidemill.app import handlers, timetable
+from tidemill.app.accepting import accepts, read_limit, read_mapping, read_retry, unknown_option, yes_or_no
 from tidemill.app.handlers import HandlerT
-from tidemill.app.options import Seconds, read_keep, read_timeout
+from tidemill.app.options import Seconds, Using, read_keep, read_timeout
 from tidemill.app.task import Task
 from tidemill.app.timetable import TaskT
-from tidemill.model.errors import BadInput
 from tidemill.model.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.retry import Retry
 from tidemill.model.schedule import WAITING_LIMIT, Missed, Overlap
@@ -22,6 +22,9 @@ from tidemill.task.registry import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+_OF_TASKS = ("name", "queue", "priority", "timeout", "retry", "key", "runs_in")
 
 
 class Declaring(ABC):
@@ -33,15 +36,16 @@ class Declaring(ABC):
     def _task_of(self, definition: Definition) -> Any:
         """Its `Task`, which knows the whole app."""
 
+    @accepts("app.queue")
     def queue(
         self,
         name: str,
         *,
         concurrency: int | None = None,
         rate: str | Rate | None = None,
-        per_key: Limit | None = None,
-        per_task: "Mapping[Task[..., Any] | str, Limit] | None" = None,
-        per_worker: Limit | None = None,
+        per_key: Limit | int | None = None,
+        per_task: "Mapping[Task[..., Any] | str, Limit | int] | None" = None,
+        per_worker: Limit | int | None = None,
         fair_by: str | None = None,
         weights: Mapping[str, int] | None = None,
         timeout: "Seconds | None" = None,
@@ -55,27 +59,30 @@ class Declaring(ABC):
         """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
         worker of this app starts.
 
-        `keep` is short for `keep_completed` and `keep_cancelled` together, and a number for a count: `keep=0`
-        keeps nothing of them. What becomes of dead letters is said by `keep_dead` alone."""
+        `concurrency` and `rate` ("100/m" or a `Rate`) count in the whole cluster. `per_key`, `per_task` and
+        `per_worker` take a `Limit`; a bare number is a concurrency. `keep` is short for `keep_completed` and
+        `keep_cancelled` together, and a number for a count: `keep=0` keeps nothing of them. What becomes of
+        dead letters is said by `keep_dead` alone."""
         default = self.registry.default
         finished = read_keep("keep", keep)
         limits = {
-            task if isinstance(task, str) else task.name: limit for task, limit in (per_task or {}).items()
+            getattr(task, "name", task): read_limit("per_task", limit) or Limit()
+            for task, limit in read_mapping("per_task", per_task, "tasks and limits").items()
         }
         options = QueueOptions(
             concurrency=concurrency,
             rate=None if rate is None else Rate.parse(rate),
-            per_key=per_key,
+            per_key=read_limit("per_key", per_key),
             per_task=limits,
-            per_worker=per_worker,
+            per_worker=read_limit("per_worker", per_worker),
             fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
-            weights=dict(weights or {}),
+            weights=dict(read_mapping("weights", weights, "keys and weights")),
             timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
-            retry=retry,
+            retry=read_retry(retry),
             keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
             keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
             keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
-            keep_body=keep_body,
+            keep_body=yes_or_no("keep_body", keep_body),
         )
         self.registry.declare(name, options)
 
@@ -95,11 +102,22 @@ class Declaring(ABC):
         runs_in: RunsIn | None = None,
     ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-        """Register a function as a task, with or without options.
+        """Register a function as a task, with or without options: `@app.task` or `@app.task(queue="mail")`.
 
-        `async def` runs on the worker's loop, `def` in one of its threads; `runs_in="process"` gives CPU work
-        a process that can be stopped. `key` names the parameter by which jobs are told apart for limits and
-        fairness."""
+        name        what its jobs call it; else module.function
+        queue       where its jobs go; else the app's default queue
+        priority    0 first, to 10; else 5
+        timeout     of one attempt, in seconds or as a timedelta; else its queue's, then the app's
+        retry       a `Retry`; else its queue's, then the app's
+        key         the parameter (or "parameter.field") by which jobs are told apart for limits and fairness
+        runs_in     "process" gives CPU work a process that can be stopped. Else an `async def` runs on the
+                    worker's loop, a `def` in one of its threads
+
+        What is the same for single jobs (`delay`, `expires`, `after`, ...) is said by `using`."""
+        for name in options:
+            if name not in _OF_TASKS:
+                more = "; it is one of using(), for single jobs;" if name in Using.__annotations__ else ""
+                raise unknown_option("app.task", name, _OF_TASKS, more)
         if function is not None:
             return self._register(function, options)
         return lambda function: self._register(function, options)
@@ -107,12 +125,12 @@ class Declaring(ABC):
     def _register(self, function: Callable[P, T], options: dict[str, Any]) -> Task[P, T]:
         if options.get("timeout") is not None:
             options = {**options, "timeout": read_timeout(options["timeout"])}
-        if not isinstance(options.get("retry"), Retry | None):
-            raise BadInput(f"retry= takes a Retry(...), not {type(options['retry']).__name__}")
+        read_retry(options.get("retry"))
         definition = self.registry.add(Definition(function, **options))
         task: Task[P, T] = self._task_of(definition)
         return task
 
+    @accepts("app.cron")
     def cron(
         self,
         fields: str,
@@ -139,6 +157,7 @@ class Declaring(ABC):
             self.registry, timing, name=name, missed=missed, overlap=overlap, waiting=waiting
         )
 
+    @accepts("app.every")
     def every(
         self,
         seconds: Seconds,
@@ -153,6 +172,7 @@ class Declaring(ABC):
         timing = timetable.every(seconds, jitter=jitter, start=start, end=end)
         return timetable.decorator(self.registry, timing, name=name)
 
+    @accepts("app.on_startup")
     def on_startup(
         self, *, scope: Literal["cluster", "worker"] = "cluster", name: str | None = None
     ) -> Callable[[TaskT], TaskT]:
@@ -164,6 +184,7 @@ class Declaring(ABC):
         not work."""
         return timetable.on_startup(self.registry, scope, name=name)
 
+    @accepts("app.on_dead")
     def on_dead(self, *tasks: "Task[..., Any]") -> Callable[[HandlerT], HandlerT]:
         """Handle the deaths of jobs: after the last attempt, after three crashes, or expired. Stands above
         `@app.task`, whose function is given a `DeadJob`.

@@ -1,12 +1,17 @@
 """A worker inside the program that has the app."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tidemill.app.accepting import yes_or_no
+from tidemill.app.in_worker import AppInWorker
+from tidemill.app.options import read_seconds
 from tidemill.model.errors import BadInput
+from tidemill.model.names import check_queue
+from tidemill.model.time import SECOND
 from tidemill.task.definition import module_of
-from tidemill.worker.config import WorkerConfig
+from tidemill.worker.config import SLOTS_LIMIT, WorkerConfig
 from tidemill.worker.embedded import EmbeddedWorker
 
 if TYPE_CHECKING:
@@ -24,8 +29,15 @@ def embed(
     """The worker that the app's settings and these arguments ask for. While it works, async calls of the app
     on its loop use its engine."""
     settings = app.settings
-    if isinstance(queues, str):
-        raise BadInput(f'queues= takes a list of names: queues=["{queues}"]')
+    if queues is not None:
+        if isinstance(queues, str) or not isinstance(queues, Iterable):
+            raise BadInput(f"queues= takes a list of names: queues=[{queues!r}]")
+        queues = [check_queue(name) for name in queues]
+    if slots is not None and (type(slots) is not int or not 1 <= slots <= SLOTS_LIMIT):
+        raise BadInput(f"slots= is a whole number from 1 to {SLOTS_LIMIT:,}, not {slots!r}")
+    if shutdown_timeout is not None:
+        shutdown_timeout = read_seconds("shutdown_timeout", shutdown_timeout) / SECOND
+    yes_or_no("controller", controller)
     for definition in app.registry.definitions():
         definition.signature.check()
     place = settings.app or _place_of(app)
@@ -48,7 +60,7 @@ def embed(
         cancel_grace_s=settings.cancel_grace,
         log_format=settings.log_format,
     )
-    return EmbeddedWorker(app.registry, config, adopt=app.adopt)
+    return EmbeddedWorker(app.registry, config, adopt=AppInWorker(app).adopt)
 
 
 def _place_of(app: "Tidemill") -> str:

@@ -6,19 +6,22 @@ from uuid import UUID
 
 import msgspec
 
+from tidemill.app.job_info import JobInfo, info_of
 from tidemill.app.link import Link, Work
+from tidemill.app.options import Seconds, read_seconds
 from tidemill.app.session import Session
 from tidemill.model import job as model
 from tidemill.model.errors import BadResult, JobCancelled, JobFailed, ResultGone, ResultTimeout, UnknownJob
 from tidemill.model.ids import JobId, new_id, show_id
 from tidemill.model.job import LIVE, CancelAnswer, JobState, ReplayAnswer
+from tidemill.model.time import SECOND
 from tidemill.task.definition import Definition
 
 R_co = TypeVar("R_co", covariant=True)
 
 
 class Job(Generic[R_co]):
-    """A handle. It holds an id and, after `refresh`, what was known then; it never does I/O by itself."""
+    """A handle. It holds an id; its properties never do I/O, its methods always do."""
 
     __slots__ = ("_definition", "_id", "_link", "_record", "_task")
 
@@ -52,35 +55,32 @@ class Job(Generic[R_co]):
 
     @property
     def task(self) -> str:
-        """The task's name; empty for a handle made from an id alone, until it is refreshed."""
+        """The task's name; empty for a handle made from an id alone, until `info` or `result` was called."""
         return self._task
 
     @property
-    def record(self) -> model.Job | None:
-        """Everything that was known at the last `refresh` (or when its end was awaited)."""
-        return self._record
-
-    @property
     def state(self) -> JobState | None:
-        """The state at the last `refresh`; None before the first. Never hidden I/O."""
+        """The state when `info` or `result` last answered; None before the first. Never hidden I/O."""
         return None if self._record is None else self._record.state
 
-    def refresh(self) -> model.Job:
-        """Ask the engine; `UnknownJob` if it has no such job (any more)."""
-        return self._keep(self._link.wait("refresh", self._get))
+    def info(self) -> JobInfo[R_co]:
+        """Ask what is known of it now: state, times, attempts, arguments, result, error. `UnknownJob` if the
+        engine has no such job (any more)."""
+        return self._info_of(self._link.wait("info", self._get))
 
-    async def arefresh(self) -> model.Job:
-        """Ask the engine; `UnknownJob` if it has no such job (any more)."""
-        return self._keep(await self._link.run(self._get))
+    async def ainfo(self) -> JobInfo[R_co]:
+        """`info` for async code."""
+        return self._info_of(await self._link.run(self._get))
 
-    def result(self, timeout: float | None = None) -> R_co:
+    def result(self, timeout: Seconds | None = None) -> R_co:
         """Wait for the end and return what the function returned.
 
         `JobFailed` (with the remote traceback), `JobCancelled`, `ResultGone`, `UnknownJob`; `ResultTimeout`
-        after `timeout` seconds: the job goes on."""
+        after `timeout` seconds (or a timedelta): the job goes on. `timeout=0` does not wait: it gives the
+        result of a job that has ended, and is `ResultTimeout` at once for one that has not."""
         return self._result_of(self._link.wait("result", self._ended(timeout)))
 
-    async def aresult(self, timeout: float | None = None) -> R_co:
+    async def aresult(self, timeout: Seconds | None = None) -> R_co:
         """`result` for async code."""
         return self._result_of(await self._link.run(self._ended(timeout)))
 
@@ -104,17 +104,20 @@ class Job(Generic[R_co]):
         (record,) = await session.engine.inspect.get([self._id])
         return record
 
-    def _ended(self, timeout: float | None) -> Work[model.Job | None]:
+    def _ended(self, timeout: Seconds | None) -> Work[model.Job | None]:
+        seconds = None if timeout is None else read_seconds("timeout", timeout) / SECOND
+
         async def wait(session: Session) -> model.Job | None:
-            if timeout is not None and timeout <= 0:  # only look
+            if seconds == 0:
                 (found,) = await session.engine.jobs.watch([self._id], waiter="", ttl=0)
                 if found is None or found.state not in LIVE:
                     return found
+                raise ResultTimeout(f"{self!r} has not ended; it goes on")
             try:
-                async with asyncio.timeout(timeout):
+                async with asyncio.timeout(seconds):
                     return await session.waiter.ended(self._id)
             except TimeoutError:
-                raise ResultTimeout(f"{self!r} has not ended within {timeout} s; it goes on") from None
+                raise ResultTimeout(f"{self!r} has not ended within {seconds} s; it goes on") from None
 
         return wait
 
@@ -146,6 +149,14 @@ class Job(Generic[R_co]):
             raise JobCancelled(f"{self!r} was cancelled")
         if record.result is None and record.body is None:
             raise ResultGone(f"{self!r} completed, but the queue {record.queue!r} keeps no results")
+        return self._decoded(record)
+
+    def _info_of(self, found: model.Job | None) -> JobInfo[R_co]:
+        record = self._keep(found)
+        result = self._decoded(record) if record.state is JobState.COMPLETED else None
+        return info_of(record, self._definition, result)
+
+    def _decoded(self, record: model.Job) -> R_co:
         value: R_co
         try:
             if self._definition is not None:

@@ -4,8 +4,14 @@ import os
 import sys
 from importlib import import_module
 
+from tidemill.app.in_worker import AppInWorker
 from tidemill.app.tidemill import Tidemill
 from tidemill.model.errors import BadInput
+
+
+def load_in_worker(spec: str) -> AppInWorker:
+    """The same app, with what a worker process may do with it."""
+    return AppInWorker(load_app(spec))
 
 
 def load_app(spec: str) -> Tidemill:

@@ -5,11 +5,12 @@ Precedence of every option: the call (`using`) > the task > its queue > the app.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 from uuid import UUID
 
 import msgspec
 
+from tidemill.app.accepting import read_retry, unknown_option
 from tidemill.app.handlers import read_handler
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import JobId, parse_id
@@ -42,7 +43,7 @@ class Using(TypedDict, total=False):
     id: str | UUID
     key: str | None
     expires: Seconds
-    after: "Iterable[Job[Any] | str | UUID]"
+    after: "Job[Any] | str | UUID | Iterable[Job[Any] | str | UUID]"
     parent_died: ParentDied
     on_dead: "Task[[DeadJob], Any] | str | None"
     tags: Iterable[str]
@@ -72,14 +73,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING = Options()
 
 
-def read_options(registry: Registry, said: Mapping[str, Any], former: Options = NOTHING) -> Options:
+def read_options(
+    registry: Registry, said: Mapping[str, Any], former: Options = NOTHING, *, where: str = "using"
+) -> Options:
     """Options as they were written, on top of former ones; `BadInput` for what makes no sense."""
     changes: dict[str, Any] = {}
     for name, value in said.items():
         read = _READ.get(name)
         if read is None:
-            known = ", ".join(sorted(_READ))
-            raise BadInput(f"there is no option {name!r}; options are {known}")
+            raise unknown_option(where, name, _READ)
         changes |= read(value)
     if "at" in changes or "delay" in changes:  # the later word counts
         changes = {"at": None, "delay": 0, **changes}
@@ -96,9 +98,29 @@ def _timeout(value: Seconds | None) -> dict[str, Any]:
     return {"timeout": LONGEST if value is None else read_timeout(value)}
 
 
+def read_seconds(name: str, value: Seconds) -> Span:
+    """A length of time as a span; the option is named if it is none."""
+    try:
+        return span_of(value)
+    except BadInput as error:
+        raise BadInput(f"{name}=: {error}") from None
+
+
+def _expires(value: Seconds) -> dict[str, Any]:
+    if (span := read_seconds("expires", value)) == 0:
+        raise BadInput("expires must be longer than 0 s; leave it out for never")
+    return {"expires": span}
+
+
+def _parent_died(value: ParentDied) -> dict[str, Any]:
+    if value not in get_args(ParentDied):
+        raise BadInput(f'parent_died is "cancel", "run" or "wait", not {value!r}')
+    return {"parent_died": value}
+
+
 def read_timeout(value: Seconds) -> Span:
     """A timeout as a span."""
-    if (span := span_of(value)) == 0:
+    if (span := read_seconds("timeout", value)) == 0:
         raise BadInput("a timeout must be longer than 0 s; timeout=None is none")
     return span
 
@@ -112,43 +134,49 @@ def read_keep(name: str, value: int | Keep | None) -> Keep | None:
     return Keep(count=value)
 
 
-def _retry(value: Retry) -> dict[str, Any]:
-    if not isinstance(value, Retry):
-        raise BadInput(f"retry= takes a Retry(...), not {type(value).__name__}")
-    return {"retry": value}
-
-
 def _moment(value: datetime) -> dict[str, Any]:
     if not isinstance(value, datetime):
         raise BadInput(f"at= takes a datetime with a time zone, not {type(value).__name__}")
     return {"at": instant_of(value)}
 
 
-def _parents(value: "Iterable[Job[Any] | str | UUID]") -> dict[str, Any]:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise BadInput("after= takes a list of jobs")
-    return {"after": tuple(parse_id(job if isinstance(job, str | UUID) else job.id) for job in value)}
+def _parents(value: object) -> dict[str, Any]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = (value,)
+    return {"after": tuple(map(_parent, value))}
+
+
+def _parent(job: object) -> JobId:
+    from tidemill.app.job import Job
+
+    if isinstance(job, Job):
+        return job.uuid.bytes
+    if isinstance(job, str | UUID):
+        return parse_id(job)
+    what = type(job).__name__
+    hint = ": a call has no job yet, enqueue it first" if what == "Call" else ""
+    raise BadInput(f"after= takes a job or a list of jobs, not {what}{hint}")
 
 
 def _tags(value: Iterable[str]) -> dict[str, Any]:
-    tags = list(value)
+    tags = list(value) if isinstance(value, Iterable) else [None]
     if isinstance(value, str) or not all(isinstance(tag, str) for tag in tags):
-        raise BadInput("tags= takes a list of strings")
+        raise BadInput(f"tags= takes a list of strings, not {value!r}")
     return {"headers": codec.encode({"tags": tags}) if tags else None}
 
 
 _READ: dict[str, Any] = {
-    "delay": lambda value: {"delay": span_of(value)},
+    "delay": lambda value: {"delay": read_seconds("delay", value)},
     "at": _moment,
     "priority": lambda value: {"priority": check_priority(value)},
     "queue": lambda value: {"queue": value},
     "timeout": _timeout,
-    "retry": _retry,
+    "retry": lambda value: {"retry": read_retry(value)},
     "id": lambda value: {"id": parse_id(value)},
     "key": lambda value: {"key": check_key(value)},
-    "expires": lambda value: {"expires": span_of(value)},
+    "expires": _expires,
     "after": _parents,
-    "parent_died": lambda value: {"parent_died": value},
+    "parent_died": _parent_died,
     "on_dead": lambda value: {"on_dead": read_handler(value)},
     "tags": _tags,
     "transaction": lambda value: {"transaction": value},

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from tidemill.app import operating, timetable
+from tidemill.app.accepting import accepts
 from tidemill.app.job import Job
 from tidemill.app.link import Link, Work
 from tidemill.app.options import Seconds
@@ -50,6 +51,7 @@ class Schedules:
     def __init__(self, link: Link) -> None:
         self._link = link
 
+    @accepts("schedules.put")
     def put(
         self,
         name: str,
@@ -70,6 +72,7 @@ class Schedules:
         timing = _timing(cron, every, tz=tz, jitter=jitter, start=start, end=end)
         self._wait("put", _put(_schedule(name, call, timing, missed, overlap, waiting)))
 
+    @accepts("schedules.aput")
     async def aput(
         self,
         name: str,

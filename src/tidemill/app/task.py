@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tidemill.app.job import Job
 from tidemill.app.options import Defaults, Options, Using, read_options, resolve, too_large
-from tidemill.model.errors import BadInput
+from tidemill.model.errors import BadArguments, BadInput
 from tidemill.model.ids import new_id
 from tidemill.model.job import NewJob
 from tidemill.task.definition import Definition
@@ -30,11 +30,13 @@ R_co = TypeVar("R_co", covariant=True)
 class Call(Generic[R_co]):
     """A call that is not yet enqueued: checked and encoded already, for `enqueue_many` and workflows."""
 
-    __slots__ = ("definition", "job")
+    __slots__ = ("definition", "id_chosen", "job")
 
-    def __init__(self, definition: Definition, job: NewJob) -> None:
+    def __init__(self, definition: Definition, job: NewJob, *, id_chosen: bool = False) -> None:
         self.definition = definition
         self.job = job
+        self.id_chosen = id_chosen
+        """Its id is the caller's: it may be there already."""
 
     def __repr__(self) -> str:
         return f"<Call of {self.definition.name}>"
@@ -64,11 +66,12 @@ class Bound(Generic[P, T_co]):
 
         `delay` (seconds or timedelta) or `at` (an aware datetime): when it becomes ready. `priority`: 0
         first, to 10. `queue`. `timeout` (None: none) and `retry`: of its attempts. `id`: a UUID of the
-        caller's, which makes enqueue idempotent. `key`: for limits and fairness by key. `expires`: dead if
-        not started in time. `after`: jobs that must end first, and `parent_died`: "cancel", "run" or "wait"
-        if one does not complete. `on_dead`: the task that handles its death (None: none), in place of the one
-        that `@app.on_dead` gave it. `tags`: words to find it by. `transaction`: a connection of the caller's
-        own; the job exists if and only if its transaction commits."""
+        caller's, which makes enqueue idempotent: the same call again is the same job, another one `IdTaken`.
+        `key`: for limits and fairness by key. `expires`: dead if not started in time. `after`: a job or
+        jobs that must end first, and `parent_died`: "cancel", "run" or "wait" if one does not complete.
+        `on_dead`: the task that handles its death (None: none), in place of the one that `@app.on_dead` gave
+        it. `tags`: words to find it by. `transaction`: a connection of the caller's own; the job exists if
+        and only if its transaction commits."""
         read = read_options(self._app.registry, options, self._options)
         return Bound(self._app, self._definition, read)
 
@@ -79,7 +82,7 @@ class Bound(Generic[P, T_co]):
     def enqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a call; returns once it is durable. In async code use `aenqueue`."""
         new = self._new(args, kwargs)
-        return self._app._put("enqueue", new, self._definition, self._options.transaction)
+        return self._app._put("enqueue", new, self._definition, self._options)
 
     @overload
     async def aenqueue(
@@ -89,7 +92,7 @@ class Bound(Generic[P, T_co]):
     async def aenqueue(self: "Bound[P, R]", *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
     async def aenqueue(self, *args: Any, **kwargs: Any) -> Job[Any]:
         """Enqueue a call; returns once it is durable."""
-        return await self._app._aput(self._new(args, kwargs), self._definition, self._options.transaction)
+        return await self._app._aput(self._new(args, kwargs), self._definition, self._options)
 
     @overload
     def call(self: "Bound[P, Coroutine[Any, Any, R]]", *args: P.args, **kwargs: P.kwargs) -> Call[R]: ...
@@ -99,7 +102,7 @@ class Bound(Generic[P, T_co]):
         """A call that is not yet enqueued, for `app.enqueue_many`."""
         if self._options.transaction is not None:
             raise BadInput("a call is not enqueued yet: give transaction= to enqueue_many")
-        return Call(self._definition, self._new(args, kwargs))
+        return Call(self._definition, self._new(args, kwargs), id_chosen=self._options.id is not None)
 
     def _new(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
         definition, options = self._definition, self._options
@@ -108,7 +111,10 @@ class Bound(Generic[P, T_co]):
             version = registry.version
             self._resolved = resolve(registry, self._defaults(), options)
             self._resolved_at = version  # last: another thread may be here too
-        body = definition.signature.encode(args, kwargs)
+        try:
+            body = definition.signature.encode(args, kwargs)
+        except BadArguments as error:
+            raise _with_a_hint(definition, error, kwargs) from None
         if len(body) > self._limit:
             raise too_large(definition.name, body, self._limit)
         job = replace(self._resolved, id=options.id or new_id(), body=body)
@@ -126,6 +132,17 @@ class Bound(Generic[P, T_co]):
             definition.retry,
             self._app.registry.handler_of(definition),
         )
+
+
+def _with_a_hint(definition: Definition, error: BadArguments, kwargs: dict[str, Any]) -> BadArguments:
+    """The same error, unless an option of `using` was given to the call itself."""
+    for name in kwargs:
+        if name in Using.__annotations__ and not definition.signature.has(name):
+            short = definition.name.rpartition(".")[2]
+            return BadArguments(
+                f"{error}; an option of the job is said by using: {short}.using({name}=...).enqueue(...)"
+            )
+    return error
 
 
 class Task(Bound[P, T_co]):

@@ -1,12 +1,13 @@
 """`Tidemill`: one application's tasks and queues, and the way to their jobs."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from uuid import UUID
 
 from tidemill.app import bulk
+from tidemill.app.accepting import accepts, read_retry, yes_or_no
 from tidemill.app.by_name import job_by_name
 from tidemill.app.declaring import Declaring
 from tidemill.app.events import Events
@@ -14,14 +15,16 @@ from tidemill.app.job import Job
 from tidemill.app.link import Link, refuse_in_loop
 from tidemill.app.members import Member, members
 from tidemill.app.options import NOTHING, Options, Seconds, Using, read_options
+from tidemill.app.same_call import refuse_others, refuse_others_unlocked
 from tidemill.app.schedules import Schedules
 from tidemill.app.session import Session
-from tidemill.app.task import Call, Task
+from tidemill.app.task import Bound, Call, Task
 from tidemill.engine import connections
 from tidemill.model.errors import BadInput
 from tidemill.model.event import EventFilter
 from tidemill.model.ids import parse_id
 from tidemill.model.job import JobState, NewJob
+from tidemill.model.names import check_queue, check_task
 from tidemill.model.queue import QueueOptions
 from tidemill.model.retry import Retry
 from tidemill.model.time import span_of
@@ -30,7 +33,6 @@ from tidemill.task.registry import Registry
 from tidemill.task.settings import Settings
 
 if TYPE_CHECKING:
-    from tidemill.engine.protocol import Engine, Transactions
     from tidemill.worker.embedded import EmbeddedWorker
 
 R = TypeVar("R")
@@ -42,6 +44,7 @@ class Tidemill(Declaring):
     `url` says where state lives: an argument, else `TIDEMILL_URL`, else `sqlite:///tidemill.db`. Nothing is
     opened before the first call that needs it."""
 
+    @accepts("Tidemill")
     def __init__(
         self,
         url: str | None = None,
@@ -54,13 +57,15 @@ class Tidemill(Declaring):
     ) -> None:
         if settings is not None and (url, namespace, timeout) != (None, None, None):
             raise BadInput("give settings=, or url=, namespace= and timeout=, not both")
+        if not isinstance(settings, Settings | None):
+            raise BadInput(f"settings= takes Settings, not {type(settings).__name__}")
         self.settings = settings or Settings.load(url=url, namespace=namespace, timeout=timeout)
         keep = self.settings.keep_completed
         self.registry = Registry(
-            retry=retry or self._default_retry(),
+            retry=read_retry(retry) or self._default_retry(),
             timeout=None if self.settings.timeout is None else span_of(self.settings.timeout),
             default=QueueOptions(keep_completed=keep, keep_cancelled=keep, keep_dead=self.settings.keep_dead),
-            strict_queues=strict_queues,
+            strict_queues=yes_or_no("strict_queues", strict_queues),
         )
         self._link = Link(self.settings.url, self.settings.namespace)
 
@@ -102,11 +107,11 @@ class Tidemill(Declaring):
     ) -> Job[Any]:
         """Enqueue by a task's name, from a process that need not have its code. Defaults come from this app,
         else from the catalogue that workers publish; without an entry there, `queue=` must be given."""
-        read = read_options(self.registry, options)
+        read = read_options(self.registry, options, where="app.enqueue")
         refuse_in_loop("enqueue")
-        _check_arguments(args, kwargs)
+        _check_call(task, args, kwargs)
         new = self._link.wait("enqueue", self._by_name(task, args, kwargs or {}, read))
-        return self._put("enqueue", new, self.registry.find(task), read.transaction)
+        return self._put("enqueue", new, self.registry.find(task), read)
 
     async def aenqueue(
         self,
@@ -116,10 +121,10 @@ class Tidemill(Declaring):
         **options: Unpack[Using],
     ) -> Job[Any]:
         """`enqueue` for async code."""
-        read = read_options(self.registry, options)
-        _check_arguments(args, kwargs)
+        read = read_options(self.registry, options, where="app.aenqueue")
+        _check_call(task, args, kwargs)
         new = await self._link.run(self._by_name(task, args, kwargs or {}, read))
-        return await self._aput(new, self.registry.find(task), read.transaction)
+        return await self._aput(new, self.registry.find(task), read)
 
     def _by_name(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> Any:
         async def make(session: Session) -> NewJob:
@@ -127,6 +132,7 @@ class Tidemill(Declaring):
 
         return make
 
+    @accepts("app.enqueue_many")
     def enqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
         """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, or
         a chunk is refused, the chunks before stay enqueued and nothing later is. With `transaction`, a
@@ -134,12 +140,13 @@ class Tidemill(Declaring):
         refuse_in_loop("enqueue_many")
         return bulk.enqueue_many(self._link, calls, transaction)
 
+    @accepts("app.aenqueue_many")
     async def aenqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
         """`enqueue_many` for async code. Other tasks of the loop have their turn after every 100 calls."""
         return await bulk.aenqueue_many(self._link, calls, transaction)
 
     def job(self, job_id: str | UUID) -> Job[Any]:
-        """A handle on a job by its id; nothing is asked before its first `refresh` or `result`."""
+        """A handle on a job by its id; nothing is asked before its first `info` or `result`."""
         return Job(self._link, parse_id(job_id))
 
     def members(self) -> list[Member]:
@@ -150,6 +157,7 @@ class Tidemill(Declaring):
         """`members` for async code."""
         return await self._link.run(members)
 
+    @accepts("app.events")
     def events(
         self,
         *,
@@ -161,13 +169,14 @@ class Tidemill(Declaring):
         """What happens to jobs from now on, as it happens: `for` or `async for` over `Event`s, and a `Gap`
         wherever some are missing. As a block it begins when every process tells what it changes."""
         wanted = EventFilter(
-            queue=queue,
-            task=task.name if isinstance(task, Task) else task,
+            queue=None if queue is None else check_queue(queue),
+            task=None if task is None else check_task(task.name if isinstance(task, Task) else task),
             states=None if states is None else _read_states(states),
             job=None if job is None else parse_id(job.uuid if isinstance(job, Job) else job),
         )
         return Events(self._link, wanted)
 
+    @accepts("app.worker")
     def worker(
         self,
         *,
@@ -198,42 +207,33 @@ class Tidemill(Declaring):
         """`close` for async code."""
         await asyncio.to_thread(self._link.close)
 
-    def work_on(self, url: str, namespace: str) -> None:
-        """Forget what the settings say: in a worker process, state lives where the worker was told."""
-        self._link.move(url, namespace)
-
-    def transactions(self) -> "Transactions":
-        """The facet whose scripts run on a connection of the caller's."""
-        return self._link.transactions("transactions")
-
-    async def atransactions(self) -> "Transactions":
-        """`transactions` for async code."""
-        return await self._link.atransactions()
-
-    def adopt(self, engine: "Engine") -> Callable[[], None]:
-        """Use a worker's engine for calls on the loop that opened it. Returns the undoing."""
-        session = Session(asyncio.get_running_loop(), engine)
-        self._link.loops.adopt(session)
-        return lambda: self._link.loops.disown(session)
-
-    def _put(
-        self, name: str, new: NewJob, definition: Definition | None, transaction: object = None
-    ) -> Job[Any]:
-        """Store one job and hand out its handle."""
+    def _put(self, name: str, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
+        """Store one job and hand out its handle. With an id of the caller's that is known already: the
+        handle of the job that has it, if that is the same call."""
         refuse_in_loop(name)
+        transaction = options.transaction
         if transaction is None:
-            self._link.enqueue_here((new,))
+            (created,) = self._link.enqueue_here((new,))
+            if not created and options.id is not None:
+                self._link.wait(name, lambda session: refuse_others(session, [(new, definition)]))
         else:
             script = self._link.transactions(name).enqueue((new,))
             connections.play(transaction, script, twin=f"a{name}")
+            if options.id is not None:
+                self._link.wait(name, lambda session: refuse_others_unlocked(session, [(new, definition)]))
         return Job(self._link, new.id, new.task, definition)
 
-    async def _aput(self, new: NewJob, definition: Definition | None, transaction: object = None) -> Job[Any]:
+    async def _aput(self, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
         """`_put` for async code."""
+        transaction = options.transaction
         if transaction is None:
-            await self._link.aenqueue((new,))
+            (created,) = await self._link.aenqueue((new,))
+            if not created and options.id is not None:
+                await self._link.run(lambda session: refuse_others(session, [(new, definition)]))
         else:
             await connections.aplay(transaction, (await self._link.atransactions()).enqueue((new,)))
+            if options.id is not None:
+                await self._link.run(lambda session: refuse_others_unlocked(session, [(new, definition)]))
         return Job(self._link, new.id, new.task, definition)
 
     def _task_of(self, definition: Definition) -> Any:
@@ -247,11 +247,14 @@ class Tidemill(Declaring):
 def _read_states(states: Iterable[JobState | str]) -> frozenset[JobState]:
     try:
         return frozenset(map(JobState, [states] if isinstance(states, str) else states))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise BadInput(f"{error}: the states are {', '.join(JobState)}") from None
 
 
-def _check_arguments(args: object, kwargs: object) -> None:
+def _check_call(task: object, args: object, kwargs: object) -> None:
+    if isinstance(task, Bound):
+        name = task.name.rpartition(".")[2]
+        raise BadInput(f"app.enqueue takes a task's name: write {name}.enqueue(...) for a task that is here")
     if isinstance(args, str | bytes) or not isinstance(args, Sequence):
         raise BadInput('arguments by name are a list and a dict: app.enqueue("task", [1, 2], {"x": 3})')
     if kwargs is not None and not isinstance(kwargs, Mapping):

@@ -37,6 +37,8 @@ def cron(fields: str, *, tz: str, jitter: Seconds, start: datetime | None, end: 
     """The timing, or `BadInput`."""
     if not isinstance(fields, str):
         raise BadInput(f'cron takes its fields in one string, "0 3 * * sun", not {type(fields).__name__}')
+    if not isinstance(tz, str):
+        raise BadInput(f'tz= takes the name of a time zone, "Europe/Berlin", not {type(tz).__name__}')
     first, last = _instant(start), _instant(end)
     return Cron(fields=fields, tz=tz, jitter=_seconds(jitter), start=first, end=last).check()
 
@@ -68,7 +70,7 @@ def decorator(
         def make() -> Schedule:
             return msgspec.structs.replace(bare, job=task.call().job)
 
-        registry.schedule(own, (definition.name, bare.timing, missed, overlap, waiting), make)
+        registry.schedule(own, definition, (bare.timing, missed, overlap, waiting), make)
         return task
 
     return declare

@@ -7,17 +7,17 @@ import click
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def child(args: tuple[str, ...]) -> None:
     """One worker process of a supervisor."""
-    from tidemill.app.loading import load_app
+    from tidemill.app.loading import load_in_worker
     from tidemill.worker.child import main
 
-    main(load_app)
+    main(load_in_worker)
 
 
 @click.command("_runner", hidden=True, context_settings={"ignore_unknown_options": True})
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def runner(args: tuple[str, ...]) -> None:
     """One process that runs jobs for a worker."""
-    from tidemill.app.loading import load_app
+    from tidemill.app.loading import load_in_worker
     from tidemill.worker.runners.process_child import main
 
-    main(load_app)
+    main(load_in_worker)

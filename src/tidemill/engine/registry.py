@@ -1,5 +1,6 @@
 """From a URL to an open engine. Engines are imported only when their scheme is asked for."""
 
+import re
 from importlib import import_module
 from types import ModuleType
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ _BUILT_IN = {
     "rediss": "tidemill.engines.redis",
     "sqlite": "tidemill.engines.sqlite",
 }
+_DRIVER = re.compile(r"(postgres|postgresql)\+(asyncpg|psycopg|psycopg2|psycopg_async)")
+"""As SQLAlchemy writes a URL, so that one URL serves both. Which driver it names is of no concern here."""
 _EXTRAS = {"asyncpg": "postgres", "redis": "redis"}
 """Drivers, and the extra of ours that installs each."""
 
@@ -53,6 +56,8 @@ def _opener(url: str) -> OpenEngine:
 
 def _module(url: str) -> ModuleType:
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
+    if found := _DRIVER.fullmatch(scheme):
+        scheme = found[1]
     module = _BUILT_IN.get(scheme)
     if module is None:
         from importlib.metadata import entry_points

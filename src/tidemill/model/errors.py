@@ -4,6 +4,7 @@
     +-- BadInput (ValueError)         what was asked makes no sense; nothing was changed
     |   +-- BadUrl                    the engine's URL cannot be used
     |   +-- PayloadTooLarge           arguments or result over the limit
+    |   |   +-- ResultTooLarge        the result: the work was done, so it is never done again
     |   +-- UnknownParent             `after=` names a job that does not exist
     |   +-- UnknownQueue              an operator named a queue that does not exist
     |   +-- UnknownSchedule           an operator named a schedule that does not exist
@@ -12,12 +13,14 @@
     |   +-- BadArguments              the arguments do not fit the task's signature
     |   +-- BadPayload                the stored arguments cannot be read, or do not fit the function
     |   +-- Unencodable               a value has no JSON form
+    |   |   +-- UnencodableResult     the same of a result
     +-- Refused                       the engine's state forbids it; nothing was changed
     |   +-- IllegalTransition         the state machine has no such step
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
     |   +-- ClaimOutOfOrder           an older claim number than one already answered
     |   +-- MemberGone                beat first: the engine does not know this member
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
+    |   +-- IdTaken                   `using(id=...)` of a job that is there and was another call
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
     |   +-- NoCurrentJob              `current_job()` outside of a running job
     |   +-- NoTransaction             `transaction=` was given something that no transaction is open on
@@ -67,6 +70,11 @@ class PayloadTooLarge(BadInput):
     """Arguments or a result are larger than the limit."""
 
 
+class ResultTooLarge(PayloadTooLarge):
+    """What a task returned, or gave to `complete()`, is larger than the limit. Its job is dead at once:
+    the work was done, and another attempt would do it again."""
+
+
 class UnknownParent(BadInput):
     """`after=` names a job that the engine does not have."""
 
@@ -99,6 +107,15 @@ class Unencodable(BadInput):
     """A value has no JSON form, or would come back as something else."""
 
 
+class UnencodableResult(Unencodable):
+    """What a task returned, or gave to `complete()`, has no JSON form. Its job is dead at once: the work was
+    done, and another attempt would do it again."""
+
+
+UNSTORABLE = (UnencodableResult, ResultTooLarge)
+"""A run that ends by one of these is never tried again."""
+
+
 class Refused(TidemillError):
     """The engine's state forbids it. Nothing was changed."""
 
@@ -121,6 +138,11 @@ class MemberGone(Refused):
 
 class SingleProcess(Refused):
     """An in-memory engine lives in one process only."""
+
+
+class IdTaken(Refused):
+    """A job with the id that was given is there, of another task or with other arguments. It is left as it
+    is, and this call was not stored. (The same call again is no error: that is what ids are for.)"""
 
 
 class SyncInLoop(Refused):

@@ -68,7 +68,7 @@ children by their policies), it treats the parent as done, or it waits for the p
 FailureKind = Literal["error", "timeout", "crash", "lost", "expired", "parent", "payload"]
 """error: the function raised. timeout: it ran past its timeout. crash: it took its process with it.
 lost: its member vanished. expired: not started in time. parent: a parent died. payload: its
-arguments could not be decoded or do not fit the function."""
+arguments could not be decoded or do not fit the function, or its result cannot be stored."""
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):

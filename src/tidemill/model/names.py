@@ -47,6 +47,11 @@ def check_key(key: str | None) -> str | None:
     return key
 
 
+def is_class_name(text: str) -> bool:
+    """Whether this could be a class's qualified name: `shop.make.<locals>.Declined`."""
+    return all(part.isidentifier() or part == "<locals>" for part in text.split("."))
+
+
 def _check(pattern: re.Pattern[str], name: str, what: str, rule: str) -> str:
     if not isinstance(name, str) or not pattern.fullmatch(name):
         raise BadInput(f"{name!r} is not a {what}: {rule}")

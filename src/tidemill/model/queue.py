@@ -1,12 +1,14 @@
 """A queue's options: limits, rates, defaults for its jobs, retention."""
 
 import re
-from typing import Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from tidemill.model.errors import BadInput
 from tidemill.model.names import check_key, check_task
+from tidemill.model.numbers import check_whole
 from tidemill.model.retry import Retry
 from tidemill.model.time import DAY, SECOND, Span, span_of
 
@@ -23,7 +25,18 @@ class Rate(msgspec.Struct, frozen=True):
     count: int
     per: float = 1.0
 
+    if TYPE_CHECKING:  # what it takes; the fields say what it keeps
+
+        def __init__(self, count: int, per: float | timedelta = 1.0) -> None: ...
+
     def __post_init__(self) -> None:
+        if isinstance(self.count, str) and _RATE.fullmatch(self.count):
+            raise BadInput(f'a rate in words is read by Rate.parse("{self.count}"), and every rate= takes it')
+        check_whole("count", self.count)
+        if isinstance(self.per, timedelta):
+            msgspec.structs.force_setattr(self, "per", self.per.total_seconds())
+        if isinstance(self.per, bool) or not isinstance(self.per, int | float):
+            raise BadInput(f"per is a number of seconds, not {type(self.per).__name__} ({self.per!r})")
         if not 1 <= self.count <= COUNT_LIMIT:
             raise BadInput(f"a rate allows between 1 and {COUNT_LIMIT} starts, not {self.count}")
         if not 0.001 <= self.per <= 366 * DAY / SECOND:
@@ -50,13 +63,22 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """How many at once, and how many starts in a window. None: no such limit."""
+    """How many at once, and how many starts in a window ("100/m" or a `Rate`). None: no such limit."""
 
     concurrency: int | None = None
     rate: Rate | None = None
 
+    if TYPE_CHECKING:  # what it takes; the fields say what it keeps
+
+        def __init__(self, *, concurrency: int | None = None, rate: str | Rate | None = None) -> None: ...
+
     def __post_init__(self) -> None:
-        if self.concurrency is not None and not 1 <= self.concurrency <= COUNT_LIMIT:
+        if self.rate is not None and not isinstance(self.rate, Rate):
+            msgspec.structs.force_setattr(self, "rate", Rate.parse(self.rate))
+        if (
+            self.concurrency is not None
+            and not 1 <= check_whole("concurrency", self.concurrency) <= COUNT_LIMIT
+        ):
             raise BadInput(
                 f"concurrency lies between 1 and {COUNT_LIMIT}, not {self.concurrency}; "
                 "to stop a queue, pause it"
@@ -74,10 +96,16 @@ class Keep(msgspec.Struct, frozen=True, kw_only=True):
     age: float | None = None
     count: int | None = None
 
+    if TYPE_CHECKING:  # what it takes; the fields say what it keeps
+
+        def __init__(self, *, age: float | timedelta | None = None, count: int | None = None) -> None: ...
+
     def __post_init__(self) -> None:
         if self.age is not None:
-            span_of(self.age)
-        if self.count is not None and not 0 <= self.count <= COUNT_LIMIT:
+            span = span_of(self.age)
+            if isinstance(self.age, timedelta):
+                msgspec.structs.force_setattr(self, "age", span / SECOND)
+        if self.count is not None and not 0 <= check_whole("count", self.count) <= COUNT_LIMIT:
             raise BadInput(f"a retention count lies between 0 and {COUNT_LIMIT}, not {self.count}")
 
     @property
@@ -128,7 +156,7 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             check_task(task)
         for key, weight in self.weights.items():
             check_key(key)
-            if not 1 <= weight <= WEIGHT_LIMIT:
+            if type(weight) is not int or not 1 <= weight <= WEIGHT_LIMIT:
                 raise BadInput(f"the weight of {key!r} lies between 1 and {WEIGHT_LIMIT}, not {weight}")
         if self.weights and not self.keyed:
             raise BadInput('weights need lanes by key: add fair_by="key" or per_key=Limit(...)')

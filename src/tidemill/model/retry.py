@@ -7,12 +7,14 @@ failed together do not come back together; `jitter="none"` takes the ceiling its
 
 import random
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from tidemill.model.errors import BadInput
-from tidemill.model.names import qualified_name
+from tidemill.model.names import is_class_name, qualified_name
+from tidemill.model.numbers import check_whole
 from tidemill.model.time import SECOND, Span, span_of
 
 Backoff = Literal["exponential", "fixed"]
@@ -20,17 +22,15 @@ Jitter = Literal["full", "none"]
 
 ATTEMPTS_LIMIT = 10_000
 
-if TYPE_CHECKING:
-    Error: TypeAlias = str | type[BaseException]
-else:  # as it is stored and read back: `Retry.__post_init__` puts names in the place of classes
-    Error = str
+Error: TypeAlias = str | type[BaseException]
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long in between. `attempts` counts all tries, the first included.
 
-    `on` and `give_up` take exception classes or their qualified names, keep the names, and are matched
-    along the MRO: with `on`, only those are retried; those in `give_up` never are. `give_up` wins.
+    `on` and `give_up` take an exception class, its qualified name, or several of these. They keep the names,
+    and are matched along the MRO: with `on`, only those are retried; those in `give_up` never are. `give_up`
+    wins. `base` and `cap` are seconds or `timedelta`s.
     """
 
     attempts: int = 5
@@ -38,21 +38,38 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     base: float = 1.0
     cap: float = 300.0
     jitter: Jitter = "full"
-    on: tuple[Error, ...] = ()
-    give_up: tuple[Error, ...] = ()
+    on: tuple[str, ...] = ()
+    give_up: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:  # what it takes; the fields say what it keeps
+
+        def __init__(
+            self,
+            *,
+            attempts: int = 5,
+            backoff: Backoff = "exponential",
+            base: float | timedelta = 1.0,
+            cap: float | timedelta = 300.0,
+            jitter: Jitter = "full",
+            on: Error | Iterable[Error] = (),
+            give_up: Error | Iterable[Error] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
+        check_whole("attempts", self.attempts)
         if not 1 <= self.attempts <= ATTEMPTS_LIMIT:
             raise BadInput(f"attempts must lie between 1 and {ATTEMPTS_LIMIT}, not {self.attempts}")
         if self.backoff not in ("exponential", "fixed"):
             raise BadInput(f'backoff is "exponential" or "fixed", not {self.backoff!r}')
         if self.jitter not in ("full", "none"):
             raise BadInput(f'jitter is "full" or "none", not {self.jitter!r}')
-        span_of(self.base), span_of(self.cap)
+        for field in ("base", "cap"):
+            span = span_of(getattr(self, field))
+            if isinstance(getattr(self, field), timedelta):
+                msgspec.structs.force_setattr(self, field, span / SECOND)
         for field in ("on", "give_up"):
-            errors = getattr(self, field)
-            if errors:
-                msgspec.structs.force_setattr(self, field, tuple(_name_of(error) for error in errors))
+            if (errors := getattr(self, field)) != ():
+                msgspec.structs.force_setattr(self, field, _names_of(field, errors))
 
     def ceiling(self, failed: int) -> Span:
         """The longest wait after `failed` failed attempts (1 or more)."""
@@ -79,9 +96,19 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         return not self.on or bool(names.intersection(self.on))
 
 
-def _name_of(error: Error) -> str:
-    if isinstance(error, str):
+def _names_of(field: str, errors: object) -> tuple[str, ...]:
+    if isinstance(errors, str | type) or not isinstance(errors, Iterable):
+        errors = (errors,)
+    return tuple(_name_of(field, error) for error in errors)
+
+
+def _name_of(field: str, error: object) -> str:
+    if isinstance(error, str) and is_class_name(error):
         return error
     if isinstance(error, type) and issubclass(error, BaseException):
         return qualified_name(error)
-    raise BadInput(f"on= and give_up= take exception classes or their names, not {error!r}")
+    shown = qualified_name(error) if isinstance(error, type) else repr(error)
+    raise BadInput(
+        f"{field}= takes exception classes or their names, not {shown}: {field}=OSError, "
+        f'{field}="shop.Declined", or a tuple of these'
+    )

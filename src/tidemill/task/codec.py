@@ -1,7 +1,8 @@
 """Values to JSON and back, by type. Never pickle.
 
 msgspec does the work: datetime, UUID, Decimal, bytes, enums, dataclasses and Structs have a JSON form
-and come back by annotation. Pydantic models join by duck typing, so that pydantic is no dependency.
+and come back by annotation, and so do paths. Pydantic models join by duck typing, so that pydantic is no
+dependency.
 A value whose type is not annotated must be plain JSON already. Whatever would come back as something else
 (a datetime in a field that says nothing, a subclass where its base is annotated) is refused.
 """
@@ -12,11 +13,13 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 
 from tidemill.model.errors import Unencodable
+from tidemill.model.names import qualified_name
 
 JSON = 1
 """The codec number of plain JSON; 2 is kept for encrypted JSON."""
@@ -27,7 +30,9 @@ _NO_EQ: object = object.__eq__
 
 
 def _to_json(value: Any) -> Any:
-    """Pydantic models; everything else is refused by type."""
+    """Paths and pydantic models; everything else is refused by type."""
+    if isinstance(value, PurePath):
+        return str(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return _dump(dump)
@@ -46,6 +51,10 @@ def _dump(dump: Callable[..., Any]) -> Any:
 
 
 def _from_json(wanted: Any, value: Any) -> Any:
+    if isinstance(wanted, type) and issubclass(wanted, PurePath) and not isinstance(value, wanted):
+        if not isinstance(value, str):
+            raise TypeError(f"Expected `{wanted.__qualname__}`, got `{type(value).__qualname__}`")
+        return wanted(value)
     validate = getattr(wanted, "model_validate", None)
     if callable(validate):
         return validate(value)
@@ -72,10 +81,19 @@ def encode(value: object) -> bytes:
         raise Unencodable(f"a {type(value).__qualname__} cannot be encoded: {error}") from None
 
 
+_canonical = msgspec.json.Encoder(enc_hook=_to_json, order="deterministic")
+
+
+def canonical(value: object) -> bytes:
+    """JSON in which equal values are equal bytes: members of sets and keys of dicts are sorted."""
+    return _canonical.encode(value)
+
+
 def encode_as(value: object, wanted: Any) -> bytes:
-    """The JSON of a value that comes back the same by this type, or `Unencodable`."""
+    """The JSON of a result that comes back the same by this type, or `Unencodable`. Without a type a tuple
+    comes back as a list: refusing `return a, b` would let a job die whose work was done."""
     if is_open(wanted):
-        check_plain(value)
+        check_plain(value, tuples=True)
         return encode(value)
     try:
         convert(value, wanted)
@@ -99,6 +117,13 @@ def convert(value: object, wanted: Any) -> object:
     return msgspec.convert(value, wanted, dec_hook=_from_json)
 
 
+def schema_of(wanted: Any) -> dict[str, Any]:
+    """The JSON Schema of a type that msgspec has none for; `TypeError` if that is not known here either."""
+    if isinstance(wanted, type) and issubclass(wanted, PurePath):
+        return {"type": "string", "format": "path"}
+    raise TypeError(f"{wanted!r} has no JSON Schema")
+
+
 def why_not(wanted: Any) -> str | None:
     """Why values of this type cannot travel; None: they can."""
     try:
@@ -115,7 +140,49 @@ def can_make(wanted: Any) -> bool:
     info = msgspec.inspect.type_info(wanted)
     kinds = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
     custom = (kind.cls for kind in kinds if isinstance(kind, msgspec.inspect.CustomType))
-    return all(hasattr(kind, "model_validate") for kind in custom)
+    return all(hasattr(kind, "model_validate") or issubclass(kind, PurePath) for kind in custom)
+
+
+_PLAIN = (str, int, float, bool, list, tuple, dict, type(None))
+
+
+def never_stored(wanted: Any) -> str | None:
+    """The name of the type in `wanted` of which no value has a JSON form, if `wanted` can then not be
+    stored at all; None where some value can be, or nobody can tell."""
+    try:
+        info = msgspec.inspect.type_info(wanted)
+    except (TypeError, NameError, ValueError):  # nothing that msgspec knows: NoReturn, some unions
+        return None
+    return _never_stored(info)
+
+
+def _never_stored(info: msgspec.inspect.Type) -> str | None:
+    kinds = msgspec.inspect
+    match info:
+        case kinds.CustomType(cls=cls):
+            return None if _may_be_stored(cls) else qualified_name(cls)
+        case kinds.UnionType(types=types):
+            found = [_never_stored(kind) for kind in types]
+            return " | ".join(filter(None, found)) if all(found) else None
+        case kinds.CollectionType(item_type=item):  # of which only the empty one could be stored
+            return _never_stored(item)
+        case kinds.DictType(value_type=value):
+            return _never_stored(value)
+        case kinds.TupleType(item_types=items):
+            return next(filter(None, map(_never_stored, items)), None)
+        case _:
+            return None
+
+
+def _may_be_stored(cls: Any) -> bool:
+    """A model, or a class that plain values are instances of (an ABC, a protocol). Asked of a class that
+    says nothing, it may be."""
+    if not isinstance(cls, type) or hasattr(cls, "model_dump") or issubclass(cls, PurePath):
+        return True
+    try:
+        return any(issubclass(plain, cls) for plain in _PLAIN)
+    except TypeError:  # a protocol with attributes
+        return True
 
 
 def takes_none(wanted: Any) -> bool:
@@ -131,8 +198,8 @@ def is_open(wanted: Any) -> bool:
     return wanted is Any or wanted is object
 
 
-def check_plain(value: object, depth: int = 0) -> None:
-    """Refuse, by type, what JSON would bring back as something else. A tuple becomes a list."""
+def check_plain(value: object, depth: int = 0, *, tuples: bool = False) -> None:
+    """Refuse, by type, what JSON would bring back as something else. `tuples`: they may become lists."""
     if type(value) is float:
         if not isfinite(value):
             raise Unencodable(f"{value} has no JSON form")
@@ -140,14 +207,14 @@ def check_plain(value: object, depth: int = 0) -> None:
         return
     elif depth > _PLAIN_DEPTH:
         raise Unencodable(f"nested more than {_PLAIN_DEPTH} levels deep")
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple if tuples else list):
         for item in value:
-            check_plain(item, depth + 1)
+            check_plain(item, depth + 1, tuples=tuples)
     elif isinstance(value, dict):
         for key, item in value.items():
             if type(key) is not str:
                 raise Unencodable(f"a JSON object has strings as keys, not {type(key).__qualname__}")
-            check_plain(item, depth + 1)
+            check_plain(item, depth + 1, tuples=tuples)
     else:
         raise Unencodable(
             f"a {type(value).__qualname__} would come back as something else: annotate it with its type"

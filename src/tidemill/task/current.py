@@ -130,14 +130,13 @@ def _shown(value: object) -> str:
 class RunningJob:
     """A job, seen from inside."""
 
-    __slots__ = ("_aborted", "_job", "_log", "_means", "_notes", "completing")
+    __slots__ = ("_aborted", "_completing", "_job", "_log", "_means", "_notes")
 
     def __init__(self, job: ClaimedJob, notes: Notes, means: Means | None = None) -> None:
         self._job = job
         self._notes = notes
         self._means = means
-        self.completing = False
-        """`complete` was called: a transaction decides about this run."""
+        self._completing = False
         self._log: JobLog | None = None
         self._aborted: Abort | None = None
 
@@ -210,11 +209,6 @@ class RunningJob:
         """None while all is well, else the reason to stop."""
         return self._aborted
 
-    def abort(self, reason: Abort) -> None:
-        """Ask the running code to stop. The first reason stays."""
-        if self._aborted is None:
-            self._aborted = reason
-
     def check(self) -> None:
         """Raise `Aborted` if this job should stop."""
         if self._aborted is not None:
@@ -239,29 +233,24 @@ class RunningJob:
                 "complete() blocks, and an event loop runs in this thread: use `await acomplete(...)`"
             )
         means, encoded = self._encoded(result)
-        was_completing, self.completing = self.completing, True
+        was_completing, self._completing = self._completing, True
         try:
             script = self._script(*means.hold(), encoded)
             self._judge(connections.play(transaction, script, twin="acomplete"))
         except TidemillError as error:  # nothing was written
-            self.completing = was_completing or isinstance(error, AlreadyCompleted)
+            self._completing = was_completing or isinstance(error, AlreadyCompleted)
             raise
 
     async def acomplete(self, result: object = None, *, transaction: object) -> None:
         """`complete` for async code."""
         means, encoded = self._encoded(result)
-        was_completing, self.completing = self.completing, True
+        was_completing, self._completing = self._completing, True
         try:
             script = self._script(*await means.ahold(), encoded)
             self._judge(await connections.aplay(transaction, script))
         except TidemillError as error:
-            self.completing = was_completing or isinstance(error, AlreadyCompleted)
+            self._completing = was_completing or isinstance(error, AlreadyCompleted)
             raise
-
-    def leave_to_transaction(self) -> list[Note]:
-        """Its code runs in another process and is about to complete it there. What it still had to note."""
-        self.completing = True
-        return self._means.hold_notes() if self._means is not None else []
 
     def _encoded(self, result: object) -> tuple[Means, bytes | None]:
         if self._means is None:
@@ -295,6 +284,31 @@ class RunningJob:
                 f"{self!r} was completed before, and its rows were committed then: nothing was written; roll "
                 "the transaction back"
             )
+
+
+class ControlledJob(RunningJob):
+    """The same in the hands of whoever runs the job. Running code has no use for what is added here."""
+
+    __slots__ = ()
+
+    @property
+    def completing(self) -> bool:
+        """`complete` was called: a transaction decides about this run."""
+        return self._completing
+
+    @completing.setter
+    def completing(self, completing: bool) -> None:
+        self._completing = completing
+
+    def abort(self, reason: Abort) -> None:
+        """Ask the running code to stop. The first reason stays."""
+        if self._aborted is None:
+            self._aborted = reason
+
+    def leave_to_transaction(self) -> list[Note]:
+        """Its code runs in another process and is about to complete it there. What it still had to note."""
+        self._completing = True
+        return self._means.hold_notes() if self._means is not None else []
 
 
 CURRENT: ContextVar[RunningJob] = ContextVar("tidemill_current_job")

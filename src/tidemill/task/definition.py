@@ -9,9 +9,16 @@ from types import ModuleType
 from typing import Any, Literal, get_args
 
 from tidemill.model.death import DeadJob
-from tidemill.model.errors import BadInput, BadPayload, Unencodable
+from tidemill.model.errors import (
+    BadInput,
+    BadPayload,
+    PayloadTooLarge,
+    ResultTooLarge,
+    Unencodable,
+    UnencodableResult,
+)
 from tidemill.model.lane import DEFAULT_PRIORITY, check_priority
-from tidemill.model.names import KEY_LIMIT, check_key, check_queue, check_task
+from tidemill.model.names import KEY_LIMIT, check_key, check_queue, check_task, qualified_name
 from tidemill.model.retry import Retry
 from tidemill.model.run import check_result
 from tidemill.model.time import Span
@@ -51,7 +58,10 @@ class Definition:
         self.runs_in: RunsIn = _runs_in(self.name, function, runs_in, is_async=self.is_async)
         self.signature = Signature(self.name, function)
         _refuse_methods(self.name, function, self.signature)
+        self.signature.check_result_type()
         self.key = key
+        if key is not None and not isinstance(key, str):
+            raise BadInput(f"key= takes the name of a parameter, not {type(key).__name__}")
         if key is not None and not self.signature.has(key.split(".")[0]):
             raise BadInput(f"key={key!r}: {self.name} has no parameter {key.split('.')[0]!r}")
 
@@ -75,15 +85,26 @@ class Definition:
             raise BadPayload(f"{self.name}: codec {codec_number} is not known here; upgrade this worker")
         return self.signature.decode(body)
 
+    def named_arguments(self, codec_number: int, body: bytes) -> dict[str, Any]:
+        """The arguments of a call by their parameters, however they were given; or `BadPayload`."""
+        return self.signature.named(*self.decode(codec_number, body))
+
     def encode_result(self, value: object) -> bytes | None:
-        """The stored form of what the function returned (nothing for None), or `Unencodable` /
-        `PayloadTooLarge`."""
+        """The stored form of what the function returned (nothing for None), or `UnencodableResult` /
+        `ResultTooLarge`, which name its type."""
         if value is None and self.signature.none_fits:
             return None
         try:
             return check_result(self.signature.encode_result(value))
+        except PayloadTooLarge as error:
+            raise ResultTooLarge(f"{self._result(value)}: {error}") from None
         except Unencodable as error:
-            raise Unencodable(f"the result of {self.name}: {error}") from None
+            raise UnencodableResult(f"{self._result(value)}: {error}") from None
+        except Exception as error:  # code of the user's own that makes JSON of its type
+            raise UnencodableResult(f"{self._result(value)}: {type(error).__name__}: {error}") from error
+
+    def _result(self, value: object) -> str:
+        return f"the result of {self.name}, a {qualified_name(type(value))}"
 
     @cached_property
     def takes_a_death(self) -> bool:

@@ -1,5 +1,6 @@
 """The tasks and queues of one app."""
 
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from difflib import get_close_matches
 from inspect import unwrap
@@ -44,7 +45,9 @@ class Registry:
         self._definitions: dict[str, Definition] = {}
         self.schedules: dict[str, Callable[[], Schedule]] = {}
         """What makes each declared schedule: made late, because a task's queue may be declared after it."""
-        self._said: dict[str, Hashable] = {}
+        self._said: dict[str, tuple[str, Hashable]] = {}
+        self.on_replaced: list[Callable[[], object]] = []
+        """Called when a task has taken the place of another: what follows from it is worked out again."""
         self._handlers: dict[str | None, str] = {}
         """The task that handles the deaths of each; under None, those of all that have no other."""
         self._expected: dict[str, None] = {}
@@ -53,30 +56,42 @@ class Registry:
         """Tasks that every worker process runs when it starts."""
 
     def add(self, definition: Definition) -> Definition:
-        """Register a task. Two functions with one name are refused: jobs would go to the wrong one."""
+        """Register a task. Two functions with one name are refused: jobs would go to the wrong one. In a
+        notebook or at a prompt the later one takes the place of the earlier one: a cell was run again."""
         known = self._definitions.get(definition.name)
         if known is not None and not _same_code(known, definition):
-            raise BadInput(
-                f"there are two tasks named {definition.name!r}: give one of them another name by "
-                "@app.task(name=...)"
-            )
+            if not (_is_interactive(known.function) and _is_redefined(known.function, definition.function)):
+                raise BadInput(
+                    f"there are two tasks named {definition.name!r}: give one of them another name by "
+                    "@app.task(name=...)"
+                )
+            self.version += 1
         if definition.queue is not None:
             self.check_queue(definition.queue)
         self._definitions[definition.name] = definition
+        if known is not None:
+            for tell in self.on_replaced:
+                tell()
         return definition
 
     def declare(self, name: str, options: QueueOptions) -> None:
         """A queue with its options; twice is refused unless both say the same."""
-        if self.queues.get(check_queue(name), options) != options:
+        if self.queues.get(_checked_queue(name), options) != options:
             raise BadInput(f"the queue {name!r} was declared before with other options")
         self.queues[name] = options
         self.version += 1
 
-    def schedule(self, name: str, said: Hashable, make: Callable[[], Schedule]) -> None:
-        """A schedule that the code declares. Two with one name are refused, because only one could fire;
-        unless they say the same (a module that is imported twice)."""
-        if self._said.setdefault(check_task(name), said) != said:
-            raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+    def schedule(
+        self, name: str, definition: Definition, said: Hashable, make: Callable[[], Schedule]
+    ) -> None:
+        """A schedule of a task that the code declares. Two with one name are refused, because only one could
+        fire; unless they say the same (a module that is imported twice), or a notebook's cell was run
+        again."""
+        known = self._said.setdefault(check_task(name), (definition.name, said))
+        if known != (definition.name, said):
+            if known[0] != definition.name or not _is_interactive(definition.function):
+                raise BadInput(f"there are two schedules named {name!r}: give one of them another by name=")
+            self._said[name] = (definition.name, said)
         self.schedules[name] = make
 
     def expect_handler(self, handled: Sequence[Definition]) -> Callable[[Definition], None]:
@@ -139,10 +154,10 @@ class Registry:
 
     def check_queue(self, name: str) -> str:
         """The same name, or `BadInput`."""
-        if self.strict_queues and name not in self.queues:
+        if self.strict_queues and _checked_queue(name) not in self.queues:
             declared = ", ".join(sorted(self.queues)) or "none"
             raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
-        return check_queue(name)
+        return _checked_queue(name)
 
     def find(self, name: str) -> Definition | None:
         """A task by its name, or None."""
@@ -170,6 +185,11 @@ class Registry:
         return tuple(sorted({*self.queues, *used, self.default_queue}))
 
 
+def _checked_queue(name: object) -> str:
+    """The same name, or `BadInput`. What is no text may not be hashable, and the check is cached."""
+    return check_queue(name) if isinstance(name, str) else check_queue.__wrapped__(name)
+
+
 def nearest(name: str, known: list[str]) -> str:
     """A hint for a name that is not known: the nearest one, or nothing."""
     matches = get_close_matches(name, known, n=1, cutoff=0.5)
@@ -183,6 +203,16 @@ def _same_code(one: Definition, other: Definition) -> bool:
         return True
     place = _place_of(one.function)
     return place is not None and place == _place_of(other.function)
+
+
+def _is_interactive(function: Callable[..., object]) -> bool:
+    """Whether it was written at a prompt or in a notebook's cell: there the program has no file."""
+    return function.__module__ == "__main__" and not hasattr(sys.modules["__main__"], "__file__")
+
+
+def _is_redefined(one: Callable[..., object], other: Callable[..., object]) -> bool:
+    """Whether the second has the name of the first, in the same module: a cell that was run again."""
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
 def _place_of(function: Callable[..., object]) -> tuple[str, str, int] | None:

@@ -104,6 +104,20 @@ class Signature:
     def check(self) -> None:
         """Resolve every annotation now, or `BadInput`."""
         _ = self._types
+        self.check_result_type()
+
+    def check_result_type(self) -> None:
+        """`BadInput` for a return type of which no value can be stored: better than a job that does its work
+        and dies of its result. A type that cannot be known yet is looked at again by `check`."""
+        try:
+            wanted = self._resolve({"return": self._signature.return_annotation}).get("return", Any)
+        except Exception:  # it is code: whatever that raises
+            return
+        if (found := codec.never_stored(wanted)) is not None:
+            raise BadInput(
+                f"{self._name}: its result, {found}, cannot travel as JSON: return plain values, a "
+                "dataclass, a msgspec Struct or a pydantic model, or nothing (-> None)"
+            )
 
     def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
         """The body of a call, or `BadArguments` / `Unencodable`."""
@@ -234,6 +248,10 @@ class Signature:
         default = self._signature.parameters[name].default
         return None if default is inspect.Parameter.empty else default
 
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments that fit, by their parameters."""
+        return dict(self._signature.bind(*args, **kwargs).arguments)
+
     def has(self, name: str) -> bool:
         """Whether there is a parameter of this name."""
         return name in self._signature.parameters
@@ -256,7 +274,8 @@ class Signature:
         """For those who do not have the code: the parameters in order, and their JSON types."""
         names = [name for name in self._types if name not in (self._more_args, self._more_kwargs)]
         try:
-            parts, components = msgspec.json.schema_components([self._types[name] for name in names])
+            types = [self._types[name] for name in names]
+            parts, components = msgspec.json.schema_components(types, schema_hook=codec.schema_of)
         except TypeError:  # a custom type (a pydantic model) has no schema that msgspec knows
             parts, components = tuple({} for _ in names), {}
         return msgspec.json.encode({

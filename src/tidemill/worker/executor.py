@@ -14,7 +14,7 @@ A step either passes the run on or ends it. Here are the first two; `run_steps` 
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.time import SECOND, Span
-from tidemill.task.current import RunningJob
+from tidemill.task.current import ControlledJob
 from tidemill.worker.deadlines import Deadlines
 from tidemill.worker.outcomes import refused_payload
 from tidemill.worker.report import Report
@@ -58,7 +58,7 @@ class Executor:
 
     def begin(self, run: Run) -> None:
         """Resolve, decode, and hand it to its runner."""
-        run.running = RunningJob(run.job, run, run)
+        run.running = ControlledJob(run.job, run, run)
         terms = self._terms.of(run.job)
         if terms is None:
             self._unknown(run)

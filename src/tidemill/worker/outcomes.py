@@ -11,6 +11,7 @@ from asyncio import CancelledError
 from enum import Enum
 from typing import TypeAlias
 
+from tidemill.model.errors import UNSTORABLE
 from tidemill.model.run import Completed, Failed, Outcome, Stopped
 from tidemill.task.current import Abort, Aborted
 from tidemill.task.failures import failure_of, lineage
@@ -35,7 +36,7 @@ NOTHING = Completed()
 
 
 def returned(run: Run, value: object) -> Completed:
-    """The function returned. Raises where the result cannot be encoded: then it has failed after all. One
+    """The function returned. Raises where the result cannot be stored: `raised` makes a death of that. One
     that called `complete` has given its result there."""
     if run.running.completing:
         return NOTHING
@@ -44,7 +45,9 @@ def returned(run: Run, value: object) -> Completed:
 
 
 def raised(run: Run, error: BaseException) -> Ending:
-    """The function raised."""
+    """The function raised, or its result cannot be stored."""
+    if isinstance(error, UNSTORABLE):  # first: a late run that has done its work is not tried again either
+        return refused_payload(error)
     reason = run.running.aborted
     if reason is not None and _is_effect(run, error, reason):
         return aborted(run, reason, failure_of(error).traceback)
@@ -72,7 +75,7 @@ def failed(run: Run, error: BaseException) -> Failed:
 
 
 def refused_payload(error: Exception) -> Failed:
-    """Its arguments cannot be read: no attempt would change that."""
+    """Its arguments cannot be read, or its result cannot be stored: no attempt would change that."""
     return Failed(failure=failure_of(error, "payload"), retry_in=None)
 
 

@@ -9,7 +9,7 @@ from tidemill.engine.protocol import Transactions
 from tidemill.model.job import Fence
 from tidemill.model.run import ClaimedJob, Note, Outcome
 from tidemill.model.time import Span
-from tidemill.task.current import RunningJob
+from tidemill.task.current import ControlledJob
 from tidemill.worker.board import NO_RETRY
 from tidemill.worker.notes import Notebook, Page
 from tidemill.worker.terms import Terms
@@ -57,7 +57,7 @@ class Run:
     args: Sequence[Any]
     kwargs: dict[str, Any]
     """Set by decode."""
-    running: RunningJob
+    running: ControlledJob
     """What the function sees of it; from begin to end."""
     slots: TakesBack
     """Where it takes up a slot; set when it gets one."""

@@ -44,6 +44,7 @@ class TermsBook:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._known: dict[tuple[str, str], Terms] = {}
+        registry.on_replaced.append(self._known.clear)
 
     def of(self, job: ClaimedJob) -> Terms | None:
         """None: this app has no such task."""

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from tidemill import Tidemill
+from tidemill import Job, Tidemill, UnknownJob
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
+from tidemill.model import job as model
 from tidemill.model.ids import new_id
 from tidemill.model.member import MemberInfo
 from tidemill.model.run import ClaimedJob, ClaimRequest, Completed, Outcome, Settlement, Want
@@ -57,3 +58,11 @@ async def taken(app: Tidemill, *queues: str, most: int = 1_000) -> list[ClaimedJ
 
 def bodies(jobs: list[Any]) -> list[bytes]:
     return [job.body for job in jobs]
+
+
+def record_of(job: Job[Any]) -> model.Job:
+    """What the engine has of a job, as it has it."""
+    found = job._link.wait("info", job._get)
+    if found is None:
+        raise UnknownJob(job.id)
+    return found

@@ -14,7 +14,6 @@ from tidemill import JobState, Rate, Retry, SyncInLoop, Tidemill
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.errors import BadInput, EngineUnavailable, PayloadTooLarge, UnknownJob, UnknownTask
-from tidemill.model.time import SECOND
 from tidemill.task.catalogue import publish
 
 
@@ -27,15 +26,15 @@ def test_a_call_is_enqueued_and_shown(app: Tidemill) -> None:
 
     job = send.enqueue("a@b.c", subject="x")
     assert (job.state, job.task) == (None, "send")
-    record = job.refresh()
+    record = job.info()
     assert (record.state, job.state) == (JobState.READY, JobState.READY)
     assert (record.queue, record.key, record.timeout, record.max_attempts) == (
         "email",
         "a@b.c",
-        30 * SECOND,
+        timedelta(seconds=30),
         3,
     )
-    assert record.body == b'[["a@b.c"],{"subject":"x"}]'
+    assert (record.args, record.kwargs) == (("a@b.c",), {"subject": "x"})
     assert asyncio.run(send("a", "b")) == "ab"  # a plain call just runs the function
 
 
@@ -87,7 +86,7 @@ async def test_in_a_loop_the_blocking_form_is_refused_and_names_the_other(app: T
         (lambda: task.enqueue(1), "aenqueue"),
         (lambda: app.enqueue("t", [1]), "aenqueue"),
         (lambda: app.enqueue_many([task.call(1)]), "aenqueue_many"),
-        (job.refresh, "arefresh"),
+        (job.info, "ainfo"),
         (job.result, "aresult"),
         (job.cancel, "acancel"),
         (job.replay, "areplay"),
@@ -107,18 +106,18 @@ def test_a_call_may_say_how_its_job_is_to_be(app: Tidemill) -> None:
     chosen = uuid4()
     at = datetime.now(UTC) + timedelta(hours=2)
     job = task.using(priority=1, queue="other", at=at, id=chosen, timeout=timedelta(minutes=1)).enqueue(1)
-    record = job.refresh()
+    record = job.info()
     assert (job.uuid, record.state, record.priority, record.queue) == (chosen, JobState.SCHEDULED, 1, "other")
-    assert (record.due_at, record.timeout) == (round(at.timestamp() * SECOND), 60 * SECOND)
-    assert task.using(delay=60).using(priority=0).enqueue(1).refresh().state is JobState.SCHEDULED
+    assert (record.due_at, record.timeout) == (at, timedelta(minutes=1))
+    assert task.using(delay=60).using(priority=0).enqueue(1).info().state is JobState.SCHEDULED
     policy = Retry(attempts=2, backoff="fixed", base=7)
-    retried = task.using(retry=policy, tags=["night"]).enqueue(1).refresh()
-    assert (retried.max_attempts, retried.retry, retried.headers) == (2, policy, b'{"tags":["night"]}')
-    assert (retried.priority, retried.timeout) == (3, 5 * SECOND)
-    task.using(id=chosen).enqueue(99)  # the same id: the first one stays
-    assert job.refresh().body == b"[[1],{}]"
-    child = task.using(after=[job]).enqueue(1)
-    assert child.refresh().state is JobState.BLOCKED
+    retried = task.using(retry=policy, tags=["night"]).enqueue(1).info()
+    assert (retried.max_attempts, retried.retry, retried.tags) == (2, policy, ("night",))
+    assert (retried.priority, retried.timeout) == (3, timedelta(seconds=5))
+    task.using(id=chosen).enqueue(1)  # the same id: the first one stays
+    assert job.info().args == (1,)
+    for after in (job, [job], job.id, job.uuid, (one for one in [job])):
+        assert task.using(after=after).enqueue(1).info().state is JobState.BLOCKED
 
 
 @pytest.mark.every_engine
@@ -129,16 +128,16 @@ def test_options_go_by_call_then_task_then_queue_then_app(app: Tidemill) -> None
     plain = app.task(name="plain", queue="q")(number)
     own = app.task(name="own", queue="q", timeout=10, retry=Retry(attempts=3))(lambda n: n)
     found = [
-        plain.using(queue="elsewhere").enqueue(1).refresh(),
-        plain.enqueue(1).refresh(),
-        own.enqueue(1).refresh(),
-        own.using(timeout=1, retry=Retry(attempts=2)).enqueue(1).refresh(),
+        plain.using(queue="elsewhere").enqueue(1).info(),
+        plain.enqueue(1).info(),
+        own.enqueue(1).info(),
+        own.using(timeout=1, retry=Retry(attempts=2)).enqueue(1).info(),
     ]
     assert [(job.timeout, job.max_attempts) for job in found] == [
         (None, 5),
-        (20 * SECOND, 4),
-        (10 * SECOND, 3),
-        (SECOND, 2),
+        (timedelta(seconds=20), 4),
+        (timedelta(seconds=10), 3),
+        (timedelta(seconds=1), 2),
     ]
 
 
@@ -167,7 +166,7 @@ def test_a_payload_over_the_limit_is_refused(app: Tidemill) -> None:
     task = app.task(name="t")(lambda text: None)
     with pytest.raises(PayloadTooLarge, match="pass a reference"):
         task.enqueue("x" * (1 << 20))
-    assert task.enqueue("x" * ((1 << 20) - 20)).refresh().state is JobState.READY
+    assert task.enqueue("x" * ((1 << 20) - 20)).info().state is JobState.READY
 
 
 @pytest.mark.every_engine
@@ -181,14 +180,14 @@ def test_one_bad_call_among_merged_ones_fails_alone(app: Tidemill) -> None:
 
     first, bad, last = asyncio.run(together())
     assert isinstance(bad, BadInput)
-    assert first.refresh().body == b"[[1],{}]"
-    assert last.refresh().body == b"[[3],{}]"
+    assert first.info().args == (1,)
+    assert last.info().args == (3,)
 
 
 def test_a_task_known_by_name_only(app: Tidemill) -> None:
     with pytest.raises(UnknownTask, match="give queue="):
         app.enqueue("shop.send", ["a"])
-    assert app.enqueue("shop.later", [1], queue="q").refresh().queue == "q"
+    assert app.enqueue("shop.later", [1], queue="q").info().queue == "q"
     code = Tidemill(app.url)
 
     @code.task(name="shop.send", queue="email", priority=2, key="to", retry=Retry(attempts=2))
@@ -196,9 +195,9 @@ def test_a_task_known_by_name_only(app: Tidemill) -> None:
 
     asyncio.run(with_hand(app, lambda hand: publish(hand.engine, code.registry)))
     fresh = Tidemill(app.url)
-    record = fresh.enqueue("shop.send", ["a"], {"subject": "y"}).refresh()
+    record = fresh.enqueue("shop.send", ["a"], {"subject": "y"}).info()
     assert (record.queue, record.priority, record.key, record.max_attempts) == ("email", 2, "a", 2)
-    assert record.body == b'[["a"],{"subject":"y"}]'
+    assert (record.args, record.kwargs) == (("a",), {"subject": "y"})
     with pytest.raises(UnknownTask, match=r"did you mean 'shop\.send'"):
         fresh.enqueue("shop.sned")
     wrong: list[tuple[list[Any], dict[str, Any]]] = [([], {}), (["a", "b", "c"], {}), (["a"], {"z": 1})]
@@ -212,7 +211,7 @@ def test_by_name_in_a_process_that_has_the_code_checks_types_too(app: Tidemill) 
     app.task(name="t")(number)
     with pytest.raises(BadInput, match="Expected `int`"):
         app.enqueue("t", ["one"])
-    assert app.enqueue("t", [1], delay=3).refresh().state is JobState.SCHEDULED
+    assert app.enqueue("t", [1], delay=3).info().state is JobState.SCHEDULED
 
 
 def test_declared_queues_and_tasks_are_published(app: Tidemill) -> None:
@@ -231,7 +230,7 @@ def test_declared_queues_and_tasks_are_published(app: Tidemill) -> None:
 
 def test_an_unknown_job_is_said_to_be_unknown(app: Tidemill) -> None:
     with pytest.raises(UnknownJob):
-        app.job(uuid4()).refresh()
+        app.job(uuid4()).info()
     with pytest.raises(BadInput):
         app.job("nonsense")
 
@@ -252,7 +251,7 @@ def test_a_closed_app_opens_anew(app: Tidemill, engine_mode: str) -> None:
     app.close()
     task.enqueue(2)
     if engine_mode == "sqlite-file":
-        assert first.refresh().state is JobState.READY
+        assert first.info().state is JobState.READY
 
 
 @pytest.mark.every_engine
@@ -274,5 +273,5 @@ def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
     def works() -> None: ...
 
     job = works.enqueue()
-    job.refresh()
+    job.info()
     assert (job.state, len(tries)) == (JobState.READY, 3)

@@ -39,7 +39,7 @@ async def test_the_handler_of_a_task_decides_what_its_death_means(app: Tidemill)
         assert (first.args, first.kwargs) == (["4711"], {"cents": 5})
         assert (first.failure.error, first.failure.message) == ("OSError", "4711 was refused")
         assert "charge" in first.failure.traceback
-        assert (await app.job(first.id).arefresh()).state is JobState.DEAD
+        assert (await app.job(first.id).ainfo()).state is JobState.DEAD
     assert told.empty()
     await app.aclose()
 
@@ -75,7 +75,7 @@ async def test_one_handler_for_all_and_what_else_kills(app: Tidemill) -> None:
         handler = app.job(UUID(bytes=handler_id(UUID(strange.id).bytes, 0)))
         with pytest.raises(JobFailed, match="handled by nobody"):
             await handler.aresult(timeout=30)
-        assert (await handler.arefresh()).on_dead is None
+        assert (await handler.ainfo()).on_dead is None
         await app_without_code.aclose()
     await app.aclose()
 

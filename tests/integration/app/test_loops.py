@@ -42,12 +42,12 @@ async def test_in_the_block_calls_stay_on_the_loop(app: Tidemill) -> None:
         _, loop, thread = await app._link.run(where)
         assert (loop, thread) == (asyncio.get_running_loop(), threading.current_thread())
         job = await task.aenqueue(1)
-        assert (await job.arefresh()).body == b"[[1],{}]"
+        assert (await job.ainfo()).args == (1,)
         assert app._link._portal is None
     _, loop, thread = await app._link.run(where)
     assert loop is not asyncio.get_running_loop()
     assert thread is not threading.current_thread()
-    assert (await job.arefresh()).body == b"[[1],{}]"
+    assert (await job.ainfo()).args == (1,)
 
 
 async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it(app: Tidemill) -> None:
@@ -104,7 +104,7 @@ async def test_enqueues_already_made_are_finished_when_it_ends(app: Tidemill) ->
         made = [asyncio.ensure_future(task.aenqueue(number)) for number in range(50)]
         await asyncio.sleep(0)
     jobs = await asyncio.gather(*made)
-    assert [(await job.arefresh()).body for job in jobs[-2:]] == [b"[[48],{}]", b"[[49],{}]"]
+    assert [(await job.ainfo()).args for job in jobs[-2:]] == [(48,), (49,)]
 
 
 async def test_a_result_is_awaited_on_the_loop_and_outlives_a_worker(app: Tidemill) -> None:

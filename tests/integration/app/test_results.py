@@ -62,7 +62,7 @@ async def test_a_dead_job_raises_with_the_remote_traceback(app: Tidemill) -> Non
     assert caught.value.failure is not None
     assert (caught.value.failure.error, caught.value.failure.message) == ("ZeroDivisionError", "by zero")
     assert await job.areplay() is ReplayAnswer.REPLAYED
-    assert (await job.arefresh()).state is JobState.READY
+    assert (await job.ainfo()).state is JobState.READY
     await app.aclose()
 
 

@@ -17,7 +17,7 @@ async def kept(jobs: list[Job[None]]) -> list[bool]:
     found = []
     for job in jobs:
         try:
-            await job.arefresh()
+            await job.ainfo()
         except UnknownJob:
             found.append(False)
         else:

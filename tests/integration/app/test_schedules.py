@@ -144,7 +144,7 @@ def test_the_same_for_code_that_blocks(app: Tidemill) -> None:
 
     app.schedules.put("n", nothing.call(), cron="0 3 * * sun", missed="skip", overlap="allow", jitter=30)
     first = app.schedules.run("n")
-    assert first.refresh().schedule == "n"
+    assert first.info().schedule == "n"
     assert app.schedules.run("n") != first
     app.schedules.pause("n")
     app.schedules.resume("n")
@@ -180,15 +180,15 @@ async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Tidemill) -> No
         await app.schedules.aput("n", nothing.call(), cron="0 3 * * *", overlap="queue", waiting=0)
     await app.schedules.aput("n", nothing.call(), cron="0 3 * * *", overlap="queue", waiting=2)
     jobs = [await app.schedules.arun("n") for _ in range(3)]
-    assert [(await job.arefresh()).state for job in jobs] == ["ready", "blocked", "blocked"]
+    assert [(await job.ainfo()).state for job in jobs] == ["ready", "blocked", "blocked"]
     with pytest.raises(Refused, match="2 jobs of 'n' wait already"):
         await app.schedules.arun("n")
     await jobs[1].acancel()
-    assert (await jobs[2].arefresh()).state == "blocked", "the first has not run"
+    assert (await jobs[2].ainfo()).state == "blocked", "the first has not run"
     fourth = await app.schedules.arun("n")
     async with app.worker():
         await fourth.aresult(timeout=30)
-        assert (await jobs[2].arefresh()).state == "completed"
+        assert (await jobs[2].ainfo()).state == "completed"
         found = {each.name: each.waiting for each in await app.schedules.alist()}
     assert found == {"declared": 7, "n": 2}
     await app.aclose()

@@ -56,7 +56,7 @@ def test_a_result_that_is_awaited_while_the_app_closes_is_an_error_of_ours(app: 
     waiting = threading.Thread(target=wait)
     waiting.start()
     while not app._link._session._waiter or not app._link._session._waiter._waiting:  # type: ignore[union-attr]
-        job.refresh()
+        job.info()
     app.close()
     waiting.join(timeout=60)
     assert [type(error) for error in errors] == [EngineClosed]
@@ -131,7 +131,7 @@ async def test_odd_arguments_are_refused(app: Tidemill) -> None:
 
 def test_the_later_word_counts(app: Tidemill) -> None:
     task = app.task(name="t")(number)
-    assert task.using(delay=60).using(delay=0).enqueue(1).refresh().state is JobState.READY
+    assert task.using(delay=60).using(delay=0).enqueue(1).info().state is JobState.READY
 
 
 def test_a_task_is_pickled_by_its_name() -> None:

@@ -26,7 +26,7 @@ async def test_jobs_run_and_their_results_come_back(app: Tidemill) -> None:
         jobs = [await on_the_loop.aenqueue(n) for n in range(5)]
         assert [await job.aresult(timeout=30) for job in jobs] == [1, 2, 3, 4, 5]
         assert (await (await in_a_thread.aenqueue(1)).aresult(timeout=30)).startswith("1 in tidemill-job")
-        assert (await jobs[0].arefresh()).state is JobState.COMPLETED
+        assert (await jobs[0].ainfo()).state is JobState.COMPLETED
     await app.aclose()
 
 
@@ -52,7 +52,7 @@ async def test_a_job_that_fails_is_tried_again_and_then_dead(app: Tidemill) -> N
         job = await fails_always.aenqueue()
         with pytest.raises(JobFailed, match="ValueError: never"):
             await job.aresult(timeout=30)
-        record = await job.arefresh()
+        record = await job.ainfo()
         assert (record.state, record.attempts, len(record.failures)) == (JobState.DEAD, 3, 3)
         assert "fails_always" in record.failures[0].traceback
         assert "tidemill/worker" not in record.failures[0].traceback
@@ -96,8 +96,8 @@ async def test_running_code_knows_its_job(app: Tidemill) -> None:
         said = await job.aresult(timeout=30)
     assert said == {"id": job.id, "queue": "q", "key": "7", "idempotency": f"t:{job.id}"}
     if app.settings.url != "sqlite://":
-        record = await job.arefresh()
-        assert record.progress == b'{"done":1,"total":2,"message":"half"}'
+        record = await job.ainfo()
+        assert record.progress == {"done": 1, "total": 2, "message": "half"}
         assert record.member
     await app.aclose()
 
@@ -108,7 +108,7 @@ async def test_what_is_awaited_on_the_workers_loop_ends_with_it(app: Tidemill) -
 
     async with app.worker(queues=["other"]):
         waiting = asyncio.create_task((await never_claimed.aenqueue()).aresult())
-        await (await never_claimed.aenqueue()).arefresh()
+        await (await never_claimed.aenqueue()).ainfo()
     with pytest.raises(EngineClosed):
         await waiting
     await app.aclose()

@@ -19,7 +19,7 @@ from tidemill.model.ids import new_id
 from tidemill.model.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
 from tidemill.model.run import ClaimedJob
 from tidemill.model.time import SECOND
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.worker.runners import runner as runner_module
 from tidemill.worker.runners.process import (
     AbortedRun,
@@ -57,7 +57,7 @@ class Runs:
     def begin(self, task: str, *args: object, fresh: bool = False) -> "Begun":
         self._fence += 1
         job = a_claimed_job(task, *args, fence=self._fence)
-        running = RunningJob(job, self.notebook)
+        running = ControlledJob(job, self.notebook)
         return Begun(job, running, asyncio.ensure_future(self.runner.run(job, running, fresh=fresh)))
 
     async def run(self, task: str, *args: object, fresh: bool = False) -> ProcessOutcome:
@@ -66,7 +66,7 @@ class Runs:
 
 class Begun:
     def __init__(
-        self, job: ClaimedJob, running: RunningJob, outcome: "asyncio.Future[ProcessOutcome]"
+        self, job: ClaimedJob, running: ControlledJob, outcome: "asyncio.Future[ProcessOutcome]"
     ) -> None:
         self.fence = job.fence
         self.running = running

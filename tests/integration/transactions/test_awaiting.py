@@ -23,7 +23,7 @@ def add(app: Tidemill) -> Task[[int, int], int]:
 @pytest.fixture
 async def way(app: Tidemill, url: str, kind: type[Way]) -> AsyncIterator[Way]:
     with pytest.raises(UnknownJob):
-        await app.job(b"x".hex() * 16).arefresh()
+        await app.job(b"x".hex() * 16).ainfo()
     made = kind(url)
     await made.open()
     await made.begin()
@@ -38,7 +38,7 @@ async def way(app: Tidemill, url: str, kind: type[Way]) -> AsyncIterator[Way]:
 
 async def exists(job: Job[object]) -> bool:
     try:
-        await job.arefresh()
+        await job.ainfo()
     except UnknownJob:
         return False
     return True
@@ -53,7 +53,7 @@ async def test_it_exists_and_runs_after_the_commit(
     job = await add.using(transaction=way.connection).aenqueue(20, 22)
     assert not await exists(job)
     await way.commit()
-    assert (await job.arefresh()).state is JobState.READY
+    assert (await job.ainfo()).state is JobState.READY
     async with app.worker():
         assert await job.aresult(timeout=30) == 42
     await way.begin()

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_places import PostgresPlaces
-from tidemill import Bound, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
+from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
@@ -31,7 +31,7 @@ def way(app: Tidemill, url: str, kind: type[Way]) -> Iterator[Way]:
     with pytest.raises(UnknownJob):
         app.job(
             b"x".hex() * 16
-        ).refresh()  # opens the engine: the place is ours before the user's table is there
+        ).info()  # opens the engine: the place is ours before the user's table is there
     made = kind(url)
     made.begin()
     made.run("CREATE TABLE IF NOT EXISTS orders (number integer)")
@@ -44,7 +44,7 @@ def way(app: Tidemill, url: str, kind: type[Way]) -> Iterator[Way]:
 
 def exists(job: Job[object]) -> bool:
     try:
-        job.refresh()
+        job.info()
     except UnknownJob:
         return False
     return True
@@ -62,7 +62,7 @@ def test_it_exists_and_runs_after_the_commit(app: Tidemill, add: Task[[int, int]
     job = add.using(transaction=way.connection).enqueue(20, 22)
     assert not exists(job)
     way.commit()
-    record = job.refresh()
+    record = job.info()
     assert (record.state, record.queue, record.priority, record.key) == (JobState.READY, "sums", 3, "20")
     assert asyncio.run(work(app, job)) == [42]
     way.begin()
@@ -111,7 +111,11 @@ def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int], way
 @every_way
 def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     job = add.enqueue(1, 2)
-    again = add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
+    again = add.using(id=job.id, transaction=way.connection).enqueue(1, 2)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        app.enqueue_many([add.using(id=job.id).call(5, 6)], transaction=way.connection)
     way.commit()
     assert again == job
     assert [item.body for item in asyncio.run(taken(app, "sums"))] == [b"[[1,2],{}]"]
@@ -203,7 +207,7 @@ def test_the_first_call_of_an_app_may_be_in_a_transaction(
 ) -> None:
     """Its engine is opened while the user's own transaction holds the file's lock."""
     with pytest.raises(UnknownJob):
-        app.job(b"x".hex() * 16).refresh()
+        app.job(b"x".hex() * 16).info()
     app.close()
     way = Sqlite3(url)
     way.run("CREATE TABLE orders (number integer)")

@@ -41,7 +41,7 @@ async def app(url: str) -> AsyncIterator[Tidemill]:
     """An app whose member beats often, and the user's table."""
     made = Tidemill(settings=Settings.load(url=url, beat=0.1, lease=0.5, sweep=0.1))
     with pytest.raises(UnknownJob):
-        await made.job("ab" * 16).arefresh()
+        await made.job("ab" * 16).ainfo()
     plain: Any = blocking.Psycopg(url) if url.startswith("postgresql") else blocking.Sqlite3(url)
     plain.run("CREATE TABLE IF NOT EXISTS orders (number integer)")
     plain.run("DELETE FROM orders")
@@ -83,7 +83,7 @@ async def test_rows_and_outcome_from_a_thread(
     async with app.worker():
         job = await order.aenqueue(7)
         assert await outcome(job) == "in the transaction"
-        record = await job.arefresh()
+        record = await job.ainfo()
         assert (record.state, record.attempts, record.error) == (JobState.COMPLETED, 1, None)
         assert record.progress is not None
         assert [line.message for line in await lines(url, job)] == ["almost"]
@@ -121,6 +121,28 @@ async def test_rows_and_outcome_from_the_loop(app: Tidemill, url: str, kind: typ
     assert orders(url) == [7]
 
 
+@simply
+async def test_a_result_that_cannot_be_stored_is_the_end(
+    app: Tidemill, url: str, kind: type[blocking.Way]
+) -> None:
+    """Dead at once, as one that is returned: the next attempt would give the same."""
+
+    @app.task(retry=AT_ONCE)
+    def order() -> None:
+        way = kind(url)
+        try:
+            way.run("INSERT INTO orders VALUES (1)")
+            current_job().complete({1, 2}, transaction=way.connection)
+        finally:
+            way.close()
+
+    async with app.worker():
+        job = await order.aenqueue()
+        with pytest.raises(JobFailed, match=r"after 1 of .*the result of \S+order, a set: "):
+            await outcome(job)
+    assert orders(url) == []
+
+
 @pytest.mark.row("B14")
 @simply
 async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
@@ -147,7 +169,7 @@ async def test_a_rollback_is_a_failure_and_the_next_attempt_counts(
     async with app.worker():
         job = await order.aenqueue()
         assert await outcome(job) is None
-        record = await job.arefresh()
+        record = await job.ainfo()
         assert record.attempts == 3
         assert len(keys) == 3
         assert len(set(keys)) == 1, "for outside effects: the same over all attempts"
@@ -175,7 +197,7 @@ async def test_what_happens_after_the_commit_changes_nothing(
     async with app.worker():
         job = await order.aenqueue()
         assert await outcome(job) == "first"
-    record = await job.arefresh()
+    record = await job.ainfo()
     assert (record.attempts, record.failures) == (1, ())
     assert orders(url) == [1]
     assert "completed in its transaction, and then failed: ConnectionError" in caplog.text
@@ -269,7 +291,7 @@ async def test_a_transaction_that_is_left_open_holds_up_nobody(
         job = await order.aenqueue()
         jobs = [await other.aenqueue(n) for n in range(20)]
         assert [await each.aresult(timeout=20) for each in jobs] == list(range(20))
-        assert (await job.arefresh()).state is JobState.RUNNING
+        assert (await job.ainfo()).state is JobState.RUNNING
         left[0].commit()
         assert await outcome(job) == "late"
         left[0].close()
@@ -293,10 +315,10 @@ async def test_a_drain_leaves_without_a_transaction_that_is_left_open(
         job = await order.aenqueue()
         while not left:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    assert (await job.arefresh()).state is JobState.RUNNING
+    assert (await job.ainfo()).state is JobState.RUNNING
     left[0].commit()
     left[0].close()
-    assert (await job.arefresh()).state is JobState.COMPLETED
+    assert (await job.ainfo()).state is JobState.COMPLETED
 
 
 @simply

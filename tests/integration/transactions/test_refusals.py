@@ -30,7 +30,7 @@ def ping(app: Tidemill) -> Task[[], None]:
     def ping() -> None: ...
 
     with pytest.raises(UnknownJob):
-        app.job(b"x".hex() * 16).refresh()
+        app.job(b"x".hex() * 16).info()
     return ping
 
 
@@ -53,7 +53,7 @@ def test_psycopg_in_autocommit(ping: Task[[], None], url: str) -> None:
         refused(ping, connection, r"stands at once.*`with connection.transaction\(\):`")
         with connection.transaction():
             job = ping.using(transaction=connection).enqueue()
-        assert job.refresh().task == ping.name
+        assert job.info().task == ping.name
         refused(ping, connection.cursor(), "not its cursor")
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.integration.app.claimer import taken
+from tests.integration.app.claimer import record_of, taken
 from tidemill import JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.queue import QueueOptions
@@ -75,9 +75,9 @@ def test_a_worker_completes_it(app: Tidemill, connection: psycopg.Connection[Any
     assert abs((job_id.int >> 80) / 1_000 - time.time()) < 60
     job = app.job(job_id)
     with pytest.raises(UnknownJob):
-        job.refresh()
+        record_of(job)
     connection.commit()
-    record = job.refresh()
+    record = record_of(job)
     assert (record.state, record.queue, record.priority) == (JobState.READY, "email", 2)
     assert (record.timeout, record.max_attempts, record.key, record.codec) == (30_000_000, 7, "7", 1)
     assert (record.retry, record.headers, record.due_at) == (None, None, None)
@@ -101,7 +101,7 @@ def test_it_is_as_if_python_had_enqueued_it(
         )
     )
     connection.commit()
-    one, other = mine.refresh(), theirs.refresh()
+    one, other = record_of(mine), record_of(theirs)
     times = ("id", "seq", "created_at", "due_at", "expires_at", "body", "headers")
     for field in one.__struct_fields__:
         if field not in times:
@@ -132,7 +132,7 @@ def test_precedence_call_task_queue(app: Tidemill, connection: psycopg.Connectio
     connection.commit()
     seen = [
         (r.queue, r.priority, r.timeout, r.max_attempts, r.key)
-        for r in (job.refresh() for job in (said, of_task, of_queue, of_app))
+        for r in (record_of(job) for job in (said, of_task, of_queue, of_app))
     ]
     assert seen == [
         ("slow", 0, 2_000_000, 7, "mine"),
@@ -151,12 +151,12 @@ def test_ids_and_due_times(app: Tidemill, connection: psycopg.Connection[Any], s
     past = app.job(sql("SELECT tidemill.enqueue('plain', at => now() - interval '1 day')"))
     unknown = app.job(sql("SELECT tidemill.enqueue('nobody.knows', queue => 'email')"))
     connection.commit()
-    assert app.job(own).refresh().body == b"[[1],{}]"
-    record = later.refresh()
+    assert record_of(app.job(own)).body == b"[[1],{}]"
+    record = record_of(later)
     assert record.state is JobState.SCHEDULED
     assert record.due_at == round(tomorrow.timestamp() * 1_000_000)
-    assert past.refresh().state is JobState.READY
-    assert unknown.refresh().task == "nobody.knows"
+    assert record_of(past).state is JobState.READY
+    assert record_of(unknown).task == "nobody.knows"
 
 
 def test_several_keep_their_order_and_one_statement_may_make_many(
@@ -231,7 +231,7 @@ def test_a_role_with_nothing_but_the_right_to_use_the_schema(
             assert row is not None
             with pytest.raises(errors.InsufficientPrivilege), web.transaction():
                 web.execute("SELECT * FROM tidemill.job")
-        assert app.job(row[0]).refresh().queue == "default"
+        assert record_of(app.job(row[0])).queue == "default"
     finally:
         connection.execute(f"DROP OWNED BY {role}")
         connection.execute(f"DROP ROLE {role}")
@@ -255,11 +255,11 @@ def test_arguments_that_do_not_fit_their_types_are_found_by_the_worker(
 def test_other_namespaces_have_their_own(url: str, connection: psycopg.Connection[Any]) -> None:
     other = Tidemill(url, namespace="other")
     with pytest.raises(UnknownJob):
-        other.job("ab" * 16).refresh()
+        record_of(other.job("ab" * 16))
     row = connection.execute("SELECT other.enqueue('t', queue => 'q')").fetchone()
     connection.commit()
     assert row is not None
-    assert other.job(row[0]).refresh().queue == "q"
+    assert record_of(other.job(row[0])).queue == "q"
     other.close()
     connection.execute("DROP SCHEMA other CASCADE")
     connection.commit()

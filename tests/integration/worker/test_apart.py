@@ -11,7 +11,7 @@ from tidemill.model.job import Failure, JobState
 from tidemill.model.member import ClaimantBeat, MemberInfo
 from tidemill.model.retry import Retry
 from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
 
 ONCE = Retry(attempts=1)
@@ -21,12 +21,12 @@ class Processes:
     """Stands in for processes: does what the test says."""
 
     def __init__(self) -> None:
-        self.began: asyncio.Queue[tuple[ClaimedJob, RunningJob, bool]] = asyncio.Queue()
+        self.began: asyncio.Queue[tuple[ClaimedJob, ControlledJob, bool]] = asyncio.Queue()
         self.outcomes: asyncio.Queue[ProcessOutcome] = asyncio.Queue()
         self.stops: asyncio.Queue[tuple[int, Abort, bool]] = asyncio.Queue()
 
     async def run(
-        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
     ) -> ProcessOutcome:
         began()
         self.began.put_nowait((job, running, fresh))
@@ -123,6 +123,21 @@ async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
     assert drained.released == 1
     record = await workplace.job(job_id)
     assert (record.state, record.attempts) == (JobState.READY, 0)
+
+
+async def test_a_result_that_cannot_be_stored_is_no_effect_of_a_drain(
+    workplace: Workplace, processes: Processes
+) -> None:
+    """Its work was done: given back, it would be done again."""
+    workplace.task(crunch, runs_in="process")
+    worker = await workplace.start(processes=processes)
+    job_id = await workplace.enqueue("crunch")
+    await processes.began.get()
+    worker.drain(0)
+    await processes.stops.get()
+    processes.outcomes.put_nowait(Raised(failure=Failure(kind="payload"), lineage=["Exception"]))
+    await workplace.over()
+    assert (await workplace.job(job_id)).state is JobState.DEAD
 
 
 A_RAISE = Raised(failure=Failure(error="OSError"), lineage=["OSError", "Exception"])

@@ -3,6 +3,8 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, NoReturn
 
 import pytest
@@ -167,25 +169,47 @@ async def test_endless_recursion_is_a_failure(workplace: Workplace, runs_in: str
     assert error.error == "RecursionError"
 
 
-async def test_a_result_that_cannot_be_encoded_is_a_failure(workplace: Workplace, runs_in: str) -> None:
-    workplace.task(either(runs_in, lambda: object()), retry=AT_ONCE)
+async def test_work_that_was_done_is_not_done_again_for_its_result(
+    workplace: Workplace, runs_in: str
+) -> None:
+    workplace.task(either(runs_in, lambda: datetime.now(UTC)), retry=AT_ONCE)
     await workplace.start()
-    job_id = await workplace.enqueue("task", attempts=2)
-    await workplace.settled(2)
-    job = await workplace.job(job_id)
-    assert (job.state, job.failure_count) == (JobState.DEAD, 2)
-    assert job.error is not None
-    assert "result of task" in job.error.message
-
-
-async def test_a_result_that_is_too_large_is_a_failure(workplace: Workplace) -> None:
-    workplace.task(either("loop", lambda: "x" * (1 << 21)), retry=ONCE)
-    await workplace.start()
-    job_id = await workplace.enqueue("task", attempts=1)
+    job_id = await workplace.enqueue("task", attempts=3)
     await workplace.settled()
-    error = (await workplace.job(job_id)).error
-    assert error is not None
-    assert error.error.endswith("PayloadTooLarge")
+    job = await workplace.job(job_id)
+    assert (job.state, job.attempts, job.failure_count) == (JobState.DEAD, 1, 1)
+    assert job.error is not None
+    assert job.error.kind == "payload"
+    assert "the result of task, a datetime.datetime: " in job.error.message
+
+
+async def test_nor_for_a_result_that_is_too_large(workplace: Workplace) -> None:
+    workplace.task(either("loop", lambda: "x" * (1 << 21)), retry=AT_ONCE)
+    await workplace.start()
+    job_id = await workplace.enqueue("task", attempts=3)
+    await workplace.settled()
+    job = await workplace.job(job_id)
+    assert (job.state, job.attempts) == (JobState.DEAD, 1)
+    assert job.error is not None
+    assert job.error.error.endswith("ResultTooLarge")
+
+
+async def test_nor_for_one_of_a_run_that_was_told_to_stop(workplace: Workplace) -> None:
+    """It ran into its timeout, did its work all the same, and returned what cannot be stored."""
+
+    async def task() -> object:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return object()
+
+    workplace.task(task, retry=AT_ONCE)
+    await workplace.start()
+    job_id = await workplace.enqueue("task", attempts=3, timeout=10_000)
+    await workplace.settled()
+    job = await workplace.job(job_id)
+    assert (job.state, job.attempts) == (JobState.DEAD, 1)
+    assert job.error is not None
+    assert job.error.kind == "payload"
 
 
 async def test_a_cancelled_error_of_its_own_is_a_failure(workplace: Workplace) -> None:

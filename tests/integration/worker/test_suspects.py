@@ -10,7 +10,7 @@ from tidemill.model.ids import JobId, new_id
 from tidemill.model.job import JobState
 from tidemill.model.member import MemberInfo
 from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.worker.runners.process import ProcessOutcome, Returned
 
 
@@ -21,7 +21,7 @@ class Processes:
         self.inside = self.most = 0
 
     async def run(
-        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
     ) -> ProcessOutcome:
         began()
         self.inside += job.suspect

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from tidemill.model.ids import new_id
 from tidemill.model.run import ClaimedJob
-from tidemill.task.current import RunningJob
+from tidemill.task.current import ControlledJob
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
 from tidemill.worker.notes import Notebook
@@ -46,7 +46,7 @@ def a_run(fence: int = 1, *, registry: Registry | None = None, row: int = 0, **f
     terms = TermsBook(registry or a_registry()).of(run.job)
     assert terms is not None
     run.terms = terms
-    run.running = RunningJob(run.job, run)
+    run.running = ControlledJob(run.job, run)
     return run
 
 

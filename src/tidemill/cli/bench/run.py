@@ -75,11 +75,12 @@ async def _measure(plan: Plan) -> tuple[str, list[Figure]]:
 @asynccontextmanager
 async def open_engine() -> AsyncIterator[Engine]:
     """The engine that the settings name, shared with the application that is measured."""
+    from tidemill.app.in_worker import AppInWorker
     from tidemill.cli.bench.app import app
 
     settings = Settings.load()
     engine = EmittingEngine(await connect(settings.url, namespace=settings.namespace))
-    let_go = app.adopt(engine)
+    let_go = AppInWorker(app).adopt(engine)
     try:
         yield engine
     finally:

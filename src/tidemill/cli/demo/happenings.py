@@ -22,7 +22,7 @@ def happenings(before: Job | None, now: Job) -> Iterator[tuple[str, str]]:
 
 def attempt(job: Job) -> str:
     """n/m: the attempt that runs, or the last one that did."""
-    return f"{job.attempts + (job.state is JobState.RUNNING)}/{job.max_attempts}"
+    return f"{job.attempts_begun}/{job.max_attempts}"
 
 
 def waits(job: Job) -> str:

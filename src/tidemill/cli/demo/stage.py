@@ -123,10 +123,11 @@ async def _play(work: Play, at: Venue, worker: subprocess.Popen[bytes]) -> int:
 @asynccontextmanager
 async def _engine(at: Venue) -> AsyncIterator[Engine]:
     """The demo's engine, which its application uses too."""
+    from tidemill.app.in_worker import AppInWorker
     from tidemill.cli.demo.app import app
 
     engine = await connect(at.url, namespace=at.namespace)
-    let_go = app.adopt(engine)
+    let_go = AppInWorker(app).adopt(engine)
     try:
         yield engine
     finally:

@@ -75,7 +75,10 @@ class Jobs(Protocol):
         """Store new jobs: True where created, False where a job with that id exists.
 
         An existing id (retained, or a tombstone) is left exactly as it is, whatever the payload and the
-        parents: that makes a repeat harmless. State: `blocked` if it waits for a parent, else
+        parents: that makes a repeat harmless. Of two calls at once that bring the same id exactly one is
+        answered True, and a `watch` or `inspect.get` that begins after an answer of False finds the job
+        that has the id, unless it was deleted since. (So the caller can tell a repeat from another call
+        under the same id: `app.same_call`.) State: `blocked` if it waits for a parent, else
         `scheduled` if its due time lies ahead, else `ready`. `due_at` is now + delay, or `at`; a due
         time not after now is ready at once and stored as None. Unknown queues come into being with
         default options.

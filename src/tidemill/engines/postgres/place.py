@@ -2,6 +2,7 @@
 
     postgresql://user:password@host:5432/database
     postgresql://user:password@one:5432,two:5432/database      the first that can be written to
+    postgresql+asyncpg://, postgresql+psycopg://               the same, as SQLAlchemy writes it
 
 Options in the query are those of libpq that concern the way to the server (`sslmode`, `sslrootcert`,
 `sslcert`, `sslkey`, `target_session_attrs`, `connect_timeout`, `host`, `port`), and our own:
@@ -125,7 +126,7 @@ def place_of(url: str, namespace: str) -> Place:
     where = ",".join(map(str, addresses)) or "localhost"
     target: Target = "read-write" if len(addresses) > 1 else "any"
     return Place(
-        shown=f"{parts.scheme}://{unquote(user) + '@' if user else ''}{where}/{database}",
+        shown=f"{parts.scheme.partition('+')[0]}://{unquote(user) + '@' if user else ''}{where}/{database}",
         schema=namespace,
         addresses=addresses,
         user=unquote(user) or None,

@@ -1,5 +1,6 @@
 """`jobs.enqueue`: what is stored, in which state, and that a repeat is harmless."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.errors import BadInput, UnknownParent
 from tidemill.model.ids import new_id
-from tidemill.model.job import PAYLOAD_LIMIT, JobState
+from tidemill.model.job import PAYLOAD_LIMIT, Job, JobState, NewJob
 from tidemill.model.queue import Keep, QueueOptions
 from tidemill.model.retry import Retry
 from tidemill.model.run import Checkpoint, LogLine
@@ -104,6 +105,29 @@ async def test_an_id_twice_in_one_call_is_two_calls(engine: Engine, clock: Clock
     other = a_job()
     assert await engine.jobs.enqueue([first, other, second], now=clock.now) == [True, True, False]
     assert (await job_of(engine, first.id)).body == b"[[1],{}]"
+
+
+@pytest.mark.row("C1")
+async def test_of_two_calls_at_once_with_one_id_the_loser_finds_the_winner(
+    connect: Connect, clock: Clock
+) -> None:
+    """So it can tell whether that is the same call or another one."""
+    one, other = await connect(), await connect()
+    for _ in range(5):
+        first = a_job(body=b"[[1],{}]")
+        second = msgspec.structs.replace(first, task="u", body=b"[[2],{}]")
+
+        async def put(engine: Engine, job: NewJob) -> tuple[bool, Job | None]:
+            (created,) = await engine.jobs.enqueue([job], now=clock.now)
+            (found,) = await engine.jobs.watch([job.id], waiter="", ttl=0, now=clock.now)
+            return created, found
+
+        answers = await asyncio.gather(put(one, first), put(other, second))
+        assert sorted(created for created, _ in answers) == [False, True]
+        stored = first if answers[0][0] else second
+        for _, found in answers:
+            assert found is not None
+            assert (found.task, found.body) == (stored.task, stored.body)
 
 
 @pytest.mark.row("C1")

@@ -17,7 +17,7 @@ from tidemill.engine.protocol import Jobs
 from tidemill.model.job import Fence
 from tidemill.model.names import qualified_name
 from tidemill.model.run import Answer, ClaimedJob, Completed, Crashed, Failed, Note, Started
-from tidemill.task.current import Abort, Aborted, RunningJob
+from tidemill.task.current import Abort, Aborted, ControlledJob
 from tidemill.worker.insistence import Forsaken
 from tidemill.worker.outcomes import Ending, Instead, aborted
 from tidemill.worker.runners import process as ended
@@ -29,7 +29,7 @@ class Processes(Protocol):
     """What runs a job in a process: `runners.process.ProcessRunner`."""
 
     async def run(
-        self, job: ClaimedJob, running: RunningJob, *, fresh: bool, began: Callable[[], None]
+        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
     ) -> ended.ProcessOutcome: ...
 
     def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None: ...
@@ -115,7 +115,9 @@ def _is_effect(outcome: ended.ProcessOutcome, reason: Abort) -> bool:
     match outcome:
         case ended.Returned():
             return False
-        case ended.Raised(lineage=lineage):
+        case ended.Raised(failure=failure, lineage=lineage):
+            if failure.kind == "payload":  # no attempt would change that, and its work may have been done
+                return False
             return reason is Abort.DRAIN or not STOPPING.isdisjoint(lineage)
         case _:
             return True

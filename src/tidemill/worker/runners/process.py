@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from tidemill.model.job import Fence
 from tidemill.model.run import ClaimedJob
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.task.failures import failure_of, lineage
 from tidemill.worker.runners.process_messages import (
     AbortedRun,
@@ -66,7 +66,7 @@ class ProcessRunner:
     async def run(
         self,
         job: ClaimedJob,
-        running: RunningJob,
+        running: ControlledJob,
         *,
         fresh: bool,
         began: Callable[[], None] = lambda: None,
@@ -87,7 +87,7 @@ class ProcessRunner:
         return Raised(failure=failure_of(error), lineage=lineage(error))
 
     async def _run_once(
-        self, job: ClaimedJob, running: RunningJob, began: Callable[[], None], *, fresh: bool
+        self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None], *, fresh: bool
     ) -> ProcessOutcome:
         runner = await self._take(fresh=fresh)
         self._busy[job.fence] = runner
@@ -100,7 +100,7 @@ class ProcessRunner:
             self._put_back(runner, fresh=fresh)
 
     def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None:
-        """Stop a run. One that is still being given a process sees the flag of its `RunningJob`."""
+        """Stop a run. One that is still being given a process sees the flag of its `ControlledJob`."""
         runner = self._busy.get(fence)
         if runner is not None:
             runner.stop(reason, kill=kill)

@@ -33,11 +33,11 @@ from typing import Any, Protocol
 import msgspec
 
 from tidemill.engine.protocol import Transactions
-from tidemill.model.errors import TidemillError
+from tidemill.model.errors import UNSTORABLE, TidemillError
 from tidemill.model.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
 from tidemill.model.run import ClaimedJob, Note
 from tidemill.model.time import SECOND, Span
-from tidemill.task.current import CURRENT, Aborted, RunningJob
+from tidemill.task.current import CURRENT, Aborted, ControlledJob
 from tidemill.task.definition import Definition
 from tidemill.task.failures import failure_of, lineage
 from tidemill.task.registry import Registry
@@ -190,7 +190,7 @@ class Listener(threading.Thread):
         self._app = app
         self.held: queue.SimpleQueue[list[Note]] = queue.SimpleQueue()
         self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
-        self.running: RunningJob | None = None
+        self.running: ControlledJob | None = None
         self.notes: Notes | None = None
 
     def finish(self) -> None:
@@ -228,7 +228,7 @@ class Listener(threading.Thread):
             case Perform(job):
                 self.notes = Notes(self._line)
                 means = Means(self._app, job, self.notes, self._line, self.held)
-                self.running = RunningJob(job, self.notes, means)
+                self.running = ControlledJob(job, self.notes, means)
                 self.jobs.put(job)
             case Held(notes):
                 self.held.put(notes)
@@ -289,7 +289,7 @@ def run_jobs(app: App, line: Line) -> None:
 
 
 def perform(
-    definition: Definition | None, job: ClaimedJob, running: RunningJob
+    definition: Definition | None, job: ClaimedJob, running: ControlledJob
 ) -> Returned | Raised | AbortedRun:
     """Run one job to its outcome. Whatever it raises is its failure, and never ends this process."""
     if definition is None:
@@ -309,6 +309,8 @@ def perform(
         if running.aborted is not None:
             return AbortedRun(running.aborted)
         return _raised(error)
+    except UNSTORABLE as error:
+        return _raised(error, "payload")
     except BaseException as error:
         return _raised(error)
     finally:

@@ -80,7 +80,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="raised"):
     """It raised, or its result cannot be stored; `lineage` names the exception's classes, its own first.
-    A failure of kind "payload": its arguments cannot be read."""
+    A failure of kind "payload" is final: its arguments cannot be read, or its result cannot be stored."""
 
     failure: Failure
     lineage: list[str]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tidemill.model.run import ClaimedJob
-from tidemill.task.current import Abort, RunningJob
+from tidemill.task.current import Abort, ControlledJob
 from tidemill.worker.runners.process_messages import (
     Began,
     Completing,
@@ -47,7 +47,7 @@ class Runner:
         self._unfit = ""
         self._began = False
         self._tell_began: Callable[[], None] = lambda: None
-        self._running: RunningJob | None = None
+        self._running: ControlledJob | None = None
         self._outcome: asyncio.Future[ProcessOutcome] | None = None
 
     @classmethod
@@ -64,7 +64,7 @@ class Runner:
         return not (self.killed or self._unfit or self._program.ended)
 
     async def perform(
-        self, job: ClaimedJob, running: RunningJob, began: Callable[[], None]
+        self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
     ) -> ProcessOutcome:
         """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
         loop = asyncio.get_running_loop()

@@ -1,0 +1,88 @@
+"""What is said of options that do not exist, and of values that no option takes.
+
+A wrong name or a wrong type is answered at the line where it stands, by what would be right there.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from tidemill.model.errors import BadInput
+from tidemill.model.queue import Limit
+from tidemill.model.retry import Retry
+from tidemill.task.registry import nearest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def accepts(where: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """For methods that people call with options, by the name that people know: `app.queue`. A call that does
+    not fit the parameters is `BadInput`."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        signature = inspect.signature(function)
+        named = [p.name for p in signature.parameters.values() if p.kind in _NAMED][1:]  # without self
+
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+            for name in kwargs:
+                if name not in named:
+                    raise unknown_option(where, name, named)
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise BadInput(f"{where}: {error}; it takes {', '.join(named)}") from None
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def unknown_option(where: str, name: str, known: Iterable[str], more: str = "") -> BadInput:
+    """The error for an option that does not exist."""
+    names = list(known)
+    hint = more or nearest(name, names)
+    return BadInput(f"{where} has no option {name!r}{hint or ';'} options are {', '.join(names)}")
+
+
+def yes_or_no(name: str, value: object) -> bool:
+    """A switch. Text is refused: "no" would count as True."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{name}= is True or False, not {value!r}")
+    return value
+
+
+def read_retry(value: object) -> Retry | None:
+    """A policy, or None."""
+    if value is None or isinstance(value, Retry):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise BadInput(f"retry= takes a Retry(attempts={value}), not {value}")
+    raise BadInput(f"retry= takes a Retry(...), not {type(value).__name__}")
+
+
+def read_limit(name: str, value: object) -> Limit | None:
+    """A limit; a bare number is a concurrency."""
+    if value is None or isinstance(value, Limit):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Limit(concurrency=value)
+    raise BadInput(
+        f'{name}= takes a Limit(concurrency=5), a Limit(rate="100/m"), or a number of jobs at once; not '
+        f"{value!r}"
+    )
+
+
+def read_mapping(name: str, value: object, what: str) -> Mapping[Any, Any]:
+    """A dict, or nothing."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{name}= takes a dict of {what}, not {type(value).__name__}")
+    return value
