@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from tidemill.engine.in_flight import InFlight
 from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.engine.shared.in_flight import InFlight
 from tidemill.model.errors import BadInput, TidemillError
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant

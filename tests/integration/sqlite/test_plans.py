@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import sqlite
 from tidemill.engines.sqlite import facts, ready_rows
 from tidemill.engines.sqlite.catalogue import Catalogue

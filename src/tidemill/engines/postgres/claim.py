@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.turns import Turns
 from tidemill.engines.postgres.cursors import Cursors
 from tidemill.engines.postgres.line import Row
 from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_ids
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_ids
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres import listing
 from tidemill.engines.postgres.line import Connection
 from tidemill.engines.postgres.rows import job_of

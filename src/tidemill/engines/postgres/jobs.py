@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -16,6 +15,7 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
+from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engines.postgres import claim as claiming
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims

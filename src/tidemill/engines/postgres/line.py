@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from tidemill.engine.connecting import Connecting, StillConnecting
+from tidemill.engine.shared.connecting import Connecting, StillConnecting
 from tidemill.engines.postgres import dial as dialling
 from tidemill.engines.postgres.dial import Dial
 from tidemill.engines.postgres.errors import (

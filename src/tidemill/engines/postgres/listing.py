@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.line import Connection, Row
 from tidemill.engines.postgres.rows import COLUMNS, LISTED, job_of
 from tidemill.model.errors import BadInput

@@ -1,7 +1,7 @@
 """The `locks` facet: named leases."""
 
-from tidemill.engine.edge import check_lock
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_lock
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.store import Store
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease

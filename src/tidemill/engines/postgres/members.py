@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked
 from tidemill.engines.postgres.store import Store

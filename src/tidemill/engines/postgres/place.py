@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import msgspec
 
-from tidemill.engine.url_options import Options, choice, seconds
+from tidemill.engine.shared.url_options import Options, choice, seconds
 from tidemill.engines.postgres import options
 from tidemill.model.errors import BadUrl
 

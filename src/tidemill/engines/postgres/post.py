@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import msgspec
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.postgres.dial import Dial
 from tidemill.engines.postgres.ear import Ear
 from tidemill.engines.postgres.line import Line

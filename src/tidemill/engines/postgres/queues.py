@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_entries
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.store import Store
 from tidemill.model.names import check_queue
 from tidemill.model.queue import KEEP_ENDED, Keep, Limit, QueueOptions

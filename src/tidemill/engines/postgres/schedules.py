@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import Says, encode_line, says, schedule_of
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch, check_jobs
+from tidemill.engine.shared.schedule_rows import Says, encode_line, says, schedule_of
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays
 from tidemill.engines.postgres.store import Store
 from tidemill.model.job import NewJob

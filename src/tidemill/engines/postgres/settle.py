@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_ids
+from tidemill.engine.shared.checks import check_batch, check_ids
 from tidemill.engines.postgres.arrays import job_arrays
 from tidemill.model.job import Failure, NewJob, clip_failure
 from tidemill.model.run import (

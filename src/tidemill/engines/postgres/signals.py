@@ -1,6 +1,6 @@
 """The `signals` facet."""
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.postgres.post import TEXT_LIMIT
 from tidemill.engines.postgres.store import Store
 from tidemill.model.event import EVENTS_TOPIC

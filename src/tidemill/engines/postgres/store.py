@@ -17,7 +17,7 @@ So an engine object never has more than nine, and a slow read or a burst of one 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from tidemill.engine.in_flight import InFlight
+from tidemill.engine.shared.in_flight import InFlight
 from tidemill.engines.postgres.dial import Connection, Dial
 from tidemill.engines.postgres.line import Line, Row
 from tidemill.engines.postgres.naming import marks_of, take_named, values_of

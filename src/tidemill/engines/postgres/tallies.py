@@ -5,7 +5,7 @@ import asyncio
 import time
 from typing import Any
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.line import Connection, Row
 from tidemill.engines.postgres.store import Store
 from tidemill.model.job import STATES

@@ -6,8 +6,8 @@ place it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engine.protocol import BATCH_LIMIT, Script
+from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engines.postgres import settle
 from tidemill.engines.postgres.arrays import job_arrays
 from tidemill.engines.postgres.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.engine.shared.checks import check_batch
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.rows import Row, maybe_text
 from tidemill.engines.redis.tail import read

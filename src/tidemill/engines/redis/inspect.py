@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_ids
+from tidemill.engine.shared.checks import check_ids
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.listing import page, place_of
 from tidemill.engines.redis.rows import job_of

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -13,6 +12,7 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
+from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engines.redis import claim as claiming
 from tidemill.engines.redis import settle as settling
 from tidemill.engines.redis.call import Call

@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from tidemill.engine.connecting import Connecting, StillConnecting
+from tidemill.engine.shared.connecting import Connecting, StillConnecting
 from tidemill.engines.redis.copies import Argument, Copies, TooFewReplicas
 from tidemill.engines.redis.errors import is_read_only, translate
 from tidemill.engines.redis.place import Place

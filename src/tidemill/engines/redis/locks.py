@@ -1,6 +1,6 @@
 """The `locks` facet: named leases."""
 
-from tidemill.engine.edge import check_lock
+from tidemill.engine.shared.checks import check_lock
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.store import Store
 from tidemill.model.time import Instant, Span

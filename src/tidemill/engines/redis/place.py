@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tidemill.engine.url_options import seconds
+from tidemill.engine.shared.url_options import seconds
 from tidemill.engines.redis import options
 
 DEFAULT_PORT = 6379

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from redis.asyncio.connection import AbstractConnection
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.redis.errors import translate
 from tidemill.engines.redis.line import Line, backoff_s, hang_up, open_connection
 from tidemill.engines.redis.place import Place

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
+from tidemill.engine.shared.checks import check_entries
 from tidemill.engines.redis.call import DEFAULTS, Call
 from tidemill.engines.redis.flat import flat
 from tidemill.engines.redis.store import Store

@@ -5,9 +5,9 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import encode_line, says, schedule_of
+from tidemill.engine.shared.checks import check_batch, check_jobs
+from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.store import Store
 from tidemill.model.job import NewJob

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from struct import Struct
 
-from tidemill.engine.edge import check_batch, check_ids
+from tidemill.engine.shared.checks import check_batch, check_ids
 from tidemill.engines.redis.call import Call
 from tidemill.model.ids import ID_SIZE
 from tidemill.model.job import Failure, clip_failure

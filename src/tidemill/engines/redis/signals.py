@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.redis.store import Store
 from tidemill.model.errors import BadInput, EngineUnavailable
 

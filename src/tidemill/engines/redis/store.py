@@ -16,7 +16,7 @@ So a process never has more than seven, and a long answer on one does not hold u
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from tidemill.engine.in_flight import InFlight
+from tidemill.engine.shared.in_flight import InFlight
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.copies import NOT_WAITED_FOR, Copies
 from tidemill.engines.redis.line import Line

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import Step

@@ -10,7 +10,7 @@ from heapq import merge
 from itertools import chain, islice
 
 from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.turns import Turns
 from tidemill.engines.sqlite import facts, lanes, moves, promote, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.gates import Room, Rooms, next_wake

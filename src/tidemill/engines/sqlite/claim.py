@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
-from tidemill.engine.statements import load_statements
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.turns import Turns
 from tidemill.engines.sqlite import gates, places, plain_claims, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.choice import Choice, wait_for

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves, places
 from tidemill.engines.sqlite.children import GONE, parent_ended
 from tidemill.engines.sqlite.facts import Facts

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import gates
 from tidemill.engines.sqlite.moves import keep_of
 from tidemill.engines.sqlite.places import RUNS

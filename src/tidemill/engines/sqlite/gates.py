@@ -10,7 +10,7 @@ task's gate is one row. Whatever ends a run reopens the gates that it stood behi
 from collections.abc import Iterable
 
 from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import Step
 from tidemill.model.gate import (

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import listing, rows
 from tidemill.engines.sqlite.places import TOMBSTONE
 from tidemill.engines.sqlite.storage import storage

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -12,7 +11,8 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.shared.turns import Turns
 from tidemill.engines.sqlite import claim as claiming
 from tidemill.engines.sqlite import (
     commands,

@@ -2,8 +2,8 @@
 
 import time
 
-from tidemill.engine.edge import check_lock
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_lock
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.time import Instant, Span

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import Reclaimed
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves
 from tidemill.engines.sqlite.beats import decode_info
 from tidemill.engines.sqlite.facts import Facts

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import lanes, places
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, RUNNING, Step

@@ -1,8 +1,8 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT, Promoted
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, lanes, moves, places, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, SCHEDULED, Step

@@ -1,8 +1,8 @@
 """Retention, in bounded steps."""
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import PRUNE_LIMIT, Pruned
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.commands import delete

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_entries
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import gates, lanes
 from tidemill.engines.sqlite.catalogue import Queue, encode_options
 from tidemill.engines.sqlite.step import Step

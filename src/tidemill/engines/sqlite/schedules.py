@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import encode_line, says, schedule_of
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch, check_jobs
+from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import enqueue
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session

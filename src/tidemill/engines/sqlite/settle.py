@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import PROMOTE_LIMIT
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import enqueue, facts, losses, moves, ripple
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step

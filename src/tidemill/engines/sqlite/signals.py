@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.event import EVENTS_TOPIC, Signal

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_jobs, check_settlements
 from tidemill.engine.protocol import Script
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_batch, check_jobs, check_settlements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import storing
 from tidemill.engines.sqlite.catalogue import DEFAULT_OPTIONS
 from tidemill.engines.sqlite.moves import keep_of
