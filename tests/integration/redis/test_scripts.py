@@ -153,7 +153,7 @@ async def test_large_calls_are_not_merged_without_bound(engine: RedisEngine, clo
 
 async def test_one_bad_call_among_merged_ones(engine: RedisEngine, clock: Clock) -> None:
     """A value that has no form on the wire: the others are stored all the same."""
-    good, bad = some_jobs(5), a_job(on_dead="a lone \ud800 surrogate")
+    good, bad = some_jobs(5), a_job(codec=1 << 64)
     calls = [engine.jobs.enqueue([job], now=clock.now) for job in (*good[:3], bad, *good[3:])]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import sqlite
 from tidemill.engines.sqlite import facts, ready_rows
@@ -287,7 +288,7 @@ def test_listings_walk_along_an_index(db: sqlite3.Connection, state: JobState, i
     only = JobFilter(state=state)
     pages = [page(db, only, None, 4)]
     texts = caught(db, lambda: page(db, only, None, 4))
-    texts += caught(db, lambda: pages.append(page(db, only, pages[0].cursor, 4)))
+    texts += caught(db, lambda: pages.append(page(db, only, read_cursor(only, pages[0].cursor), 4)))
     assert [len(each.jobs) for each in pages] == [4, 4]
     assert len(texts) == 2
     for text in texts:

@@ -15,7 +15,21 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
-from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay_token,
+    check_settlements,
+    check_text,
+    check_watch,
+)
+from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
 from tidemill.engines.postgres import claim as claiming
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
@@ -25,7 +39,7 @@ from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked, take_named
 from tidemill.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.postgres.store import Store
-from tidemill.model.errors import BadInput, Refused
+from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
@@ -36,10 +50,6 @@ PRUNE_BUDGET: Span = 20 * MILLISECOND
 """How long a prune goes on: it holds what it deletes."""
 PRUNE_ANEW_S = 60.0
 """How often retention begins at the oldest end again and looks at large counts, which it has to walk."""
-
-_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
-_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
-_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
 
 _head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
@@ -62,7 +72,7 @@ class PostgresJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
+        check_claim(request)
         self._looks.begin()
         store, generation = self._store, self._claims.cursors.generation
         head, *rows = await store.rows(
@@ -83,7 +93,7 @@ class PostgresJobs:
         request: tuple[object, ...] = claiming.NO_CLAIM
         line, generation = store.settles, self._claims.cursors.generation
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
             self._looks.begin()
             request, line = self._claims.parameters(claim), store.claims
         first, *rows = await store.rows(line, "settle_v1", *call.parameters(), asked(now, moves), *request)
@@ -110,24 +120,27 @@ class PostgresJobs:
         return self._claims.answer(request, head, rows, generation)
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         parameters = settling.note_parameters(notes)
         (applied,) = await self._store.call(self._store.settles, "write_v1", *parameters, now)
-        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+        return [note_answer(each) for each in applied]
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         parameters = settling.release_parameters(releases)
         answers, _ = await self._store.change(
             self._store.settles, "release_v1", *parameters, asked(now, moves), moves=moves
         )
-        return [settling.ANSWERS[code] for code in answers]
+        return [ANSWERS[code] for code in answers]
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
+        check_text(by, "by")
         answers, _ = await self._command("cancel_v1", check_ids(ids), by, asked(now, moves), moves=moves)
-        return [_CANCEL[code] for code in answers]
+        return [CANCEL_ANSWERS[code] for code in answers]
 
     async def replay(
         self,
@@ -138,24 +151,25 @@ class PostgresJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
-        if len(token) != 16:
-            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        check_replay_token(token)
+        check_text(by, "by")
         answers, _ = await self._command(
             "replay_v1", check_ids(ids), token, by, asked(now, moves), moves=moves
         )
-        return [_REPLAY[code] for code in answers]
+        return [REPLAY_ANSWERS[code] for code in answers]
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
+        check_text(by, "by")
         answers, _ = await self._command("drop_v1", check_ids(ids), by, asked(now, moves), moves=moves)
-        return [_DROP[code] for code in answers]
+        return [DROP_ANSWERS[code] for code in answers]
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
         store = self._store
-        rows = await store.rows(store.commands, "watch_v1", check_ids(ids), waiter, ttl, now)
+        rows = await store.rows(store.commands, "watch_v1", check_watch(ids, waiter, ttl), waiter, ttl, now)
         found = {row[0]: tombstone_of(row) if row[FORM] == TOMBSTONE else job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
@@ -174,6 +188,7 @@ class PostgresJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
+        check_losses(claimant, losses)
         parameters = settling.loss_parameters(losses)
         held, _ = await self._store.change(
             self._store.beats, "retire_v1", claimant, *parameters, asked(now, moves), moves=moves
@@ -188,6 +203,7 @@ class PostgresJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
         check_batch(limit)
         row = await self._store.change(
             self._store.beats, "reclaim_v1", member, limit, asked(now, moves), moves=moves

@@ -1,5 +1,6 @@
 """The `signals` facet."""
 
+from tidemill.engine.shared.checks import check_signal
 from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.postgres.post import TEXT_LIMIT
 from tidemill.engines.postgres.store import Store
@@ -18,6 +19,7 @@ class PostgresSignals:
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._store.check()
+        check_signal(topic, text)
         if topic == EVENTS_TOPIC:
             self._store.post.send_events(text)
         else:

@@ -20,9 +20,9 @@ from redis.exceptions import (
 )
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from tidemill.engine.shared.codes import another_members_claimant
 from tidemill.engines.redis.place import Place
 from tidemill.model.errors import (
-    BadInput,
     BadUrl,
     EngineDamaged,
     EngineFull,
@@ -116,7 +116,7 @@ def _of_server(text: str, place: Place) -> TidemillError:
     if code == "UNKNOWNQUEUE":
         return UnknownQueue("there is no queue of this name")
     if code == "BADCLAIMANT":
-        return BadInput("this claimant belongs to another member: each has claimants of its own")
+        return another_members_claimant()
     if code in ("BUSY", "MISCONF", "NOREPLICAS"):
         return EngineUnavailable(f"{place} cannot do this now: {code}")
     if "WRONGTYPE " in text:

@@ -3,18 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tidemill.engine.shared.checks import check_ids
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.paging import read_cursor
 from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.listing import page, place_of
+from tidemill.engines.redis.listing import page
 from tidemill.engines.redis.rows import job_of
 from tidemill.engines.redis.schema import evicts
 from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import STATES, Job
 from tidemill.model.run import Checkpoint, StoredLine
 from tidemill.model.storage import Part, Storage
-from tidemill.model.time import HOUR, MINUTE, Instant, Span
+from tidemill.model.time import HOUR, Instant, Span
 from tidemill.model.view import (
     WINDOW,
     AuditEntry,
@@ -23,12 +24,7 @@ from tidemill.model.view import (
     Page,
     QueueCounts,
     SeriesPoint,
-    check_filter,
-    check_page,
-    check_series_step,
 )
-
-SERIES_LIMIT = 100_000
 
 Rows = Sequence[Sequence[Any]]
 
@@ -46,7 +42,7 @@ class RedisInspect:
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
         first, last, names, tally, rows, place = await self._look(
-            "counts", Call(back=max(1, window // MINUTE) - 1), now
+            "counts", Call(back=minutes_back(window)), now
         )
         ended: dict[bytes, dict[str, int]] = {}
         async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
@@ -57,15 +53,13 @@ class RedisInspect:
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
     ) -> list[SeriesPoint]:
-        check_series_step(step)
-        first = since - since % step
-        if (until - first) // step > SERIES_LIMIT:
-            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        series = series_span(since, until, step, queue)
+        first = series.first
         span = {"first": first, "last": until, "whole": step % HOUR == 0, "queue": queue}
         sums: dict[Instant, dict[str, int]] = {}
         async for _, at, kind, count in self._ended([], 0, **span):
             _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
-        return [SeriesPoint(at, Finished(**sums.get(at, {}))) for at in range(first, until, step)]
+        return series.points({at: Finished(**counts) for at, counts in sums.items()})
 
     async def _ended(self, rows: Rows, place: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
         """What ended in a span, in parts: nobody waits long for the server."""
@@ -81,7 +75,8 @@ class RedisInspect:
             rows, place = await self._look("minutes", Call(place=place, **span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
-        check_page(limit)
+        check_number(after, "the number of lines to skip")
+        check_limit(limit)
         call = Call(after=after, limit=limit)
         call.add(check_id(job))
         rows = await self._look("log", call)
@@ -96,7 +91,9 @@ class RedisInspect:
         return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_page(limit)
+        if before is not None:
+            check_number(before, "the number of an entry")
+        check_limit(limit)
         return [
             AuditEntry(
                 number=number, at=at, by=by.decode(), action=action.decode(), target=target.decode(),
@@ -120,9 +117,8 @@ class RedisInspect:
         )
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
-        check_filter(only)
-        check_page(limit)
-        return await page(self._store, only, place_of(only, cursor), limit)
+        check_listing(only, limit)
+        return await page(self._store, only, read_cursor(only, cursor), limit)
 
     async def _look(self, name: str, call: Call, now: Instant | None = None) -> Any:
         return await self._store.run(self._store.reads, name, call, now)

@@ -12,14 +12,28 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
-from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay_token,
+    check_settlements,
+    check_text,
+    check_watch,
+)
+from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
 from tidemill.engines.redis import claim as claiming
 from tidemill.engines.redis import settle as settling
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.enqueue import enqueuer
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput, Refused
+from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
 from tidemill.model.move import Moves
@@ -30,10 +44,6 @@ from tidemill.model.time import DAY, Instant, Span
 MINUTES_AGE = 32 * DAY
 CLAIMANTS = 64
 """So many are remembered; a process has one."""
-
-_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
-_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
-_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
 
 
 class RedisJobs:
@@ -52,7 +62,7 @@ class RedisJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
+        check_claim(request)
         call = Call()
         claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
         answer = await self._store.run(self._store.claims, "claim", call, now, moves)
@@ -78,7 +88,7 @@ class RedisJobs:
         check_settlements(settlements)
         call, line = settling.SettleCall(settlements), self._store.settles
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
             claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
             line = self._store.claims
         answers, claimed = await self._store.run(line, "settle", call, now, moves)
@@ -91,20 +101,24 @@ class RedisJobs:
         return settled
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         applied = await self._store.run(self._store.settles, "write", settling.write_call(notes), now)
-        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+        return [note_answer(each) for each in applied]
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         call = settling.release_call(releases)
         codes = await self._store.run(self._store.settles, "release", call, now, moves)
-        return [settling.ANSWERS[code] for code in codes]
+        return [ANSWERS[code] for code in codes]
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now, moves)]
+        check_text(by, "by")
+        codes = await self._command("cancel", _about(ids, by=by), now, moves)
+        return [CANCEL_ANSWERS[code] for code in codes]
 
     async def replay(
         self,
@@ -115,20 +129,22 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
-        if len(token) != 16:
-            raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
+        check_replay_token(token)
+        check_text(by, "by")
         call = _about(ids, by=by)
         call.blobs.insert(0, token)
-        return [_REPLAY[code] for code in await self._command("replay", call, now, moves)]
+        return [REPLAY_ANSWERS[code] for code in await self._command("replay", call, now, moves)]
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
-        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
+        check_text(by, "by")
+        return [DROP_ANSWERS[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
+        check_watch(ids, waiter, ttl)
         rows = await self._command("watch", _about(ids, waiter=waiter, ttl=ttl), now)
         return [None if row is None else (tombstone_of if row[TOMBSTONE] else job_of)(row) for row in rows]
 
@@ -147,6 +163,7 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
+        check_losses(claimant, losses)
         call = settling.retire_call(claimant, losses)
         return int(await self._store.run(self._store.beats, "retire", call, now, moves))
 
@@ -158,6 +175,7 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
         check_batch(limit)
         call = Call(limit=limit)
         call.add(member)

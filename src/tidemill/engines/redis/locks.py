@@ -1,6 +1,6 @@
 """The `locks` facet: named leases."""
 
-from tidemill.engine.shared.checks import check_lock
+from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.store import Store
 from tidemill.model.time import Instant, Span
@@ -14,17 +14,20 @@ class RedisLocks:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        check_lock(name, ttl)
+        check_acquire(name, holder, ttl)
         call = Call(name=name, holder=holder, ttl=ttl)
         lease = await self._store.run(self._store.beats, "acquire", call, now)
         return None if lease is None else Lease(name=name, holder=holder, fence=lease[0], expires_at=lease[1])
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         check_lock(name, ttl)
+        check_number(fence, "a fence")
         call = Call(name=name, fence=fence, ttl=ttl)
         return bool(await self._store.run(self._store.beats, "renew", call, now))
 
     async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        check_text(name, "a lock's name")
+        check_number(fence, "a fence")
         call = Call(name=name, fence=fence)
         return bool(await self._store.run(self._store.beats, "unlock", call, now))
 

@@ -15,13 +15,12 @@ import logging
 import time
 from collections.abc import Sequence
 
-import msgspec
-
+from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
 from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput
-from tidemill.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
 
@@ -29,9 +28,6 @@ REMIND_S = 600.0
 """How often the same trouble is logged."""
 
 log = logging.getLogger("tidemill.engine")
-
-_encode = msgspec.json.Encoder().encode
-_info = msgspec.json.Decoder(MemberInfo).decode
 
 
 class RedisMembers:
@@ -53,8 +49,8 @@ class RedisMembers:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> BeatReply:
-        if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
-            raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
+        check_heartbeat(info, claimants)
+        encoded = encode_member(info)
         self._store.beat_within(info.lease)
         call = Call(
             name=info.name,
@@ -66,7 +62,7 @@ class RedisMembers:
             top=self._store.top,
             version=VERSION,
         )
-        call.add(info.id, _encode(info), *(each.claimant for each in claimants))
+        call.add(info.id, encoded, *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.beats, "beat", call, now, moves)
         number, at, new, lost, asked, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
@@ -88,6 +84,7 @@ class RedisMembers:
             log.error("%s", eviction(policy, self._store.place))
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        check_member(member)
         self._seen.pop(member, None)
         self._epochs.pop(member, None)
         call = Call()
@@ -96,17 +93,4 @@ class RedisMembers:
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
         at, rows = await self._store.run(self._store.reads, "members", Call(), now)
-        found = []
-        for encoded, since, beat_at, steady_since, running in rows:
-            info = _info(encoded)
-            found.append(
-                Member(
-                    info=info,
-                    since=since,
-                    beat_at=beat_at,
-                    steady_since=steady_since,
-                    health=health(info, beat_at, at),
-                    running=running,
-                )
-            )
-        return sorted(found, key=lambda member: member.info.name)
+        return sorted((member_of(row, at) for row in rows), key=lambda member: member.info.name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries
+from tidemill.engine.shared.checks import check_entries, check_pause, check_text
 from tidemill.engines.redis.call import DEFAULTS, Call
 from tidemill.engines.redis.flat import flat
 from tidemill.engines.redis.store import Store
@@ -29,13 +29,16 @@ class RedisQueues:
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         check_queue(name)
+        check_text(by, "by")
         call = Call(name=name, queue=flat(options), defaults=DEFAULTS, by=by)
         await self._store.run(self._store.commands, "configure", call, now)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
         await self._about(name, "pause", Call(name=name, by=by, why=why), now)
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
         await self._about(name, "resume", Call(name=name, by=by), now)
 
     async def _about(self, name: str, script: str, call: Call, now: Instant | None) -> None:

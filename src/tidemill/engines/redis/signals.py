@@ -2,9 +2,10 @@
 
 from contextlib import suppress
 
+from tidemill.engine.shared.checks import check_signal
 from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput, EngineUnavailable
+from tidemill.model.errors import EngineUnavailable
 
 TEXT_LIMIT = 60_000
 """Redis itself would take much more: this bounds what one message costs those who wait behind it."""
@@ -21,11 +22,9 @@ class RedisSignals:
         return TEXT_LIMIT
 
     async def publish(self, topic: str, text: str = "") -> None:
-        try:
-            with suppress(EngineUnavailable):  # signals may be lost
-                await self._store.see_through(self._store.post.publish(topic, text))
-        except UnicodeError as error:
-            raise BadInput(f"a signal is text: {error}") from None
+        check_signal(topic, text)
+        with suppress(EngineUnavailable):  # signals may be lost
+            await self._store.see_through(self._store.post.publish(topic, text))
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._store.check()

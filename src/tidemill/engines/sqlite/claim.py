@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidemill.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
-from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.protocol import PROMOTE_LIMIT
+from tidemill.engine.shared.codes import another_members_claimant, refusal
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engine.shared.turns import Turns
 from tidemill.engines.sqlite import gates, places, plain_claims, ripple
@@ -32,7 +32,6 @@ from tidemill.engines.sqlite.ready_rows import (
 from tidemill.engines.sqlite.step import READY, RUNNING, Step
 from tidemill.engines.sqlite.stretches import SQL as STRETCHES
 from tidemill.engines.sqlite.stretches import Part
-from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
 from tidemill.model.ids import JobId
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 
@@ -44,20 +43,6 @@ class Claimant(NamedTuple):
 
     pk: int | None
     member_name: str
-
-
-def check(request: ClaimRequest) -> None:
-    """Refuse before anything is done."""
-    check_batch(len(request.ids or ()))
-    check_batch(len(request.wants))
-    if len({want.queue for want in request.wants}) != len(request.wants):
-        raise BadInput("a claim names each queue once")
-    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
-        raise BadInput("a claim's bounds are 0 or more")
-    if not 0 <= request.most <= BATCH_LIMIT:
-        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
-    if request.number < 1:
-        raise BadInput(f"claims are numbered from 1, not {request.number}")
 
 
 def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobId, int]) -> Claim:
@@ -100,16 +85,14 @@ def _claim_plainly(
 def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
     row = step.db.execute(SQL.admit, (request.claimant, request.member)).fetchone()
     if row is None:
-        raise MemberGone("this member is not registered, or was dropped after its lease: beat first")
+        raise refusal("MemberGone", request, 0)
     name, pk, number, retired_at, member = row
     if retired_at is not None:
-        raise ClaimantRetired("this claimant was declared dead; start a new one")
+        raise refusal("ClaimantRetired", request, number)
     if pk is not None and member != request.member:
-        raise BadInput(
-            "this claimant has claimed under another member: every start of a child is a new claimant"
-        )
+        raise another_members_claimant()
     if pk is not None and request.number < number:
-        raise ClaimOutOfOrder(f"claim {request.number} comes after claim {number} of the same claimant")
+        raise refusal("ClaimOutOfOrder", request, number)
     claimant = Claimant(pk, name)
     return claimant, _again(step, pk, number) if pk is not None and request.number == number else None
 

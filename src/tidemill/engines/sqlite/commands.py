@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves, places
 from tidemill.engines.sqlite.children import GONE, parent_ended
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.places import TOMBSTONE
 from tidemill.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step
-from tidemill.model.errors import BadInput
 from tidemill.model.event import member_topic
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.job import CancelAnswer, DropAnswer, ReplayAnswer
@@ -20,7 +19,6 @@ SQL = load_statements(__package__, "commands")
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
     """Stop jobs: those not started never start, running ones are told."""
-    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -48,9 +46,6 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
 
 def replay(step: Step, ids: Sequence[JobId], token: bytes, by: str) -> list[ReplayAnswer]:
     """Run finished jobs again, once per token."""
-    check_batch(len(ids))
-    if len(token) != 16:
-        raise BadInput("a replay's token is 16 bytes, new for each wish to replay")
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -84,7 +79,6 @@ def _replay(step: Step, job: Facts, token: bytes) -> None:
 
 def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:
     """Delete finished jobs."""
-    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -115,7 +109,6 @@ def delete(step: Step, job: Facts) -> None:
 
 def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
     """Record what runs say about themselves, fenced."""
-    check_batch(len(notes))
     jobs = facts.by_ids(step, {note.id: None for note in notes})
     answers: list[Answer] = []
     logged: set[int] = set()
@@ -140,7 +133,9 @@ def _write(step: Step, pk: int, note: Note) -> None:
         case Progress(value=value):
             step.db.execute(SQL.set_progress, (pk, value))
         case LogLine(number=number, level=level, message=message):
-            step.db.execute(SQL.add_line, (pk, note.fence, number, step.now, level, message))
+            step.db.execute(
+                SQL.add_line, (pk, note.fence, number, step.now, level, line_bytes(message).decode())
+            )
         case Checkpoint(name=name, value=value):
             step.db.execute(SQL.add_checkpoint, (pk, name, value))
 

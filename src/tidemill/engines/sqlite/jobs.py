@@ -11,7 +11,20 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
-from tidemill.engine.shared.checks import check_batch, check_ids, check_jobs, check_settlements
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay_token,
+    check_settlements,
+    check_text,
+    check_watch,
+)
 from tidemill.engine.shared.turns import Turns
 from tidemill.engines.sqlite import claim as claiming
 from tidemill.engines.sqlite import (
@@ -51,7 +64,7 @@ class SqliteJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
+        check_claim(request)
         taken: dict[JobId, int] = {}
         claim = await self._session.change(
             lambda step: claiming.claim(step, request, self._turns, taken), now, moves
@@ -72,7 +85,7 @@ class SqliteJobs:
         if done is None:
             check_settlements(settlements)
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
         taken: dict[JobId, int] = {}
 
         def work(step: Step) -> Settled:
@@ -92,17 +105,20 @@ class SqliteJobs:
         return answer
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         return await self._session.change(lambda step: commands.write(step, notes), now)
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         return await self._session.change(lambda step: settle.release(step, releases), now, moves)
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
         check_ids(ids)
+        check_text(by, "by")
         return await self._session.change(lambda step: commands.cancel(step, ids, by), now, moves)
 
     async def replay(
@@ -115,18 +131,21 @@ class SqliteJobs:
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         check_ids(ids)
+        check_replay_token(token)
+        check_text(by, "by")
         return await self._session.change(lambda step: commands.replay(step, ids, token, by), now, moves)
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
         check_ids(ids)
+        check_text(by, "by")
         return await self._session.change(lambda step: commands.drop(step, ids, by), now, moves)
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
-        check_ids(ids)
+        check_watch(ids, waiter, ttl)
         return await self._session.change(
             lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now
         )
@@ -134,6 +153,7 @@ class SqliteJobs:
     async def promote(
         self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Promoted:
+        check_batch(limit, PROMOTE_LIMIT)
         return await self._session.change(lambda step: promote.promote(step, limit), now, moves)
 
     async def retire(
@@ -144,6 +164,7 @@ class SqliteJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
+        check_losses(claimant, losses)
         return await self._session.change(lambda step: lost_runs.retire(step, claimant, losses), now, moves)
 
     async def reclaim(
@@ -154,11 +175,14 @@ class SqliteJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
+        check_batch(limit)
         return await self._session.change(lambda step: lost_runs.reclaim(step, member, limit), now, moves)
 
     async def prune(
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Pruned:
+        check_batch(limit, PRUNE_LIMIT)
         return await self._session.change(lambda step: prune.prune(step, limit), now, moves)
 
 

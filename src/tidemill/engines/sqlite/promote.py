@@ -1,7 +1,6 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
-from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT, Promoted
-from tidemill.engine.shared.checks import check_batch
+from tidemill.engine.protocol import HANDLED_LIMIT, Promoted
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, lanes, moves, places, ripple
 from tidemill.engines.sqlite.catalogue import Queue
@@ -44,7 +43,6 @@ def next_due(step: Step, queue: int) -> Instant | None:
 
 def promote(step: Step, limit: int) -> Promoted:
     """All queues: due jobs, expired jobs, and children that were left over."""
-    check_batch(limit, PROMOTE_LIMIT)
     left = limit
     expired = facts.along(
         step,

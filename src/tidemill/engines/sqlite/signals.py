@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from tidemill.engine.shared.checks import check_signal
 from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.store import Session
@@ -196,6 +197,7 @@ class SqliteSignals:
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._session.check()
+        check_signal(topic, text)
         self._post.send([Signal(topic, text)])
 
     async def subscribe(self, *topics: str) -> Inbox:
