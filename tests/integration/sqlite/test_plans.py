@@ -20,11 +20,11 @@ from tidemill.engines import sqlite
 from tidemill.engines.sqlite import facts, ready_rows
 from tidemill.engines.sqlite.catalogue import Catalogue
 from tidemill.engines.sqlite.listing import page
-from tidemill.engines.sqlite.place import place_of
 from tidemill.engines.sqlite.promote import promote
 from tidemill.engines.sqlite.prune import prune
 from tidemill.engines.sqlite.schema import prepare
 from tidemill.engines.sqlite.step import CODE, Step
+from tidemill.engines.sqlite.url import parse_url
 from tidemill.model.job import FINAL, JobState
 from tidemill.model.time import DAY
 from tidemill.model.view import JobFilter
@@ -42,7 +42,7 @@ NOW = 100 * DAY
 def db() -> Iterator[sqlite3.Connection]:
     """A database of ours with one queue."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        prepare(connection, place_of("sqlite://"), namespace="tidemill", migrate=True)
+        prepare(connection, parse_url("sqlite://"), namespace="tidemill", migrate=True)
         options = b'{"keep_completed":{"age":9,"count":1},"keep_dead":{"age":9,"count":1}}'
         connection.execute("INSERT INTO queue (name, options, created_at) VALUES ('q', ?, 0)", (options,))
         yield connection

@@ -8,8 +8,8 @@ import msgspec
 
 from tidemill.engine.shared.codes import refusal
 from tidemill.engine.shared.turns import Turns
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.cursors import Cursors
-from tidemill.engines.postgres.line import Row
 from tidemill.model.lane import PRIORITIES
 from tidemill.model.retry import Retry
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest

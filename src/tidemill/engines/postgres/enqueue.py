@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from tidemill.engine.merging import ALONE, Merging
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays, short_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
@@ -12,13 +12,13 @@ _MARKS = ", ".join(f"${n}" for n in range(1, 22))
 _Arrays = list[object]
 
 
-def enqueuer(store: Store) -> Merging[_Arrays]:
+def enqueuer(store: PostgresStore) -> Merging[_Arrays]:
     """Of one engine object."""
 
     async def send(arrays: _Arrays, now: Instant | None) -> Sequence[bool]:
         statement = store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
-        created, signals = await store.enqueues.row(statement, *arrays, now, store.post.lead())
-        store.post.send(signals)
+        created, signals = await store.enqueues.row(statement, *arrays, now, store.pubsub.lead())
+        store.pubsub.send(signals)
         stored: list[bool] = created
         return stored
 

@@ -8,9 +8,9 @@ from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres import listing
-from tidemill.engines.postgres.line import Connection
+from tidemill.engines.postgres.connect import Connection
 from tidemill.engines.postgres.rows import job_of
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.engines.postgres.tallies import Tallies
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import Job
@@ -34,7 +34,7 @@ STORAGE = load_statements(__package__, "storage")
 class PostgresInspect:
     """See `tidemill.engine.protocol.Inspect`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._tallies = Tallies(store)
 
@@ -80,7 +80,7 @@ class PostgresInspect:
         async def work(connection: "Connection[Any]") -> Storage:
             parts = [
                 Part(name=name, bytes=size, rows=rows, dead=dead)
-                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.place.schema)
+                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.url.schema)
             ]
             holders = [
                 Holder(

@@ -33,12 +33,12 @@ from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, 
 from tidemill.engines.postgres import claim as claiming
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.enqueue import enqueuer
-from tidemill.engines.postgres.line import Row
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked, take_named
 from tidemill.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
@@ -57,7 +57,7 @@ _head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any
 class PostgresJobs:
     """See `tidemill.engine.protocol.Jobs`."""
 
-    def __init__(self, store: Store, claims: Claims, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, claims: Claims, looks: Looks) -> None:
         self._store = store
         self._claims = claims
         self._looks = looks
@@ -91,14 +91,16 @@ class PostgresJobs:
         check_settlements(settlements)
         store, call = self._store, settling.Settling(settlements)
         request: tuple[object, ...] = claiming.NO_CLAIM
-        line, generation = store.settles, self._claims.cursors.generation
+        connection, generation = store.settles, self._claims.cursors.generation
         if claim is not None:
             check_claim(claim)
             self._looks.begin()
-            request, line = self._claims.parameters(claim), store.claims
-        first, *rows = await store.rows(line, "settle_v1", *call.parameters(), asked(now, moves), *request)
+            request, connection = self._claims.parameters(claim), store.claims
+        first, *rows = await store.rows(
+            connection, "settle_v1", *call.parameters(), asked(now, moves), *request
+        )
         head = _head.decode(first[0])
-        store.post.send(take_named(head["signals"], moves))
+        store.pubsub.send(take_named(head["signals"], moves))
         settled = Settled(call.answers(head["answers"]))
         if claim is not None:
             try:
@@ -116,7 +118,7 @@ class PostgresJobs:
         moves: Moves | None = None,
     ) -> Claim:
         head = _head.decode(first[0])
-        self._store.post.send(take_named(head.get("signals", ()), moves))
+        self._store.pubsub.send(take_named(head.get("signals", ()), moves))
         return self._claims.answer(request, head, rows, generation)
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size, places_after
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.postgres.line import Connection, Row
+from tidemill.engines.postgres.connect import Connection
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.rows import COLUMNS, LISTED, job_of
 from tidemill.model.job import JobState
 from tidemill.model.view import JobFilter, Page

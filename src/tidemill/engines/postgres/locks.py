@@ -2,7 +2,7 @@
 
 from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
@@ -12,7 +12,7 @@ SQL = load_statements(__package__, "locks")
 class PostgresLocks:
     """See `tidemill.engine.protocol.Locks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
@@ -32,7 +32,7 @@ class PostgresLocks:
         return await self._write(SQL.release, name, fence, now)
 
     async def list(self, *, now: Instant | None = None) -> list[Lease]:
-        # Every process that changes jobs asks this once a second: over a line that it has open anyway.
+        # Every process that changes jobs asks this once a second: over a connection that it has open anyway.
         store = self._store
         rows = await store.see_through(store.commands.fetch(store.sql(SQL.list), now, reads=True))
         return [

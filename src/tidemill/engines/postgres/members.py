@@ -7,7 +7,7 @@ from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
@@ -18,7 +18,7 @@ SQL = load_statements(__package__, "members")
 class PostgresMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: Store, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, looks: Looks) -> None:
         self._store = store
         self._looks = looks
 

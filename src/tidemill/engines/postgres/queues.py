@@ -7,7 +7,7 @@ import msgspec
 from tidemill.engine.shared.checks import check_entries, check_pause, check_text
 from tidemill.engine.shared.flat_options import FlatLimit, flat_options
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.names import check_queue
 from tidemill.model.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.time import Instant
@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 class PostgresQueues:
     """See `tidemill.engine.protocol.Queues`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def configure(
@@ -64,7 +64,7 @@ class PostgresQueues:
 class PostgresTasks:
     """See `tidemill.engine.protocol.Tasks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from tidemill.engine.shared.records import tombstone
-from tidemill.engines.postgres.line import Row
+from tidemill.engines.postgres.connection import Row
 from tidemill.model.job import STATES, Failure, Job
 from tidemill.model.retry import Retry
 from tidemill.model.time import Instant, Span

@@ -9,7 +9,7 @@ from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedul
 from tidemill.engine.shared.schedule_rows import Says, encode_line, says, schedule_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.job import NewJob
 from tidemill.model.schedule import Schedule
 from tidemill.model.time import Instant
@@ -20,7 +20,7 @@ SQL = load_statements(__package__, "schedules")
 class PostgresSchedules:
     """See `tidemill.engine.protocol.Schedules`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:

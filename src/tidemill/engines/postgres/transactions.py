@@ -11,7 +11,7 @@ from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, ch
 from tidemill.engine.shared.codes import ANSWERS
 from tidemill.engines.postgres import settle
 from tidemill.engines.postgres.arrays import job_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId
 from tidemill.model.job import Fence, NewJob
@@ -44,7 +44,7 @@ _SET_SCHEDULE = (
 class PostgresTransactions:
     """See `tidemill.engine.protocol.Transactions`."""
 
-    def __init__(self, store: Store, place: str) -> None:
+    def __init__(self, store: PostgresStore, place: str) -> None:
         self._store = store
         self._place = place
 
@@ -56,7 +56,7 @@ class PostgresTransactions:
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         if jobs:
-            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.place.channel, self._place)
+            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._place)
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
@@ -71,7 +71,7 @@ class PostgresTransactions:
             written = settle.note_parameters(notes[start : start + BATCH_LIMIT])
             yield self._statement(_WRITE, *written, self._place)
         run = settlement.id, settlement.fence, settlement.ran, outcome.result
-        rows = yield self._statement(_COMPLETE, *run, self._store.place.channel, self._place)
+        rows = yield self._statement(_COMPLETE, *run, self._store.url.channel, self._place)
         answer = ANSWERS[rows[0][0]]
         if settlement.then is not None and answer is Answer.APPLIED:
             yield from self._enqueue(settlement.then.jobs)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from tidemill.engine.merging import ALONE, Merging
 from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.engines.redis.tail import plain
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
@@ -12,7 +12,7 @@ from tidemill.model.time import Instant
 PLAIN = "plain"
 
 
-def enqueuer(store: Store) -> Merging[Call]:
+def enqueuer(store: RedisStore) -> Merging[Call]:
     """Of one engine object."""
 
     async def send(call: Call, now: Instant | None) -> Sequence[bool]:

@@ -10,7 +10,7 @@ from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.listing import page
 from tidemill.engines.redis.rows import job_of
 from tidemill.engines.redis.schema import evicts
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import STATES, Job
 from tidemill.model.run import Checkpoint, StoredLine
@@ -32,7 +32,7 @@ Rows = Sequence[Sequence[Any]]
 class RedisInspect:
     """See `tidemill.engine.protocol.Inspect`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:

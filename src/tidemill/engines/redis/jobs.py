@@ -32,7 +32,7 @@ from tidemill.engines.redis import settle as settling
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.enqueue import enqueuer
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Job, NewJob, ReplayAnswer
@@ -49,7 +49,7 @@ CLAIMANTS = 64
 class RedisJobs:
     """See `tidemill.engine.protocol.Jobs`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._enqueuer = enqueuer(store)
         self._brought: dict[bytes, int] = {}
@@ -86,12 +86,12 @@ class RedisJobs:
         now: Instant | None = None,
     ) -> Settled:
         check_settlements(settlements)
-        call, line = settling.SettleCall(settlements), self._store.settles
+        call, connection = settling.SettleCall(settlements), self._store.settles
         if claim is not None:
             check_claim(claim)
             claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
-            line = self._store.claims
-        answers, claimed = await self._store.run(line, "settle", call, now, moves)
+            connection = self._store.claims
+        answers, claimed = await self._store.run(connection, "settle", call, now, moves)
         settled = Settled(call.in_order(answers))
         if claim is not None:
             try:

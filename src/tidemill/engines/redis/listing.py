@@ -12,7 +12,7 @@ import msgspec
 from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.rows import BODY, BORN, Row, job_of
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.job import STATES, Job, JobState
 from tidemill.model.view import JobFilter, Page, states_of
 
@@ -20,7 +20,7 @@ CHUNK = 500
 """The most jobs that one script looks at."""
 
 
-async def page(store: Store, only: JobFilter, at: Cursor | None, limit: int) -> Page:
+async def page(store: RedisStore, only: JobFilter, at: Cursor | None, limit: int) -> Page:
     """The next jobs of a listing."""
     built = PageBuilder(only, at, limit)
     async for cursor, job, body in _walk(store, only, at, chunk_size(only, limit, CHUNK)):
@@ -31,7 +31,7 @@ async def page(store: Store, only: JobFilter, at: Cursor | None, limit: int) -> 
 
 
 async def _walk(
-    store: Store, only: JobFilter, at: Cursor | None, size: int
+    store: RedisStore, only: JobFilter, at: Cursor | None, size: int
 ) -> AsyncIterator[tuple[Cursor, Job, bytes]]:
     states = [STATES.index(state) for state in states_of(only)]
     while True:

@@ -2,7 +2,7 @@
 
 from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
 from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
@@ -10,7 +10,7 @@ from tidemill.model.view import Lease
 class RedisLocks:
     """See `tidemill.engine.protocol.Locks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
@@ -32,7 +32,7 @@ class RedisLocks:
         return bool(await self._store.run(self._store.beats, "unlock", call, now))
 
     async def list(self, *, now: Instant | None = None) -> list[Lease]:
-        # Every process that changes jobs asks this once a second: over a line that it has open anyway.
+        # Every process that changes jobs asks this once a second: over a connection that it has open anyway.
         found = await self._store.run(self._store.commands, "leases", Call(), now)
         leases = [
             Lease(name=name.decode(), holder=holder.decode(), fence=fence, expires_at=expires_at)

@@ -19,7 +19,7 @@ from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engines.redis.call import Call
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
@@ -33,7 +33,7 @@ log = logging.getLogger("tidemill.engine")
 class RedisMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._seen: dict[bytes, int] = {}
         """The number of each member's last beat that was answered."""
@@ -77,11 +77,11 @@ class RedisMembers:
         """Say it loudly, again and again, if the server has begun to evict keys."""
         if not evicts(policy):
             if self._warned_at is not None:
-                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.place, policy)
+                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.url, policy)
             self._warned_at = None
         elif self._warned_at is None or time.monotonic() - self._warned_at >= REMIND_S:
             self._warned_at = time.monotonic()
-            log.error("%s", eviction(policy, self._store.place))
+            log.error("%s", eviction(policy, self._store.url))
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)

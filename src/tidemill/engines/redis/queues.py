@@ -7,7 +7,7 @@ import msgspec
 from tidemill.engine.shared.checks import check_entries, check_pause, check_text
 from tidemill.engines.redis.call import DEFAULTS, Call
 from tidemill.engines.redis.flat import flat
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.errors import UnknownQueue
 from tidemill.model.names import check_queue
 from tidemill.model.queue import QueueOptions
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 class RedisQueues:
     """See `tidemill.engine.protocol.Queues`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def configure(
@@ -66,7 +66,7 @@ class RedisQueues:
 class RedisTasks:
     """See `tidemill.engine.protocol.Tasks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:

@@ -9,7 +9,7 @@ from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
 from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
 from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.job import NewJob
 from tidemill.model.schedule import Schedule
 from tidemill.model.time import Instant
@@ -18,7 +18,7 @@ from tidemill.model.time import Instant
 class RedisSchedules:
     """See `tidemill.engine.protocol.Schedules`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from tidemill.engine.shared.checks import check_signal
 from tidemill.engine.shared.inbox import Inbox
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.errors import EngineUnavailable
 
 TEXT_LIMIT = 60_000
@@ -14,7 +14,7 @@ TEXT_LIMIT = 60_000
 class RedisSignals:
     """See `tidemill.engine.protocol.Signals`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     @property
@@ -24,8 +24,8 @@ class RedisSignals:
     async def publish(self, topic: str, text: str = "") -> None:
         check_signal(topic, text)
         with suppress(EngineUnavailable):  # signals may be lost
-            await self._store.see_through(self._store.post.publish(topic, text))
+            await self._store.see_through(self._store.pubsub.publish(topic, text))
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._store.check()
-        return await self._store.post.subscribe(topics)
+        return await self._store.pubsub.subscribe(topics)

@@ -9,12 +9,12 @@ from tidemill.engines.sqlite.inspect import SqliteInspect
 from tidemill.engines.sqlite.jobs import SqliteBlocking, SqliteJobs
 from tidemill.engines.sqlite.locks import SqliteLocks
 from tidemill.engines.sqlite.members import SqliteMembers
-from tidemill.engines.sqlite.place import Place, place_of
 from tidemill.engines.sqlite.queues import SqliteQueues, SqliteTasks
 from tidemill.engines.sqlite.schedules import SqliteSchedules
-from tidemill.engines.sqlite.signals import LocalPost, SocketPost, SqliteSignals, post_for
+from tidemill.engines.sqlite.signals import LocalPubSub, SocketPubSub, SqliteSignals, pubsub_for
 from tidemill.engines.sqlite.store import Session, Store
 from tidemill.engines.sqlite.transactions import SqliteTransactions
+from tidemill.engines.sqlite.url import SqliteUrl, parse_url
 from tidemill.model.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
 
@@ -22,7 +22,7 @@ from tidemill.model.time import Instant
 class SqliteEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, store: Store, post: LocalPost | SocketPost, let_go: Callable[[], None]) -> None:
+    def __init__(self, store: Store, post: LocalPubSub | SocketPubSub, let_go: Callable[[], None]) -> None:
         self._session = session = Session(store)
         self._let_go = let_go
         self._closed = False
@@ -66,9 +66,9 @@ class _Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # engines open on loops and close on threads
-        self._stores: dict[tuple[str, str], tuple[Store, LocalPost | SocketPost, int]] = {}
+        self._stores: dict[tuple[str, str], tuple[Store, LocalPubSub | SocketPubSub, int]] = {}
 
-    def take(self, place: Place, namespace: str) -> tuple[Store, LocalPost | SocketPost]:
+    def take(self, place: SqliteUrl, namespace: str) -> tuple[Store, LocalPubSub | SocketPubSub]:
         name = place.name, namespace
         with self._lock:
             store, post, users = self._stores.get(name, (None, None, 0))
@@ -77,7 +77,7 @@ class _Shared:
             self._stores[name] = store, post, users + 1
         return store, post
 
-    def give_back(self, place: Place, namespace: str) -> None:
+    def give_back(self, place: SqliteUrl, namespace: str) -> None:
         name = place.name, namespace
         with self._lock:
             store, post, users = self._stores.pop(name)
@@ -91,8 +91,8 @@ class _Shared:
 _shared = _Shared()
 
 
-def _open(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalPost | SocketPost]:
-    post = post_for(place)
+def _open(place: SqliteUrl, namespace: str, *, migrate: bool) -> tuple[Store, LocalPubSub | SocketPubSub]:
+    post = pubsub_for(place)
     try:
         return Store(place, namespace=namespace, migrate=migrate, post=post), post
     except BaseException:
@@ -102,7 +102,7 @@ def _open(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalP
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> SqliteEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place = place_of(url)
+    place = parse_url(url)
     if place.name:
         store, post = _shared.take(place, namespace)
         return SqliteEngine(store, post, lambda: _shared.give_back(place, namespace))

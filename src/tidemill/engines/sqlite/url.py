@@ -23,7 +23,7 @@ _NETWORK = ("nfs", "cifs", "smb", "afs", "9p", "ceph", "gluster", "lustre", "fus
 _MOUNTS = Path("/proc/self/mounts")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SqliteUrl(msgspec.Struct, frozen=True, kw_only=True):
     """One database."""
 
     path: str | None
@@ -38,8 +38,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return f"sqlite:///{self.path}"
 
 
-def place_of(url: str) -> Place:
-    """The place that a URL names, or `BadUrl`."""
+def parse_url(url: str) -> SqliteUrl:
+    """The URL, taken apart and checked, or `BadUrl`."""
     parts = urlsplit(url)
     if parts.netloc:
         raise BadUrl(
@@ -54,7 +54,7 @@ def place_of(url: str) -> Place:
         raise BadUrl(f"{url!r} names a path with a zero byte, which no file can have; give another path")
     if path.startswith(":memory:"):
         raise BadUrl("an in-memory database is written sqlite:// (or sqlite://?name=x to share it)")
-    place = Place(
+    place = SqliteUrl(
         path=os.path.abspath(path) if path else None,
         name=options.pop("name", ""),
         durability=_durability(options.pop("durability", "full")),

@@ -60,7 +60,7 @@ class Direct(NamedTuple):
     database: str | None = None
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
     """One schema of one database."""
 
     shown: str
@@ -103,14 +103,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.shown
 
     def __repr__(self) -> str:
-        return f"Place({self.shown!r}, {self.schema!r})"
+        return f"PostgresUrl({self.shown!r}, {self.schema!r})"
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [("shown", self.shown), ("schema", self.schema)]
 
 
-def place_of(url: str, namespace: str) -> Place:
-    """The place that a URL names, or `BadUrl`."""
+def parse_url(url: str, namespace: str) -> PostgresUrl:
+    """The URL, taken apart and checked, or `BadUrl`."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -124,7 +124,7 @@ def place_of(url: str, namespace: str) -> Place:
     addresses = _addresses(hosts, said)
     where = ",".join(map(str, addresses)) or "localhost"
     target: Target = "read-write" if len(addresses) > 1 else "any"
-    return Place(
+    return PostgresUrl(
         shown=f"{parts.scheme}://{unquote(user) + '@' if user else ''}{where}/{database}",
         schema=namespace,
         addresses=addresses,
