@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tidemill.engine.shared.codes import refusal
-from tidemill.engine.shared.turns import Turns
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.cursors import Cursors
 from tidemill.model.lane import PRIORITIES
@@ -28,7 +28,7 @@ class Claims:
 
     def __init__(self) -> None:
         self.cursors = Cursors()
-        self._turns = Turns[str]()
+        self._turns = ClaimTurns[str]()
 
     def parameters(self, request: ClaimRequest) -> tuple[object, ...]:
         """Those of `claim_v1`, without `now`."""

@@ -21,7 +21,7 @@ CHUNK = 1_000
 """The most rows that are read at once."""
 
 
-class _Walk(NamedTuple):
+class PostgresWalk(NamedTuple):
     """How jobs of one state in one queue are walked. $1 is the queue."""
 
     where: str
@@ -32,15 +32,15 @@ class _Walk(NamedTuple):
 
 _ENDED = ("ended_at", "born"), ("bigint", "bigint"), True
 _WALKS = {
-    JobState.BLOCKED: _Walk("state = 0", ("born",), ("bigint",)),
-    JobState.SCHEDULED: _Walk("state = 1", ("due_at", "seq"), ("bigint", "bigint")),
-    JobState.READY: _Walk(
+    JobState.BLOCKED: PostgresWalk("state = 0", ("born",), ("bigint",)),
+    JobState.SCHEDULED: PostgresWalk("state = 1", ("due_at", "seq"), ("bigint", "bigint")),
+    JobState.READY: PostgresWalk(
         "state = 2", ("priority", "suspect", "lane", "seq"), ("smallint", "boolean", "text", "bigint")
     ),
-    JobState.RUNNING: _Walk("token IS NOT NULL", ("born",), ("bigint",)),
-    JobState.COMPLETED: _Walk("state >= 4 AND state = 4 AND form < 2", *_ENDED),
-    JobState.DEAD: _Walk("state >= 4 AND state = 5 AND form < 2", *_ENDED),
-    JobState.CANCELLED: _Walk("state >= 4 AND state = 6 AND form < 2", *_ENDED),
+    JobState.RUNNING: PostgresWalk("token IS NOT NULL", ("born",), ("bigint",)),
+    JobState.COMPLETED: PostgresWalk("state >= 4 AND state = 4 AND form < 2", *_ENDED),
+    JobState.DEAD: PostgresWalk("state >= 4 AND state = 5 AND form < 2", *_ENDED),
+    JobState.CANCELLED: PostgresWalk("state >= 4 AND state = 6 AND form < 2", *_ENDED),
 }
 _SELECT = f"SELECT {LISTED}"
 
@@ -101,7 +101,7 @@ async def _in_queue(
         after = _key(walk, rows[-1])
 
 
-def _key(walk: _Walk, row: Row) -> CursorKey:
+def _key(walk: PostgresWalk, row: Row) -> CursorKey:
     """Numbers and texts alone: a truth is 0 or 1, as in every store's cursors."""
     found = [row[COLUMNS.index(column)] for column in walk.key]
     return [int(part) if isinstance(part, bool) else part for part in found]

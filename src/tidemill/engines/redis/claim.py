@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tidemill.engine.shared.codes import refusal
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.rows import Row, maybe_text
 from tidemill.engines.redis.tail import read
 from tidemill.model.retry import Retry
@@ -16,7 +16,7 @@ from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 
 
-def add_claim(call: Call, request: ClaimRequest, after: int) -> None:
+def add_claim(call: ScriptCall, request: ClaimRequest, after: int) -> None:
     """Add a claim to a call, as `take.lua` reads it. `after`: its last number that brought jobs."""
     call.values["claim"] = {
         "number": request.number,

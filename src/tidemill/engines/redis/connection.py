@@ -18,7 +18,7 @@ from tidemill.engine.shared.reconnecting import Reconnecting
 from tidemill.engines.redis.connect import hang_up, open_connection
 from tidemill.engines.redis.copies import Argument, Copies, TooFewReplicas
 from tidemill.engines.redis.errors import is_read_only, translate
-from tidemill.engines.redis.scripts import Script
+from tidemill.engines.redis.scripts import LuaScript
 from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import TidemillError
 
@@ -36,7 +36,7 @@ class RedisConnection(Reconnecting[AbstractConnection]):
         self.copies: Copies | None = None
         """Who waits for replicas, where that is asked for."""
 
-    async def run(self, script: Script, arguments: Sequence[Argument], *, copied: bool = False) -> Any:
+    async def run(self, script: LuaScript, arguments: Sequence[Argument], *, copied: bool = False) -> Any:
         """The answer of a script, in one round trip; two when the server did not know it. `copied`: once
         enough replicas have what it wrote, if this connection is to wait for them."""
         key = self._url.prefix

@@ -20,7 +20,7 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
-from tidemill.engines.redis.scripts import Script
+from tidemill.engines.redis.scripts import LuaScript
 from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import EngineUnavailable
 
@@ -36,7 +36,7 @@ class TooFewReplicas(EngineUnavailable):
 class Copies:
     """Waits for the replicas of one connection."""
 
-    def __init__(self, url: RedisUrl, mark: Script) -> None:
+    def __init__(self, url: RedisUrl, mark: LuaScript) -> None:
         self._url = url
         self._mark = mark
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 
 from tidemill.engine.merging import ALONE, Merging
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.store import RedisStore
 from tidemill.engines.redis.tail import plain
 from tidemill.model.job import NewJob
@@ -12,10 +12,10 @@ from tidemill.model.time import Instant
 PLAIN = "plain"
 
 
-def enqueuer(store: RedisStore) -> Merging[Call]:
+def enqueuer(store: RedisStore) -> Merging[ScriptCall]:
     """Of one engine object."""
 
-    async def send(call: Call, now: Instant | None) -> Sequence[bool]:
+    async def send(call: ScriptCall, now: Instant | None) -> Sequence[bool]:
         created = await store.send(store.enqueues, "enqueue", call, now)
         if isinstance(created, int):  # all of them are new
             return [True] * created
@@ -30,9 +30,9 @@ def _form(jobs: Sequence[NewJob]) -> Hashable:
     return ALONE if any(job.after for job in jobs) else "whole"
 
 
-def _pack(jobs: Sequence[NewJob], form: Hashable) -> Call:
+def _pack(jobs: Sequence[NewJob], form: Hashable) -> ScriptCall:
     """As `enqueue.lua` reads them."""
-    call = Call()
+    call = ScriptCall()
     if form == PLAIN:
         call.values["stretches"] = call.stretches(jobs)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
 from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.paging import read_cursor
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.listing import page
 from tidemill.engines.redis.rows import job_of
 from tidemill.engines.redis.schema import evicts
@@ -36,13 +36,13 @@ class RedisInspect:
         self._store = store
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
-        call = Call(count=len(ids))
+        call = ScriptCall(count=len(ids))
         call.add(*check_ids(ids))
         return [None if row is None else job_of(row) for row in await self._look("get", call)]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
         first, last, names, tally, rows, place = await self._look(
-            "counts", Call(back=minutes_back(window)), now
+            "counts", ScriptCall(back=minutes_back(window)), now
         )
         ended: dict[bytes, dict[str, int]] = {}
         async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
@@ -72,12 +72,12 @@ class RedisInspect:
                     yield row
             if place < 0:
                 return
-            rows, place = await self._look("minutes", Call(place=place, **span))
+            rows, place = await self._look("minutes", ScriptCall(place=place, **span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
         check_number(after, "the number of lines to skip")
         check_limit(limit)
-        call = Call(after=after, limit=limit)
+        call = ScriptCall(after=after, limit=limit)
         call.add(check_id(job))
         rows = await self._look("log", call)
         return [
@@ -85,7 +85,7 @@ class RedisInspect:
         ]
 
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
-        call = Call()
+        call = ScriptCall()
         call.add(check_id(job))
         rows = sorted(await self._look("checkpoints", call))
         return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
@@ -100,12 +100,12 @@ class RedisInspect:
                 detail=detail.decode(),
             )
             for number, at, by, action, target, detail in await self._look(
-                "audit", Call(before=before, limit=limit)
+                "audit", ScriptCall(before=before, limit=limit)
             )
         ]  # fmt: skip
 
     async def storage(self) -> Storage:
-        rows, rolled_back, policy, file_kept = await self._look("storage", Call())
+        rows, rolled_back, policy, file_kept = await self._look("storage", ScriptCall())
         parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
         parts.sort(key=lambda part: (-part.bytes, part.name))
         return Storage(
@@ -120,7 +120,7 @@ class RedisInspect:
         check_listing(only, limit)
         return await page(self._store, only, read_cursor(only, cursor), limit)
 
-    async def _look(self, name: str, call: Call, now: Instant | None = None) -> Any:
+    async def _look(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
         return await self._store.run(self._store.reads, name, call, now)
 
 

@@ -29,7 +29,7 @@ from tidemill.engine.shared.checks import (
 from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
 from tidemill.engines.redis import claim as claiming
 from tidemill.engines.redis import settle as settling
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.enqueue import enqueuer
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.redis.store import RedisStore
@@ -63,7 +63,7 @@ class RedisJobs:
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
         check_claim(request)
-        call = Call()
+        call = ScriptCall()
         claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
         answer = await self._store.run(self._store.claims, "claim", call, now, moves)
         return self._claimed(request, answer)
@@ -152,7 +152,7 @@ class RedisJobs:
         self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Promoted:
         check_batch(limit, PROMOTE_LIMIT)
-        moved, wait = await self._command("promote", Call(limit=limit), now, moves)
+        moved, wait = await self._command("promote", ScriptCall(limit=limit), now, moves)
         return Promoted(moved, None if wait < 0 else wait)
 
     async def retire(
@@ -177,7 +177,7 @@ class RedisJobs:
     ) -> Reclaimed:
         check_member(member)
         check_batch(limit)
-        call = Call(limit=limit)
+        call = ScriptCall(limit=limit)
         call.add(member)
         entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now, moves)
         return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
@@ -186,15 +186,17 @@ class RedisJobs:
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Pruned:
         check_batch(limit, PRUNE_LIMIT)
-        call = Call(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
+        call = ScriptCall(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
         pruned, more = await self._command("prune", call, now, moves)
         return Pruned(pruned, more == 1)
 
-    async def _command(self, name: str, call: Call, now: Instant | None, moves: Moves | None = None) -> Any:
+    async def _command(
+        self, name: str, call: ScriptCall, now: Instant | None, moves: Moves | None = None
+    ) -> Any:
         return await self._store.run(self._store.commands, name, call, now, moves)
 
 
-def _about(ids: Sequence[JobId], **values: Any) -> Call:
-    call = Call(count=len(ids), **values)
+def _about(ids: Sequence[JobId], **values: Any) -> ScriptCall:
+    call = ScriptCall(count=len(ids), **values)
     call.add(*check_ids(ids))
     return call

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.rows import BODY, BORN, Row, job_of
 from tidemill.engines.redis.store import RedisStore
 from tidemill.model.job import STATES, Job, JobState
@@ -35,7 +35,7 @@ async def _walk(
 ) -> AsyncIterator[tuple[Cursor, Job, bytes]]:
     states = [STATES.index(state) for state in states_of(only)]
     while True:
-        call = Call(
+        call = ScriptCall(
             states=states,
             names=None if only.queue is None else [only.queue],
             state=None if at is None else STATES.index(at.state),

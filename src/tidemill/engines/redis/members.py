@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.member_rows import encode_member, member_of
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
 from tidemill.engines.redis.store import RedisStore
 from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
@@ -52,7 +52,7 @@ class RedisMembers:
         check_heartbeat(info, claimants)
         encoded = encode_member(info)
         self._store.beat_within(info.lease)
-        call = Call(
+        call = ScriptCall(
             name=info.name,
             beat=info.beat,
             lease=info.lease,
@@ -87,10 +87,10 @@ class RedisMembers:
         check_member(member)
         self._seen.pop(member, None)
         self._epochs.pop(member, None)
-        call = Call()
+        call = ScriptCall()
         call.add(member)
         return int(await self._store.run(self._store.beats, "leave", call, now, moves))
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
-        at, rows = await self._store.run(self._store.reads, "members", Call(), now)
+        at, rows = await self._store.run(self._store.reads, "members", ScriptCall(), now)
         return sorted((member_of(row, at) for row in rows), key=lambda member: member.info.name)

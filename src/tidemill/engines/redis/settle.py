@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from struct import Struct
 
 from tidemill.engine.shared.codes import ANSWERS, CHECKPOINT, failure_of_loss, note_code, outcome_code
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.model.job import Failure, clip_failure
 from tidemill.model.run import (
     Answer,
@@ -26,7 +26,7 @@ def said(failure: Failure) -> Said:
     return clipped.kind, clipped.error, clipped.message, clipped.traceback
 
 
-class SettleCall(Call):
+class SettleCall(ScriptCall):
     """As `settle.lua` reads it: first those that just completed, then the others."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
@@ -69,7 +69,7 @@ class SettleCall(Call):
         return answers
 
 
-def _item(call: Call, item: Settlement) -> tuple[object, ...]:
+def _item(call: ScriptCall, item: Settlement) -> tuple[object, ...]:
     call.add(item.id)
     outcome = outcome_code(item)
     if outcome.result is not None:
@@ -81,21 +81,21 @@ def _item(call: Call, item: Settlement) -> tuple[object, ...]:
     return item.fence, outcome.code, item.ran, has_result, words, outcome.retry_in, follows
 
 
-def release_call(releases: Sequence[Release]) -> Call:
+def release_call(releases: Sequence[Release]) -> ScriptCall:
     """As `release.lua` reads it."""
-    call = Call(items=[(item.fence, item.delay) for item in releases])
+    call = ScriptCall(items=[(item.fence, item.delay) for item in releases])
     call.add(*(item.id for item in releases))
     return call
 
 
-def write_call(notes: Sequence[Note]) -> Call:
+def write_call(notes: Sequence[Note]) -> ScriptCall:
     """As `write.lua` reads it."""
-    call = Call()
+    call = ScriptCall()
     call.values["notes"] = [_note(call, note) for note in notes]
     return call
 
 
-def _note(call: Call, note: Note) -> tuple[object, ...]:
+def _note(call: ScriptCall, note: Note) -> tuple[object, ...]:
     code, number, name, value = note_code(note)
     call.add(note.id)
     if value is not None:
@@ -104,8 +104,8 @@ def _note(call: Call, note: Note) -> tuple[object, ...]:
     return (note.fence, code, name, None) if code == CHECKPOINT else (note.fence, code, number, name)
 
 
-def retire_call(claimant: bytes, losses: Sequence[Loss]) -> Call:
+def retire_call(claimant: bytes, losses: Sequence[Loss]) -> ScriptCall:
     """As `retire.lua` reads it."""
-    call = Call(losses=[(loss.fence, loss.verdict, said(failure_of_loss(loss))) for loss in losses])
+    call = ScriptCall(losses=[(loss.fence, loss.verdict, said(failure_of_loss(loss))) for loss in losses])
     call.add(claimant, *(loss.id for loss in losses))
     return call

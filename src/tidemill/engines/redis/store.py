@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from tidemill.engine.shared.in_flight import InFlight
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.connection import RedisConnection
 from tidemill.engines.redis.copies import NOT_WAITED_FOR, Copies
 from tidemill.engines.redis.naming import take_named
@@ -58,7 +58,7 @@ class RedisStore(InFlight):
         self,
         connection: RedisConnection,
         name: str,
-        call: Call,
+        call: ScriptCall,
         now: Instant | None = None,
         moves: Moves | None = None,
     ) -> Any:
@@ -70,7 +70,9 @@ class RedisStore(InFlight):
         take_named(moves, named, unnamed)
         return answer
 
-    async def send(self, connection: RedisConnection, name: str, call: Call, now: Instant | None) -> Any:
+    async def send(
+        self, connection: RedisConnection, name: str, call: ScriptCall, now: Instant | None
+    ) -> Any:
         """The same, without regard to cancellation."""
         moment = b"" if now is None else b"%d" % now
         arguments: tuple[bytes | str, ...] = (self.url.channels, moment, call.encoded(), *call.blobs)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 from tidemill.engine.protocol import PROMOTE_LIMIT
 from tidemill.engine.shared.codes import another_members_claimant, refusal
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engine.shared.turns import Turns
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import gates, places, plain_claims, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.choice import Choice, wait_for
 from tidemill.engines.sqlite.places import READY_ORDER
-from tidemill.engines.sqlite.plain_claims import Holder, Plain, decode_retry
+from tidemill.engines.sqlite.plain_claims import Plain, RunHolder, decode_retry
 from tidemill.engines.sqlite.ready_rows import (
     EXPIRES,
     FIRST,
@@ -38,14 +38,14 @@ from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 SQL = load_statements(__package__, "claim")
 
 
-class Claimant(NamedTuple):
+class AdmittedClaimant(NamedTuple):
     """Who claims, as the engine knows it. pk None: it has never taken anything."""
 
     pk: int | None
     member_name: str
 
 
-def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobId, int]) -> Claim:
+def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict[JobId, int]) -> Claim:
     """Take up to `request.most` jobs, or the same ones again for a repeated number. `taken` gets the pks
     of those taken."""
     claimant, repeated = _admit(step, request)
@@ -66,9 +66,9 @@ def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobI
 def _claim_plainly(
     step: Step,
     request: ClaimRequest,
-    claimant: Claimant,
+    claimant: AdmittedClaimant,
     plain: Plain,
-    turns: Turns[int],
+    turns: ClaimTurns[int],
     taken: dict[JobId, int],
 ) -> Claim:
     count = sum([len(rows) for _, rows in plain.lanes])
@@ -82,7 +82,7 @@ def _claim_plainly(
     return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]))
 
 
-def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
+def _admit(step: Step, request: ClaimRequest) -> tuple[AdmittedClaimant, Claim | None]:
     row = step.db.execute(SQL.admit, (request.claimant, request.member)).fetchone()
     if row is None:
         raise refusal("MemberGone", request, 0)
@@ -93,7 +93,7 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
         raise another_members_claimant()
     if pk is not None and request.number < number:
         raise refusal("ClaimOutOfOrder", request, number)
-    claimant = Claimant(pk, name)
+    claimant = AdmittedClaimant(pk, name)
     return claimant, _again(step, pk, number) if pk is not None and request.number == number else None
 
 
@@ -102,17 +102,19 @@ def _again(step: Step, claimant: int, number: int) -> Claim:
     return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
 
 
-def _number(step: Step, request: ClaimRequest, claimant: Claimant) -> Holder:
+def _number(step: Step, request: ClaimRequest, claimant: AdmittedClaimant) -> RunHolder:
     """Remember the number of a claim that takes jobs."""
     pk, number = claimant.pk, request.number
     if pk is None:
         (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
         step.db.execute(SQL.number_claim, (number, pk))
-    return Holder(pk, number, claimant.member_name)
+    return RunHolder(pk, number, claimant.member_name)
 
 
-def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
+def _write(
+    step: Step, request: ClaimRequest, claimant: AdmittedClaimant, rows: list[Row]
+) -> list[ClaimedJob]:
     if not rows:
         return []
     holder = _number(step, request, claimant)

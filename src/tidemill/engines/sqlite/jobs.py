@@ -25,7 +25,7 @@ from tidemill.engine.shared.checks import (
     check_text,
     check_watch,
 )
-from tidemill.engine.shared.turns import Turns
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import claim as claiming
 from tidemill.engines.sqlite import (
     commands,
@@ -38,7 +38,7 @@ from tidemill.engines.sqlite import (
     settle,
 )
 from tidemill.engines.sqlite import losses as lost_runs
-from tidemill.engines.sqlite.runs import Runs
+from tidemill.engines.sqlite.runs import ClaimedRuns
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.errors import Refused
@@ -54,8 +54,8 @@ class SqliteJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._turns = Turns[int]()
-        self._runs = Runs()
+        self._turns = ClaimTurns[int]()
+        self._runs = ClaimedRuns()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)

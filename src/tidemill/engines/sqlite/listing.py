@@ -16,7 +16,7 @@ from tidemill.model.job import JobState
 from tidemill.model.view import JobFilter, Page
 
 
-class _Walk(NamedTuple):
+class SqliteWalk(NamedTuple):
     """How jobs of one state in one queue are walked: along an order, each job known by its key.
 
     Where the order has stretches, what comes after a key is named twice: by the stretch, which SQLite finds
@@ -30,17 +30,17 @@ class _Walk(NamedTuple):
 
 
 _WALKS = {
-    JobState.BLOCKED: _Walk(
+    JobState.BLOCKED: SqliteWalk(
         "blocked", "blocked.queue = :queue", ("blocked.pk",), "blocked.pk", "blocked.pk > :key0"
     ),
-    JobState.SCHEDULED: _Walk(
+    JobState.SCHEDULED: SqliteWalk(
         "due",
         "due.queue = :queue",
         ("due.due_at", "due.seq"),
         "due.due_at, due.seq",
         "(due.due_at, due.seq) > (:key0, :key1)",
     ),
-    JobState.READY: _Walk(
+    JobState.READY: SqliteWalk(
         "ready",
         "ready.queue = :queue",
         ("ready.priority", "ready.suspect", "ready.lane", "job_now.seq"),
@@ -48,7 +48,7 @@ _WALKS = {
         "(ready.priority, ready.suspect, ready.lane, ready.last) > (:key0, :key1, :key2, :key3)"
         " AND (ready.priority, ready.suspect, ready.lane, job_now.seq) > (:key0, :key1, :key2, :key3)",
     ),
-    JobState.RUNNING: _Walk(
+    JobState.RUNNING: SqliteWalk(
         "run",
         "run.queue = :queue",
         ("job_now.pk",),
@@ -56,7 +56,7 @@ _WALKS = {
         "run.last > :key0 AND job_now.pk > :key0",
     ),
     **{
-        state: _Walk(
+        state: SqliteWalk(
             "ended",
             f"ended.queue = :queue AND ended.state = {CODE[state]}",
             ("ended.ended_at", "job_now.pk"),
@@ -66,7 +66,7 @@ _WALKS = {
         for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
     },
 }
-_DEAD_OF_TASK = _Walk(
+_DEAD_OF_TASK = SqliteWalk(
     "dead",
     "dead.queue = :queue AND dead.task = :task",
     ("dead.ended_at", "dead.pk"),
