@@ -9,13 +9,13 @@ takes it for something else. So the rules stand here, and every method of every 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import get_args
 
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import ID_SIZE, JobId, check_id
-from tidemill.model.job import NewJob, check_new_jobs
+from tidemill.model.job import PAYLOAD_LIMIT, NewJob, check_new_jobs
 from tidemill.model.lane import check_priority
 from tidemill.model.member import MISSED_BEATS, ClaimantBeat, MemberInfo
 from tidemill.model.names import check_queue, check_task
@@ -35,7 +35,7 @@ from tidemill.model.run import (
     check_result,
 )
 from tidemill.model.schedule import Schedule, check_schedule
-from tidemill.model.time import Span, check_span
+from tidemill.model.time import LONGEST, Span, check_span
 from tidemill.model.view import JobFilter, TaskEntry, check_filter, check_page
 
 LOCK_NAME_LIMIT = 200
@@ -134,49 +134,57 @@ def check_claim(request: ClaimRequest) -> None:
         raise BadInput("a claim names each queue once")
 
 
-def check_runs(runs: Iterable[Settlement | Note | Release | Loss]) -> None:
+def _check_run(run: Settlement | Note | Release | Loss) -> None:
     """Refuse what does not say which run it is about."""
-    for run in runs:
-        job_id, fence = run.id, run.fence
-        # on the hot path of settle: a call for each of the two took three times as long
-        if (
-            type(job_id) is not bytes
-            or len(job_id) != ID_SIZE
-            or type(fence) is not int
-            or not 0 <= fence < EXACT
-        ):
-            check_id(job_id)
-            check_number(fence, "a fence")
+    check_id(run.id)
+    check_number(run.fence, "a fence")
 
 
 def check_settlements(settlements: Sequence[Settlement]) -> None:
     """Refuse outcomes that cannot be recorded."""
     check_batch(len(settlements))
-    check_runs(settlements)
     for settlement in settlements:
         outcome = settlement.outcome
-        if isinstance(outcome, Completed):
-            if outcome.result is not None:
-                check_result(check_bytes(outcome.result, "a result"))
-        elif isinstance(outcome, Failed) and outcome.retry_in is not None:
-            check_span(outcome.retry_in)
-        check_span(settlement.ran)
-        then = settlement.then
-        if then is not None:
-            check_jobs(then.jobs)
-            check_span(then.schedule_in)
-            if then.schedule is not None:
-                check_text(then.schedule, "a schedule's name")
-            if any(job.after for job in then.jobs):
-                raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
+        # The hot path: a plain completion costs 0.2 us here, and several times as much by the calls below.
+        if type(outcome) is Completed and settlement.then is None:
+            job_id, fence, ran, result = settlement.id, settlement.fence, settlement.ran, outcome.result
+            if (
+                type(job_id) is bytes
+                and len(job_id) == ID_SIZE
+                and type(fence) is int
+                and 0 <= fence < EXACT
+                and type(ran) is int
+                and 0 <= ran <= LONGEST
+                and (result is None or (type(result) is bytes and len(result) <= PAYLOAD_LIMIT))
+            ):
+                continue
+        _check_settlement(settlement)
+
+
+def _check_settlement(settlement: Settlement) -> None:
+    _check_run(settlement)
+    check_span(settlement.ran)
+    outcome, then = settlement.outcome, settlement.then
+    if isinstance(outcome, Completed):
+        if outcome.result is not None:
+            check_result(check_bytes(outcome.result, "a result"))
+    elif isinstance(outcome, Failed) and outcome.retry_in is not None:
+        check_span(outcome.retry_in)
+    if then is not None:
+        check_jobs(then.jobs)
+        check_span(then.schedule_in)
+        if then.schedule is not None:
+            check_text(then.schedule, "a schedule's name")
+        if any(job.after for job in then.jobs):
+            raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
 
 
 def check_notes(notes: Sequence[Note], *, most: int | None = BATCH_LIMIT) -> None:
     """Refuse notes that cannot be kept; `most` None: as many as there are."""
     if most is not None:
         check_batch(len(notes), most)
-    check_runs(notes)
     for note in notes:
+        _check_run(note)
         _check_entry(note.entry)
 
 
@@ -197,8 +205,8 @@ def _check_entry(entry: Entry) -> None:
 def check_releases(releases: Sequence[Release]) -> None:
     """Refuse releases that cannot be made."""
     check_batch(len(releases))
-    check_runs(releases)
     for release in releases:
+        _check_run(release)
         if release.delay is not None:
             check_span(release.delay)
 
@@ -207,8 +215,8 @@ def check_losses(claimant: bytes, losses: Sequence[Loss]) -> None:
     """Refuse a retirement that cannot be recorded."""
     check_claimant(claimant)
     check_batch(len(losses))
-    check_runs(losses)
     for loss in losses:
+        _check_run(loss)
         if loss.verdict not in get_args(LossVerdict):
             raise BadInput(f'the verdict on a lost run is "suspect" or "crash", not {loss.verdict!r}')
         if not isinstance(loss.message, str):
