@@ -13,12 +13,15 @@ from typing import Generic, TypeVar
 
 from tidemill.engine.shared.connecting import Connecting, StillConnecting
 from tidemill.model.errors import EngineUnavailable, TidemillError
+from tidemill.model.time import SECOND, Span
 
 C = TypeVar("C")
 
 BACKOFF_S = (0.05, 2.0)
 SHORTEST_CALL_S = 1.0
 """What a call has at least after a connect that took long: else the connection would be for nothing."""
+SHORTEST_PATIENCE_S = 1.0
+"""A busy machine may take this long for a heartbeat, whatever the lease."""
 
 
 def backoff_s(failures: int) -> float:
@@ -71,6 +74,11 @@ class Reconnecting(ABC, Generic[C]):
 
     def _after_connect(self) -> None:
         """There is a connection; nothing was sent on it."""
+
+    def hurry(self, lease: Span) -> None:
+        """Give up a call, and the connect that it needs, while there is time for another within a lease."""
+        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
+        self.patience_s = self.within_s = min(self.patience_s, patience_s)
 
     @property
     def busy(self) -> bool:

@@ -23,13 +23,11 @@ from tidemill.engines.postgres.connection import PostgresConnection, Row
 from tidemill.engines.postgres.naming import marks_of, take_named, values_of
 from tidemill.engines.postgres.pubsub import PostgresPubSub
 from tidemill.model.move import Moves
-from tidemill.model.time import SECOND, Instant, Span
+from tidemill.model.time import Instant, Span
 
 T = TypeVar("T")
 
 READERS = 2
-SHORTEST_PATIENCE_S = 1.0
-"""A busy machine may take this long for a beat, whatever the lease."""
 
 
 class PostgresStore(InFlight):
@@ -99,8 +97,7 @@ class PostgresStore(InFlight):
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection; nor
         does it wait longer for a connect, which goes on for the next."""
-        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
+        self.beats.hurry(lease)
 
     async def now(self) -> Instant:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")

@@ -30,8 +30,6 @@ from tidemill.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
 
-SHORTEST_PATIENCE_S = 1.0
-
 
 class RedisStore(InFlight):
     """The connections of one engine object, and the calls in flight on them."""
@@ -95,8 +93,7 @@ class RedisStore(InFlight):
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection; nor
         does it wait longer for a connect, which goes on for the next."""
-        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
+        self.beats.hurry(lease)
 
     async def now(self) -> Instant:
         seconds, micros = await self.see_through(self.reads.command("TIME"))
