@@ -255,7 +255,8 @@ class Jobs(Protocol):
 
         A job named in `losses` (matching fence) follows `after_claimant_lost` with its verdict, and
         the loss is appended to its failures as "crash" or "lost"; the others are released with their
-        `seq`. Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
+        `seq`. A loss under a number that no fence can be is passed over: a child may have written it.
+        Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
         remembered as retired all the same, for at least an hour.
         """
         ...

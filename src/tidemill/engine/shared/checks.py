@@ -134,7 +134,7 @@ def check_claim(request: ClaimRequest) -> None:
         raise BadInput("a claim names each queue once")
 
 
-def _check_run(run: Settlement | Note | Release | Loss) -> None:
+def _check_run(run: Settlement | Note | Release) -> None:
     """Refuse what does not say which run it is about."""
     check_id(run.id)
     check_number(run.fence, "a fence")
@@ -216,7 +216,9 @@ def check_losses(claimant: bytes, losses: Sequence[Loss]) -> None:
     check_claimant(claimant)
     check_batch(len(losses))
     for loss in losses:
-        _check_run(loss)
+        check_id(loss.id)
+        if type(loss.fence) is not int:  # `heartbeats.plausible_losses` deals with those out of bounds
+            raise BadInput(f"a fence is a whole number, not {loss.fence!r}")
         if loss.verdict not in get_args(LossVerdict):
             raise BadInput(f'the verdict on a lost run is "suspect" or "crash", not {loss.verdict!r}')
         if not isinstance(loss.message, str):
@@ -236,9 +238,9 @@ def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> None
     check_batch(len(claimants))
     for each in claimants:
         check_claimant(each.claimant)
-        check_number(each.answered_through, "a claim's number")
-        for fence in each.held:
-            check_number(fence, "a fence")
+        # `heartbeats.plausible` deals with those that are out of bounds
+        if any(type(number) is not int for number in (each.answered_through, *each.held)):
+            raise BadInput("fences and numbers of claims are whole numbers")
 
 
 def check_entries(entries: Sequence[TaskEntry]) -> None:

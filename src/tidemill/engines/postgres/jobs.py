@@ -30,6 +30,7 @@ from tidemill.engine.shared.checks import (
     check_watch,
 )
 from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.heartbeats import plausible_losses
 from tidemill.engines.postgres import claim as claiming
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
@@ -191,7 +192,7 @@ class PostgresJobs:
         now: Instant | None = None,
     ) -> int:
         check_losses(claimant, losses)
-        parameters = settling.loss_parameters(losses)
+        parameters = settling.loss_parameters(plausible_losses(losses))
         held, _ = await self._store.change(
             self._store.beats, "retire_v1", claimant, *parameters, asked(now, moves), moves=moves
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.heartbeats import plausible
 from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.looks import Looks
@@ -32,6 +33,7 @@ class PostgresMembers:
     ) -> BeatReply:
         check_heartbeat(info, claimants)
         encoded = encode_member(info)
+        claimants, never = plausible(claimants)
         self._looks.lease = min(self._looks.lease, info.lease)
         self._store.beat_within(info.lease)
         held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
@@ -42,7 +44,7 @@ class PostgresMembers:
             [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,
         )  # fmt: skip
         asks = [Ask(*ask) for ask in zip(ids, fences, strict=True)]
-        return BeatReply(number=number, now=at, new=new, lost=lost, asked=asks)
+        return BeatReply(number=number, now=at, new=new, lost=[*lost, *never], asked=asks)
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)

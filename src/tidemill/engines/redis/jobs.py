@@ -27,6 +27,7 @@ from tidemill.engine.shared.checks import (
     check_watch,
 )
 from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.heartbeats import plausible_losses
 from tidemill.engines.redis import claim as claiming
 from tidemill.engines.redis import settle as settling
 from tidemill.engines.redis.call import ScriptCall
@@ -164,7 +165,7 @@ class RedisJobs:
         now: Instant | None = None,
     ) -> int:
         check_losses(claimant, losses)
-        call = settling.retire_call(claimant, losses)
+        call = settling.retire_call(claimant, plausible_losses(losses))
         return int(await self._store.run(self._store.beats, "retire", call, now, moves))
 
     async def reclaim(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.heartbeats import plausible
 from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
@@ -51,6 +52,7 @@ class RedisMembers:
     ) -> BeatReply:
         check_heartbeat(info, claimants)
         encoded = encode_member(info)
+        claimants, never = plausible(claimants)
         self._store.beat_within(info.lease)
         call = ScriptCall(
             name=info.name,
@@ -70,7 +72,12 @@ class RedisMembers:
         self._look_at(policy.decode())
         asks = [Ask(job_id, fence) for job_id, fence in asked]
         return BeatReply(
-            number=number, now=at, new=new == 1, lost=lost, asked=asks, rolled_back=rolled_back == 1
+            number=number,
+            now=at,
+            new=new == 1,
+            lost=[*lost, *never],
+            asked=asks,
+            rolled_back=rolled_back == 1,
         )
 
     def _look_at(self, policy: str) -> None:

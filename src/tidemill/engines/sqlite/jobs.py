@@ -25,6 +25,7 @@ from tidemill.engine.shared.checks import (
     check_text,
     check_watch,
 )
+from tidemill.engine.shared.heartbeats import plausible_losses
 from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import claim as claiming
 from tidemill.engines.sqlite import (
@@ -165,7 +166,8 @@ class SqliteJobs:
         now: Instant | None = None,
     ) -> int:
         check_losses(claimant, losses)
-        return await self._session.change(lambda step: lost_runs.retire(step, claimant, losses), now, moves)
+        known = plausible_losses(losses)
+        return await self._session.change(lambda step: lost_runs.retire(step, claimant, known), now, moves)
 
     async def reclaim(
         self,

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.heartbeats import plausible
 from tidemill.engine.shared.member_rows import member_of
 from tidemill.engines.sqlite import beats, losses
 from tidemill.engines.sqlite.store import Session
@@ -27,9 +28,12 @@ class SqliteMembers:
         now: Instant | None = None,
     ) -> BeatReply:
         check_heartbeat(info, claimants)
-        return await self._session.change(
-            lambda step: beats.beat(step, info, claimants, losses.give_back), now, moves
+        known, lost = plausible(claimants)
+        reply = await self._session.change(
+            lambda step: beats.beat(step, info, known, losses.give_back), now, moves
         )
+        reply.lost.extend(lost)
+        return reply
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)

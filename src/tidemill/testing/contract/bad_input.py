@@ -232,15 +232,11 @@ WITH_A_NUMBER: dict[str, WithValue] = {
     ),
     "release": lambda engine, _, n: engine.jobs.release([Release(id=ONE_ID, fence=n)]),
     "a delay": lambda engine, _, n: engine.jobs.release([Release(id=ONE_ID, fence=1, delay=n)]),
-    "retire": lambda engine, _, n: engine.jobs.retire(new_id(), [Loss(id=ONE_ID, fence=n, verdict="crash")]),
     "promote": lambda engine, _, n: engine.jobs.promote(limit=n),
     "prune": lambda engine, _, n: engine.jobs.prune(limit=n),
     "reclaim": lambda engine, _, n: engine.jobs.reclaim(new_id(), limit=n),
     "watch": lambda engine, _, n: engine.jobs.watch([ONE_ID], waiter="w", ttl=n),
     "beat": lambda engine, _, n: engine.members.beat(MemberInfo(id=new_id(), name="m", beat=n)),
-    "held": lambda engine, _, n: engine.members.beat(
-        MemberInfo(id=new_id(), name="m"), [ClaimantBeat(claimant=new_id(), answered_through=0, held=(n,))]
-    ),
     "acquire": lambda engine, _, n: engine.locks.acquire("l", holder="h", ttl=n),
     "unlock": lambda engine, _, n: engine.locks.release("l", fence=n),
     "log": lambda engine, _, n: engine.inspect.log(ONE_ID, after=n),
