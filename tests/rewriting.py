@@ -7,7 +7,7 @@ Each place must be there exactly once: a bug that no longer fits the code must n
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tidemill.engine.statements import Statements
+from tidemill.engine.shared.statements import Statements
 
 Put: TypeAlias = Callable[[object, str, object], None]
 

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.planting import Plants
 from tests.rewriting import in_statement
 from tidemill.engine.protocol import Fired
-from tidemill.engine.statements import Statements
+from tidemill.engine.shared.statements import Statements
 from tidemill.engines.sqlite import (
     beats,
     claim,

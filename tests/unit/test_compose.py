@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from tidemill.engines.postgres.place import place_of
-from tidemill.engines.redis.place import place_of as redis_place_of
+from tidemill.engines.postgres.url import parse_url
+from tidemill.engines.redis.url import parse_url as parse_redis_url
 
 ROOT = Path(__file__).parents[2]
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -43,7 +43,7 @@ def test_the_server_is_healthy_persistent_and_for_this_machine_alone(services: A
 def test_the_worker_waits_for_the_server_and_finds_it(services: Any) -> None:
     worker, server = services["worker"], services["postgres"]["environment"]
     assert worker["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    place = place_of(worker["environment"]["TIDEMILL_URL"], "tidemill")
+    place = parse_url(worker["environment"]["TIDEMILL_URL"], "tidemill")
     assert [address.host for address in place.addresses] == ["postgres"]
     assert (place.user, place.password, place.database) == (
         server["POSTGRES_USER"],
@@ -72,7 +72,7 @@ def test_a_worker_on_redis_is_there_on_request_and_finds_it(services: Any) -> No
     assert worker["profiles"] == ["redis"]
     assert worker["depends_on"] == {"redis": {"condition": "service_healthy"}}
     assert (worker["build"], worker["stop_grace_period"]) == (other["build"], other["stop_grace_period"])
-    place = redis_place_of(worker["environment"]["TIDEMILL_URL"], "tidemill")
+    place = parse_redis_url(worker["environment"]["TIDEMILL_URL"], "tidemill")
     password = services["redis"]["environment"]["REDISCLI_AUTH"]
     assert (place.host, place.port, place.password) == ("redis", 6379, password)
 

@@ -127,9 +127,9 @@ def _check_there(where: Where) -> None:
     """To look at a SQLite file that does not exist would make an empty one."""
     if urlsplit(where.url).scheme != "sqlite":
         return
-    from tidemill.engines.sqlite.place import place_of
+    from tidemill.engines.sqlite.url import parse_url
 
-    path = place_of(where.url).path
+    path = parse_url(where.url).path
     if path is None:
         raise BadInput("an in-memory engine lives in one process: give the URL of a file, or of a server")
     if not os.path.exists(path):

@@ -254,6 +254,10 @@ def check_new_job(job: NewJob) -> NewJob:
         raise BadInput("expires must be longer than 0 s; leave it out for never")
     if not 1 <= job.attempts <= ATTEMPTS_LIMIT:
         raise BadInput(f"attempts must lie between 1 and {ATTEMPTS_LIMIT}, not {job.attempts}")
+    if job.on_dead is not None:
+        check_task(job.on_dead)
+    if job.schedule is not None:
+        check_task(job.schedule)
     if job.after:
         check_parents(job)
     return job
@@ -276,6 +280,8 @@ def check_new_jobs(jobs: Iterable[NewJob]) -> None:
             or job.expires is not last.expires
             or job.headers is not last.headers
             or job.key is not last.key
+            or job.on_dead is not last.on_dead
+            or job.schedule is not last.schedule
             or job.after
             or type(job.id) is not bytes
             or len(job.id) != ID_SIZE

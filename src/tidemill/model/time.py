@@ -61,7 +61,7 @@ def span_of(length: float | timedelta) -> Span:
 
 def check_span(span: Span) -> Span:
     """The same span, or `BadInput`."""
-    if not isinstance(span, int) or not 0 <= span <= LONGEST:
+    if type(span) is not int or not 0 <= span <= LONGEST:
         raise BadInput(f"a span lies between 0 and {LONGEST} microseconds, not {span!r}")
     return span
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import Connect, Servers, behind
 from tests.servers.proxy import Proxy
-from tidemill.engines.postgres.line import Line
+from tidemill.engines.postgres.connection import PostgresConnection
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.ids import new_id
 from tidemill.model.member import MemberInfo
@@ -102,5 +102,5 @@ async def test_a_server_that_drops_idle_connections(servers: Servers, connect: C
 
 def open_connections(values: Iterable[object]) -> list[Any]:
     """Those of the lines among these, but for the one that looks about once a second."""
-    lines = [each for each in values if isinstance(each, Line) and each._purpose != "beats"]
+    lines = [each for each in values if isinstance(each, PostgresConnection) and each._purpose != "beats"]
     return [each._connection for each in lines if each._connection is not None]

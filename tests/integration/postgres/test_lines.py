@@ -18,7 +18,7 @@ from tests.integration.supervisor.groups import enqueue, noted
 from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.postgres import post
+from tidemill.engines.postgres import pubsub
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import EngineClosed
 from tidemill.model.event import EVENTS_TOPIC, Signal
@@ -29,7 +29,7 @@ from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed
 
 async def sent(engine: PostgresEngine) -> None:
     """Wait until every signal has left."""
-    while (sender := engine.store.post._sender) is not None:
+    while (sender := engine.store.pubsub._sender) is not None:
         await asyncio.wait([sender])
 
 
@@ -177,8 +177,8 @@ async def test_events_reach_only_those_who_listen_to_them(connect: Connect) -> N
     payloads: dict[str, list[str]] = {}
     for name, engine in (("worker", worker), ("listener", listener)):
         payloads[name] = []
-        for ear in (engine.store.post._ear, engine.store.post._loud_ear):
-            ear._heard = _noting(ear._heard, payloads[name])
+        for listening in (engine.store.pubsub._listener, engine.store.pubsub._loud_listener):
+            listening._received = _noting(listening._received, payloads[name])
     news = await worker.signals.subscribe("news")
     events = await listener.signals.subscribe(EVENTS_TOPIC)
     texts = [f"{number} " + "x" * 7_000 for number in range(5)]
@@ -189,8 +189,8 @@ async def test_events_reach_only_those_who_listen_to_them(connect: Connect) -> N
     assert heard == [Signal(EVENTS_TOPIC, text) for text in texts], "whole, and in order"
     assert await news.next(PATIENCE_S) == Signal("news", "last")
     assert payloads == {"worker": ['["news\\nlast"]'], "listener": texts}
-    assert worker.store.post._loud_ear._task is None
-    assert listener.store.post._ear._task is None
+    assert worker.store.pubsub._loud_listener._task is None
+    assert listener.store.pubsub._listener._task is None
 
 
 def _noting(hear: Callable[[str], None], payloads: list[str]) -> Callable[[str], None]:
@@ -204,21 +204,21 @@ def _noting(hear: Callable[[str], None], payloads: list[str]) -> Callable[[str],
 async def test_events_that_find_no_room_are_dropped(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(post, "LOUD_LIMIT", 2)
+    monkeypatch.setattr(pubsub, "LOUD_LIMIT", 2)
     engine = await connect()
     for number in range(4):
-        engine.store.post.send_events(str(number))
-    assert engine.store.post._loud == ["0", "1"]
+        engine.store.pubsub.send_events(str(number))
+    assert engine.store.pubsub._loud == ["0", "1"]
 
 
 async def test_signals_are_merged(engine: PostgresEngine, clock: Clock) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await sent(engine)
-    begin, before = time.monotonic(), engine.store.post._line.trips
+    begin, before = time.monotonic(), engine.store.pubsub._connection.trips
     for _ in range(60):
         await engine.jobs.enqueue([a_job()], now=clock.now)
     elapsed = time.monotonic() - begin
-    assert engine.store.post._line.trips - before <= elapsed / 0.005 + 2
+    assert engine.store.pubsub._connection.trips - before <= elapsed / 0.005 + 2
 
 
 async def test_a_slow_chore_holds_up_no_firing(engine: PostgresEngine, clock: Clock) -> None:

@@ -61,7 +61,7 @@ async def test_it_is_in_no_error_and_no_repr(guarded: tuple[PostgresServer, str]
     assert isinstance(engine, PostgresEngine)
     config = WorkerConfig(url=url)
     shown: list[object] = [
-        engine.name, engine, vars(engine), vars(engine.store), engine.store.place, vars(engine.store.post),
+        engine.name, engine, vars(engine), vars(engine.store), engine.store.url, vars(engine.store.pubsub),
         config, Hello(member="", claimant="", config=config, capacity=1, takes_suspects=False),
         Open("app", "text", url), Tidemill(url), vars(Tidemill(url)), find(url=url), find(url=url).settings,
     ]  # fmt: skip
@@ -170,7 +170,7 @@ async def test_a_password_is_never_shown(own_server: PostgresServer) -> None:
     url = own_server.url().replace("tidemill@", "tidemill:s3cret@")
     engine = await open_engine(url)
     assert isinstance(engine, PostgresEngine)
-    shown = [engine.name, repr(engine), repr(vars(engine)), repr(engine.store.place), str(engine.store.place)]
+    shown = [engine.name, repr(engine), repr(vars(engine)), repr(engine.store.url), str(engine.store.url)]
     own_server.kill()
     with pytest.raises(EngineUnavailable) as raised:
         await engine.inspect.counts()

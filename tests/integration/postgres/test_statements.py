@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.integration.postgres.conftest import Plain
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import postgres
 from tidemill.engines.postgres.claim import Claims
 from tidemill.engines.postgres.engine import PostgresEngine

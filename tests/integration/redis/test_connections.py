@@ -13,10 +13,10 @@ from tests.integration.redis.conftest import Command, Connect, behind
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
+from tidemill.engine.shared.reconnecting import BACKOFF_S, backoff_s
 from tidemill.engines.redis import enqueue as enqueuing
-from tidemill.engines.redis import post, schema
+from tidemill.engines.redis import pubsub, schema
 from tidemill.engines.redis.engine import RedisEngine
-from tidemill.engines.redis.line import BACKOFF_S, backoff_s
 from tidemill.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal
 from tidemill.model.job import DropAnswer, JobState
@@ -214,7 +214,7 @@ async def test_a_listener_that_was_forgotten_looks_again(
     connect: Connect, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quiet connection is asked for a sign of life; one that gives none is replaced."""
-    monkeypatch.setattr(post, "SILENCE_S", 0.2)
+    monkeypatch.setattr(pubsub, "SILENCE_S", 0.2)
     engine = await connect(behind(url, proxy))
     inbox = await engine.signals.subscribe("news")
     begin = proxy.requests["listen"]

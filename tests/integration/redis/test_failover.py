@@ -14,7 +14,7 @@ from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.redis.errors import translate
-from tidemill.engines.redis.place import place_of
+from tidemill.engines.redis.url import parse_url
 from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal
 from tidemill.testing.contract.fixtures import Clock, a_job
@@ -69,6 +69,6 @@ def test_what_a_server_says_is_known_as_the_driver_tells_it(
     said: str, kind: type[Exception], shown: str
 ) -> None:
     """The driver takes the code of an error that it knows off its text."""
-    error = translate(BaseParser.parse_error(said), place_of("redis://h/0", "shop"))  # type: ignore[no-untyped-call]
+    error = translate(BaseParser.parse_error(said), parse_url("redis://h/0", "shop"))  # type: ignore[no-untyped-call]
     assert type(error) is kind
     assert shown in str(error)

@@ -99,7 +99,7 @@ async def test_a_password_is_asked_for_and_never_shown(own_server: RedisServer) 
             await open_engine(own_server.url(user=user))
         assert "wr0ng" not in "".join(map(str, _chain(raised.value)))
     engine = await open_engine(own_server.url(user=":s3cret@"))
-    place = engine.store.place  # type: ignore[attr-defined]
+    place = engine.store.url  # type: ignore[attr-defined]
     shown = [engine.name, repr(engine), repr(vars(engine)), repr(place), str(place)]
     own_server.kill()
     with pytest.raises(EngineError) as lost:

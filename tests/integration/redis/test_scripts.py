@@ -134,7 +134,7 @@ async def test_scripts_that_were_flushed_are_loaded_again(
 
 async def test_one_bad_call_among_merged_ones(engine: RedisEngine, clock: Clock) -> None:
     """A value that has no form on the wire: the others are stored all the same."""
-    good, bad = some_jobs(5), a_job(on_dead="a lone \ud800 surrogate")
+    good, bad = some_jobs(5), a_job(codec=1 << 64)
     answers = await enqueue_at_once(engine, (*good[:3], bad, *good[3:]))
     assert [isinstance(answer, ValueError) for answer in answers] == [False] * 3 + [True] + [False] * 2
 

@@ -13,7 +13,7 @@ from tests.servers.fixtures import or_skip
 from tests.servers.postgres import free_port
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.redis import line
+from tidemill.engines.redis import connect
 from tidemill.model.errors import BadUrl, EngineUnavailable
 from tidemill.testing.contract.fixtures import a_job
 
@@ -97,7 +97,7 @@ async def test_a_client_with_a_certificate(secured: Secured) -> None:
 
 
 async def test_a_server_without_tls(own_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line, "CONNECT_S", 0.5)  # it waits for more, and says nothing
+    monkeypatch.setattr(connect, "CONNECT_S", 0.5)  # it waits for more, and says nothing
     with pytest.raises(EngineUnavailable, match=r"in 0\.5 s: does it speak TLS"):
         await open_engine(own_server.url().replace("redis://", "rediss://"))
 

@@ -12,5 +12,5 @@ from tidemill.testing.contract.fixtures import Claimant, Clock
 async def test_a_handler_whose_entry_cannot_be_read(
     engine: RedisEngine, claimant: Claimant, clock: Clock, command: Command, entry: bytes
 ) -> None:
-    command("HSET", f"{engine.store.place.prefix}task", "bury", entry)
+    command("HSET", f"{engine.store.url.prefix}task", "bury", entry)
     await a_job_dies(engine, clock, claimant)

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from tidemill.engines.sqlite.place import Place
-from tidemill.engines.sqlite.signals import SocketPost, post_for
+from tidemill.engines.sqlite.signals import SocketPubSub, pubsub_for
+from tidemill.engines.sqlite.url import SqliteUrl
 
 
 def signal_folder(path: Path) -> Path:
     """The folder that the processes of this file share."""
-    post = post_for(Place(path=str(path)))
-    assert isinstance(post, SocketPost)
+    post = pubsub_for(SqliteUrl(path=str(path)))
+    assert isinstance(post, SocketPubSub)
     folder = post._folder
     post.close()
     return folder

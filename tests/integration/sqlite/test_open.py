@@ -11,7 +11,7 @@ import pytest
 from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import beside, file_url, plain
 from tests.integration.sqlite.opened import connect
-from tidemill.engines.sqlite import place
+from tidemill.engines.sqlite import url as urls
 from tidemill.engines.sqlite.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.model.queue import QueueOptions
@@ -95,7 +95,7 @@ def fill(ballast: Path) -> None:
 async def test_a_network_file_system(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = path.with_name("mounts")
     mounts.write_text(f"server:/x {path.parent} nfs4 rw 0 0\n")
-    monkeypatch.setattr(place, "_MOUNTS", mounts)
+    monkeypatch.setattr(urls, "_MOUNTS", mounts)
     with pytest.raises(BadUrl, match=r"network file system \(nfs4\).*local disk, or PostgreSQL or Redis"):
         await connect(file_url(path))
     assert not path.exists()

@@ -14,16 +14,17 @@ from typing import Any
 
 import pytest
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.paging import read_cursor
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import sqlite
 from tidemill.engines.sqlite import facts, ready_rows
 from tidemill.engines.sqlite.catalogue import Catalogue
 from tidemill.engines.sqlite.listing import page
-from tidemill.engines.sqlite.place import place_of
 from tidemill.engines.sqlite.promote import promote
 from tidemill.engines.sqlite.prune import prune
 from tidemill.engines.sqlite.schema import prepare
 from tidemill.engines.sqlite.step import CODE, Step
+from tidemill.engines.sqlite.url import parse_url
 from tidemill.model.job import FINAL, JobState
 from tidemill.model.time import DAY
 from tidemill.model.view import JobFilter
@@ -41,7 +42,7 @@ NOW = 100 * DAY
 def db() -> Iterator[sqlite3.Connection]:
     """A database of ours with one queue."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        prepare(connection, place_of("sqlite://"), namespace="tidemill", migrate=True)
+        prepare(connection, parse_url("sqlite://"), namespace="tidemill", migrate=True)
         options = b'{"keep_completed":{"age":9,"count":1},"keep_dead":{"age":9,"count":1}}'
         connection.execute("INSERT INTO queue (name, options, created_at) VALUES ('q', ?, 0)", (options,))
         yield connection
@@ -287,7 +288,7 @@ def test_listings_walk_along_an_index(db: sqlite3.Connection, state: JobState, i
     only = JobFilter(state=state)
     pages = [page(db, only, None, 4)]
     texts = caught(db, lambda: page(db, only, None, 4))
-    texts += caught(db, lambda: pages.append(page(db, only, pages[0].cursor, 4)))
+    texts += caught(db, lambda: pages.append(page(db, only, read_cursor(only, pages[0].cursor), 4)))
     assert [len(each.jobs) for each in pages] == [4, 4]
     assert len(texts) == 2
     for text in texts:

@@ -14,6 +14,13 @@ durable as the engine is configured when it returns. Whatever dies in between, n
 have been applied, and the caller repeats the same call. Every method says what a repeat answers.
 `EngineFull` and `EngineClosed` changed nothing; repeating the latter does not help.
 
+**Arguments.** What one store would refuse, another keep and a third misread is `BadInput` on all of them,
+before anything is done: an id of a job, a member or a claimant, or a token, that is not 16 bytes; a fence, a
+count or a number of a claim or a line that is not a whole number from 0 to below 2**53; a name, a reason, a
+holder, a level, a topic or another short text with a zero character or a lone surrogate; bytes that are not
+`bytes`. Of messages, which running code writes, lone surrogates are spelled out instead (`\\udc80`).
+`engine.shared.checks` has these rules.
+
 **Batches.** Methods take up to `BATCH_LIMIT` items (more is `BadInput`) and answer in the order of
 the items. An item that occurs twice in one call is treated as two calls in that order.
 

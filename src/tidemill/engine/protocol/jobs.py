@@ -105,7 +105,8 @@ class Jobs(Protocol):
         jobs. The same number as the last that took jobs: returns the jobs of that claim that are still
         running under it, with the same fences, and takes nothing (`wait` is 0: go on). (A number that
         took nothing may be asked again and may then take.) A claimant belongs to the member under which
-        it first took jobs; another member's is `BadInput`, as is a queue that occurs twice in `wants`.
+        it first took jobs; another member's is `BadInput`, as is a queue that occurs twice in `wants`, a
+        name that no queue can have, an id in `ids` that is none, and a number below 1.
 
         First, in the wanted queues and in this same step: due jobs move to ready in the order of due
         time, then of their former seq, at most `PROMOTE_LIMIT` a queue; jobs to which a changed
@@ -216,9 +217,9 @@ class Jobs(Protocol):
         `attempts`, `crashes`, `losses` start again at 0; cancel_asked, result, progress, ended_at,
         due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
         checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
-        goes on where it was. `token` (16 bytes, new for each wish to replay) is remembered with the
-        job: a repeat of the call answers `REPLAYED` and replays nothing a second time. A tombstone
-        answers `UNKNOWN`.
+        goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is
+        `BadInput`) is remembered with the job: a repeat of the call answers `REPLAYED` and replays nothing
+        a second time. A tombstone answers `UNKNOWN`.
 
         `edit`, for exactly one id (else `BadInput`): in the same step the job gets this body, codec and
         key, and stands in the lane of the new key. Its id stays, and so does everything that stays in any
@@ -263,7 +264,8 @@ class Jobs(Protocol):
 
         A job named in `losses` (matching fence) follows `after_claimant_lost` with its verdict, and
         the loss is appended to its failures as "crash" or "lost"; the others are released with their
-        `seq`. Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
+        `seq`. A loss under a number that no fence can be is passed over: a child may have written it.
+        Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
         remembered as retired all the same, for at least an hour.
         """
         ...

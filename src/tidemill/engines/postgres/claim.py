@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.codes import refusal
+from tidemill.engine.shared.turns import ClaimTurns
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.cursors import Cursors
-from tidemill.engines.postgres.line import Row
-from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from tidemill.model.lane import PRIORITIES
 from tidemill.model.retry import Retry
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
@@ -25,26 +23,12 @@ NO_CLAIM: tuple[object, ...] = (None, None, None, [], [], 0, 0, None, [], "[]", 
 """The parameters of a settle without a claim."""
 
 
-def check(request: ClaimRequest) -> None:
-    """Refuse before anything is done."""
-    check_batch(len(request.ids or ()))
-    check_batch(len(request.wants))
-    if len({want.queue for want in request.wants}) != len(request.wants):
-        raise BadInput("a claim names each queue once")
-    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
-        raise BadInput("a claim's bounds are 0 or more")
-    if not 0 <= request.most <= BATCH_LIMIT:
-        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
-    if request.number < 1:
-        raise BadInput(f"claims are numbered from 1, not {request.number}")
-
-
 class Claims:
     """What this process remembers between its claims."""
 
     def __init__(self) -> None:
         self.cursors = Cursors()
-        self._turns = Turns[str]()
+        self._turns = ClaimTurns[str]()
 
     def parameters(self, request: ClaimRequest) -> tuple[object, ...]:
         """Those of `claim_v1`, without `now`."""
@@ -67,7 +51,7 @@ class Claims:
         which it was sent."""
         refused = head.get("refused")
         if refused is not None:
-            raise _refusal(refused, request, head)
+            raise refusal(refused, request, head.get("number", 0))
         rows = sorted(rows, key=_fence)
         jobs = [_job(row) for row in rows]
         if head.get("again"):
@@ -96,14 +80,6 @@ class Claims:
             if lane is not None:
                 found[str(priority)] = (lane, used)
         return found
-
-
-def _refusal(kind: str, request: ClaimRequest, head: dict[str, Any]) -> Refused:
-    if kind == "MemberGone":
-        return MemberGone("this member is not registered, or was dropped after its lease: beat first")
-    if kind == "ClaimantRetired":
-        return ClaimantRetired("this claimant was declared dead; start a new one")
-    return ClaimOutOfOrder(f"claim {request.number} comes after claim {head['number']} of the same claimant")
 
 
 def _fence(row: Row) -> int:

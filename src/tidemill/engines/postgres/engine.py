@@ -1,20 +1,20 @@
 """The engine object: its facets, and opening and closing."""
 
 from tidemill.engines.postgres.claim import Claims
-from tidemill.engines.postgres.dial import Dial
+from tidemill.engines.postgres.connect import PostgresConnector
 from tidemill.engines.postgres.errors import translate_opening
 from tidemill.engines.postgres.inspect import PostgresInspect
 from tidemill.engines.postgres.jobs import PostgresJobs
 from tidemill.engines.postgres.locks import PostgresLocks
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.members import PostgresMembers
-from tidemill.engines.postgres.place import place_of
 from tidemill.engines.postgres.queues import PostgresQueues, PostgresTasks
 from tidemill.engines.postgres.schedules import PostgresSchedules
 from tidemill.engines.postgres.schema import prepare
 from tidemill.engines.postgres.signals import PostgresSignals
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.engines.postgres.transactions import PostgresTransactions
+from tidemill.engines.postgres.url import parse_url
 from tidemill.model.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
 
@@ -22,7 +22,7 @@ from tidemill.model.time import Instant
 class PostgresEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, store: Store, identity: str) -> None:
+    def __init__(self, store: PostgresStore, identity: str) -> None:
         claims = Claims()
         self.store = store
         store.renewed.add(claims.cursors.forget)
@@ -41,7 +41,7 @@ class PostgresEngine:
 
     @property
     def name(self) -> str:
-        return str(self.store.place)
+        return str(self.store.url)
 
     @property
     def single_process(self) -> bool:
@@ -63,18 +63,18 @@ class PostgresEngine:
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> PostgresEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place = place_of(url, namespace)
-    dial = Dial(place)
+    parsed = parse_url(url, namespace)
+    connector = PostgresConnector(parsed)
     try:
-        connection = await dial.first("commands")
+        connection = await connector.first("commands")
     except Exception as error:
-        raise translate_opening(error, place) from None
+        raise translate_opening(error, parsed) from None
     try:
-        identity = await prepare(connection, place, migrate=migrate)
+        identity = await prepare(connection, parsed, migrate=migrate)
     except BaseException:
         connection.terminate()
         raise
-    store = Store(dial)
+    store = PostgresStore(connector)
     store.commands.adopt(connection)
     return PostgresEngine(store, identity)
 

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays, short_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
 _MARKS = ", ".join(f"${n}" for n in range(1, 22))
 
 
-async def enqueue(store: Store, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-    """Store jobs that have been checked; True where created."""
+async def enqueue(store: PostgresStore, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+    """PostgresStore jobs that have been checked; True where created."""
     store.check()
     if not jobs:
         return []
     statement = store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
     arrays = job_arrays(jobs) if any(job.after for job in jobs) else short_arrays(jobs)
-    sending = store.enqueues.row(statement, *arrays, *parent_arrays(jobs), now, store.post.lead())
+    sending = store.enqueues.row(statement, *arrays, *parent_arrays(jobs), now, store.pubsub.lead())
     created, signals = await store.see_through(sending)
-    store.post.send(signals)
+    store.pubsub.send(signals)
     stored: list[bool] = created
     return stored

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from tidemill.engines.postgres.place import Address, Place
+from tidemill.engines.postgres.url import Address, PostgresUrl
 from tidemill.model.errors import (
     BadInput,
     BadUrl,
@@ -88,30 +88,30 @@ def is_broken(error: BaseException) -> bool:
     return not is_bad_value(error)
 
 
-def translate(error: BaseException, place: Place, waited_s: float | None = None) -> TidemillError:
+def translate(error: BaseException, url: PostgresUrl, waited_s: float | None = None) -> TidemillError:
     """Our error for one of the driver's or the server's. `waited_s`: for how long a call had to wait."""
     if isinstance(error, TidemillError):
         return error
     if isinstance(error, NoServer):
-        return _unreachable(error, place)
+        return _unreachable(error, url)
     if isinstance(error, asyncpg.PostgresError):
-        return _of_server(error, place)
+        return _of_server(error, url)
     if is_bad_value(error):
         return BadInput(f"a value cannot be stored: {_first_line(error)}")
     if isinstance(error, TimeoutError):
         return EngineUnavailable(
-            f"{place} did not answer in {waited_s or place.call_timeout:g} s; the call may have been applied"
+            f"{url} did not answer in {waited_s or url.call_timeout:g} s; the call may have been applied"
         )
-    return EngineUnavailable(f"{place} cannot be reached: {_why(error, place)}")
+    return EngineUnavailable(f"{url} cannot be reached: {_why(error, url)}")
 
 
-def translate_opening(error: BaseException, place: Place) -> TidemillError:
+def translate_opening(error: BaseException, url: PostgresUrl) -> TidemillError:
     """The same while connecting for the first time: what stands in the URL may be wrong."""
     errors = [each for _, each in error.failures] if isinstance(error, NoServer) else [error]
     if all(map(_is_our_fault, errors)):
-        why = "; ".join(dict.fromkeys(_why(each, place) for each in errors))
-        return BadUrl(f"{place} cannot be used: {why}")
-    return translate(error, place)
+        why = "; ".join(dict.fromkeys(_why(each, url) for each in errors))
+        return BadUrl(f"{url} cannot be used: {why}")
+    return translate(error, url)
 
 
 def _is_our_fault(error: BaseException) -> bool:
@@ -125,7 +125,7 @@ def _is_our_fault(error: BaseException) -> bool:
     return isinstance(error, ValueError | OverflowError)  # the driver cannot make sense of the options
 
 
-def _why(error: BaseException, place: Place) -> str:
+def _why(error: BaseException, url: PostgresUrl) -> str:
     """Why a server could not be connected to, in words that say what to do where we know it."""
     says = _server_says(error)
     if isinstance(error, asyncpg.PostgresError):
@@ -147,7 +147,7 @@ def _why(error: BaseException, place: Place) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS failed ({error.reason or 'no reason given'})"
     if _NO_TLS in str(error):
-        return f"it does not offer TLS, which sslmode={place.tls.get('sslmode', 'prefer')} asks for"
+        return f"it does not offer TLS, which sslmode={url.tls.get('sslmode', 'prefer')} asks for"
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
         return "it cannot be written to, as a standby"
     if isinstance(error, TimeoutError):
@@ -161,30 +161,30 @@ def _why(error: BaseException, place: Place) -> str:
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
-def _unreachable(error: NoServer, place: Place) -> TidemillError:
+def _unreachable(error: NoServer, url: PostgresUrl) -> TidemillError:
     if len(error.failures) == 1:
         ((_, only),) = error.failures
-        why = _why(only, place)
+        why = _why(only, url)
     else:
-        why = "; ".join(f"{address}: {_why(each, place)}" for address, each in error.failures)
-    return EngineUnavailable(f"{place} cannot be reached: {why}")
+        why = "; ".join(f"{address}: {_why(each, url)}" for address, each in error.failures)
+    return EngineUnavailable(f"{url} cannot be reached: {why}")
 
 
-def _of_server(error: asyncpg.PostgresError, place: Place) -> TidemillError:
+def _of_server(error: asyncpg.PostgresError, url: PostgresUrl) -> TidemillError:
     state = error.sqlstate or ""
     if state in _OURS:
         return _OURS[state](str(error))
     if state.startswith("22") or state == "23502":
         return BadInput(f"a value cannot be stored: {_server_says(error)}")
     if state in _FULL:
-        return EngineFull(f"no space is left for {place}; nothing was changed: free some and try again")
+        return EngineFull(f"no space is left for {url}; nothing was changed: free some and try again")
     if state in _MISSING:
-        return EngineDamaged(f"{place} lacks a part of our schema ({_server_says(error)}): restore a backup")
+        return EngineDamaged(f"{url} lacks a part of our schema ({_server_says(error)}): restore a backup")
     if state.startswith("XX"):
-        return EngineDamaged(f"{place} is damaged ({_server_says(error)}): restore a backup")
+        return EngineDamaged(f"{url} is damaged ({_server_says(error)}): restore a backup")
     if state == _READ_ONLY:
-        return EngineUnavailable(f"{place} is read-only now, as a standby is; the primary is elsewhere")
-    return EngineUnavailable(f"{place} cannot do this now: {_server_says(error)}")
+        return EngineUnavailable(f"{url} is read-only now, as a standby is; the primary is elsewhere")
+    return EngineUnavailable(f"{url} cannot do this now: {_server_says(error)}")
 
 
 def _server_says(error: BaseException) -> str:

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_ids
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.paging import read_cursor
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres import listing
-from tidemill.engines.postgres.line import Connection
+from tidemill.engines.postgres.connect import Connection
 from tidemill.engines.postgres.rows import job_of
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.engines.postgres.tallies import Tallies
-from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import Job
 from tidemill.model.run import Checkpoint, StoredLine
@@ -24,21 +25,16 @@ from tidemill.model.view import (
     Page,
     QueueCounts,
     SeriesPoint,
-    check_filter,
-    check_page,
-    check_series_step,
 )
 
 SQL = load_statements(__package__, "inspect")
 STORAGE = load_statements(__package__, "storage")
 
-SERIES_LIMIT = 100_000
-
 
 class PostgresInspect:
     """See `tidemill.engine.protocol.Inspect`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._tallies = Tallies(store)
 
@@ -48,21 +44,19 @@ class PostgresInspect:
         return [found.get(job_id) for job_id in ids]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
-        return await self._tallies.counts(max(0, window - 1) // MINUTE * MINUTE, now)
+        return await self._tallies.counts(minutes_back(window) * MINUTE, now)
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
     ) -> list[SeriesPoint]:
-        check_series_step(step)
-        first = since - since % step
-        if (until - first) // step > SERIES_LIMIT:
-            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
-        rows = await self._store.read(SQL.series, step, first, until, queue)
+        span = series_span(since, until, step, queue)
+        rows = await self._store.read(SQL.series, step, span.first, until, queue)
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in rows}
-        return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
+        return span.points(points)
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
-        check_page(limit)
+        check_number(after, "the number of lines to skip")
+        check_limit(limit)
         rows = await self._store.read(SQL.log, check_id(job), limit, after)
         return [
             StoredLine(fence, number, at, level, message.decode())
@@ -74,7 +68,9 @@ class PostgresInspect:
         return [Checkpoint(name=name, value=value) for name, value in rows]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_page(limit)
+        if before is not None:
+            check_number(before, "the number of an entry")
+        check_limit(limit)
         return [
             AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
             for number, at, by, action, target, detail in await self._store.read(SQL.audit, before, limit)
@@ -84,7 +80,7 @@ class PostgresInspect:
         async def work(connection: "Connection[Any]") -> Storage:
             parts = [
                 Part(name=name, bytes=size, rows=rows, dead=dead)
-                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.place.schema)
+                for name, size, rows, dead in await connection.fetch(STORAGE.parts, self._store.url.schema)
             ]
             holders = [
                 Holder(
@@ -101,9 +97,8 @@ class PostgresInspect:
         return await self._store.look(work)
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
-        check_filter(only)
-        check_page(limit)
-        at = listing.place_of(only, cursor)
+        check_listing(only, limit)
+        at = read_cursor(only, cursor)
 
         async def work(connection: "Connection[Any]") -> Page:
             return await listing.page(connection, self._store.sql, only, at, limit)

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -16,15 +15,31 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay,
+    check_settlements,
+    check_text,
+    check_watch,
+)
+from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.heartbeats import plausible_losses
 from tidemill.engines.postgres import claim as claiming
 from tidemill.engines.postgres import enqueue as enqueuing
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
-from tidemill.engines.postgres.line import Row
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked, take_named
 from tidemill.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
@@ -37,17 +52,13 @@ PRUNE_BUDGET: Span = 20 * MILLISECOND
 PRUNE_ANEW_S = 60.0
 """How often retention begins at the oldest end again and looks at large counts, which it has to walk."""
 
-_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
-_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
-_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
-
 _head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
 class PostgresJobs:
     """See `tidemill.engine.protocol.Jobs`."""
 
-    def __init__(self, store: Store, claims: Claims, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, claims: Claims, looks: Looks) -> None:
         self._store = store
         self._claims = claims
         self._looks = looks
@@ -61,7 +72,7 @@ class PostgresJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
+        check_claim(request)
         self._looks.begin()
         store, generation = self._store, self._claims.cursors.generation
         head, *rows = await store.rows(
@@ -80,14 +91,16 @@ class PostgresJobs:
         check_settlements(settlements)
         store, call = self._store, settling.Settling(settlements)
         request: tuple[object, ...] = claiming.NO_CLAIM
-        line, generation = store.settles, self._claims.cursors.generation
+        connection, generation = store.settles, self._claims.cursors.generation
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
             self._looks.begin()
-            request, line = self._claims.parameters(claim), store.claims
-        first, *rows = await store.rows(line, "settle_v1", *call.parameters(), asked(now, moves), *request)
+            request, connection = self._claims.parameters(claim), store.claims
+        first, *rows = await store.rows(
+            connection, "settle_v1", *call.parameters(), asked(now, moves), *request
+        )
         head = _head.decode(first[0])
-        store.post.send(take_named(head["signals"], moves))
+        store.pubsub.send(take_named(head["signals"], moves))
         settled = Settled(call.answers(head["answers"]))
         if claim is not None:
             try:
@@ -105,28 +118,31 @@ class PostgresJobs:
         moves: Moves | None = None,
     ) -> Claim:
         head = _head.decode(first[0])
-        self._store.post.send(take_named(head.get("signals", ()), moves))
+        self._store.pubsub.send(take_named(head.get("signals", ()), moves))
         return self._claims.answer(request, head, rows, generation)
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         parameters = settling.note_parameters(notes)
         (applied,) = await self._store.call(self._store.settles, "write_v1", *parameters, now)
-        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+        return [note_answer(each) for each in applied]
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         parameters = settling.release_parameters(releases)
         answers, _ = await self._store.change(
             self._store.settles, "release_v1", *parameters, asked(now, moves), moves=moves
         )
-        return [settling.ANSWERS[code] for code in answers]
+        return [ANSWERS[code] for code in answers]
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
+        check_text(by, "by")
         answers, _ = await self._command("cancel_v1", check_ids(ids), by, asked(now, moves), moves=moves)
-        return [_CANCEL[code] for code in answers]
+        return [CANCEL_ANSWERS[code] for code in answers]
 
     async def replay(
         self,
@@ -140,22 +156,24 @@ class PostgresJobs:
     ) -> list[ReplayAnswer]:
         wanted = check_replay(ids, token, edit)
         edited = (None, None, None) if edit is None else (edit.body, edit.codec, edit.key or "")
+        check_text(by, "by")
         answers, _ = await self._command(
             "replay_v1", wanted, token, *edited, by, asked(now, moves), moves=moves
         )
-        return [_REPLAY[code] for code in answers]
+        return [REPLAY_ANSWERS[code] for code in answers]
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
+        check_text(by, "by")
         answers, _ = await self._command("drop_v1", check_ids(ids), by, asked(now, moves), moves=moves)
-        return [_DROP[code] for code in answers]
+        return [DROP_ANSWERS[code] for code in answers]
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
         store = self._store
-        rows = await store.rows(store.commands, "watch_v1", check_ids(ids), waiter, ttl, now)
+        rows = await store.rows(store.commands, "watch_v1", check_watch(ids, waiter, ttl), waiter, ttl, now)
         found = {row[0]: tombstone_of(row) if row[FORM] == TOMBSTONE else job_of(row) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
@@ -174,7 +192,8 @@ class PostgresJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        parameters = settling.loss_parameters(losses)
+        check_losses(claimant, losses)
+        parameters = settling.loss_parameters(plausible_losses(losses))
         held, _ = await self._store.change(
             self._store.beats, "retire_v1", claimant, *parameters, asked(now, moves), moves=moves
         )
@@ -188,6 +207,7 @@ class PostgresJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
         check_batch(limit)
         row = await self._store.change(
             self._store.beats, "reclaim_v1", member, limit, asked(now, moves), moves=moves

@@ -32,10 +32,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tidemill.engines.postgres.connection import Row
 from tidemill.engines.postgres.cursors import Cursors
 from tidemill.engines.postgres.floors import Floors, Stretch
-from tidemill.engines.postgres.line import Row
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.errors import EngineError
 from tidemill.model.member import LEASE
 from tidemill.model.time import MILLISECOND, SECOND, Span
@@ -62,7 +62,7 @@ _encode = msgspec.json.Encoder().encode
 class Looks:
     """The looks of one engine object."""
 
-    def __init__(self, store: Store, cursors: Cursors) -> None:
+    def __init__(self, store: PostgresStore, cursors: Cursors) -> None:
         self._store = store
         self._cursors = cursors
         self._floors = Floors(cursors)

@@ -2,27 +2,24 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.heartbeats import plausible
+from tidemill.engine.shared.member_rows import encode_member, member_of
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.naming import asked
-from tidemill.engines.postgres.store import Store
-from tidemill.model.errors import BadInput
-from tidemill.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from tidemill.engines.postgres.store import PostgresStore
+from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
 
 SQL = load_statements(__package__, "members")
 
-_encode = msgspec.json.Encoder().encode
-_info = msgspec.json.Decoder(MemberInfo).decode
-
 
 class PostgresMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: Store, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, looks: Looks) -> None:
         self._store = store
         self._looks = looks
 
@@ -34,37 +31,26 @@ class PostgresMembers:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> BeatReply:
-        if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
-            raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
+        check_heartbeat(info, claimants)
+        encoded = encode_member(info)
+        claimants, never = plausible(claimants)
         self._looks.lease = min(self._looks.lease, info.lease)
         self._store.beat_within(info.lease)
         held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
         number, at, new, lost, ids, fences, _ = await self._store.change(
             self._store.beats, "beat_v1",
-            info.id, info.name, _encode(info), info.beat, info.lease,
+            info.id, info.name, encoded, info.beat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
             [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,
         )  # fmt: skip
         asks = [Ask(*ask) for ask in zip(ids, fences, strict=True)]
-        return BeatReply(number=number, now=at, new=new, lost=lost, asked=asks)
+        return BeatReply(number=number, now=at, new=new, lost=[*lost, *never], asked=asks)
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        check_member(member)
         store = self._store
         released, _ = await store.change(store.beats, "leave_v1", member, asked(now, moves), moves=moves)
         return int(released)
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
-        found = []
-        for encoded, since, beat_at, steady_since, running, at in await self._store.read(SQL.list, now):
-            info = _info(encoded)
-            found.append(
-                Member(
-                    info=info,
-                    since=since,
-                    beat_at=beat_at,
-                    steady_since=steady_since,
-                    health=health(info, beat_at, at),
-                    running=running,
-                )
-            )
-        return found
+        return [member_of(row[:-1], row[-1]) for row in await self._store.read(SQL.list, now)]

@@ -1,7 +1,7 @@
 """The options of a PostgreSQL URL."""
 
-from tidemill.engine.url_options import Options, TlsFiles, choice
-from tidemill.engine.url_options import read as read_options
+from tidemill.engine.shared.url_options import Options, TlsFiles, choice
+from tidemill.engine.shared.url_options import read as read_options
 from tidemill.model.errors import BadUrl
 
 _FILES = TlsFiles("sslrootcert", "sslcert", "sslkey")

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engine.statements import load_statements
-from tidemill.engines.postgres.store import Store
+from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engine.shared.flat_options import FlatLimit, flat_options
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.names import check_queue
-from tidemill.model.queue import KEEP_ENDED, Keep, Limit, QueueOptions
-from tidemill.model.time import Instant, span_of
+from tidemill.model.queue import KEEP_ENDED, QueueOptions
+from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
 SQL = load_statements(__package__, "queues")
@@ -23,22 +24,25 @@ _encode = msgspec.json.Encoder().encode
 class PostgresQueues:
     """See `tidemill.engine.protocol.Queues`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def configure(
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         check_queue(name)
+        check_text(by, "by")
         await self._store.change(
             self._store.commands, "configure_v1",
             name, _encode_options(options), _encode(flat(options)).decode(), by, now,
         )  # fmt: skip
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
         await self._store.call(self._store.commands, "pause_v1", name, by, why, now)
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
         await self._store.change(self._store.commands, "resume_v1", name, by, now)
 
     async def list(self) -> list[QueueInfo]:
@@ -60,7 +64,7 @@ class PostgresQueues:
 class PostgresTasks:
     """See `tidemill.engine.protocol.Tasks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
@@ -76,38 +80,24 @@ class PostgresTasks:
 
 
 def flat(options: QueueOptions) -> dict[str, object]:
-    """What the steps ask of a queue's options, worked out: columns of `queue`."""
-    keeps = options.keeps(KEEP_ENDED)
-    tasks = {task: _limit(limit) for task, limit in options.per_task.items() if limit}
-    concurrency, rate_count, rate_window = _limit(options.own)
-    key_concurrency, key_rate_count, key_rate_window = _limit(options.per_key)
+    """What the steps ask of a queue's options: columns of `queue`."""
+    said = flat_options(options, KEEP_ENDED)
+    own, per_key = said.own or FlatLimit(), said.per_key or FlatLimit()
     return {
         "keyed": options.keyed,
-        "shaped": options.keyed or bool(tasks),
-        "limited": bool(options.own) or bool(options.per_key) or bool(tasks),
-        "key_limited": bool(options.per_key),
-        "concurrency": concurrency,
-        "rate_count": rate_count,
-        "rate_window": rate_window,
-        "key_concurrency": key_concurrency,
-        "key_rate_count": key_rate_count,
-        "key_rate_window": key_rate_window,
-        "tasks": tasks,
+        "shaped": said.shaped,
+        "limited": said.limited,
+        "key_limited": said.per_key is not None,
+        "concurrency": own.concurrency,
+        "rate_count": own.rate_count,
+        "rate_window": own.rate_window,
+        "key_concurrency": per_key.concurrency,
+        "key_rate_count": per_key.rate_count,
+        "key_rate_window": per_key.rate_window,
+        "tasks": said.tasks,
         "weights": options.weights,
         "keep_body": options.keep_body,
-        "keep_ages": [_age(keep) for keep in keeps],
-        "keep_counts": [keep.count for keep in keeps],
-        "keeps_all": options.keep_body and not any(keep.nothing for keep in keeps),
+        "keep_ages": said.keep_ages,
+        "keep_counts": said.keep_counts,
+        "keeps_all": said.keeps_all,
     }
-
-
-def _limit(limit: Limit | None) -> tuple[int | None, int | None, int | None]:
-    if limit is None:
-        return None, None, None
-    if limit.rate is None:
-        return limit.concurrency, None, None
-    return limit.concurrency, limit.rate.count, limit.rate.window
-
-
-def _age(keep: Keep) -> int | None:
-    return None if keep.age is None else span_of(keep.age)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import Says, encode_line, says, schedule_of
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
+from tidemill.engine.shared.schedule_rows import Says, encode_line, says, schedule_of
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.arrays import job_arrays, parent_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.job import NewJob
-from tidemill.model.schedule import Schedule, check_schedule
+from tidemill.model.schedule import Schedule
 from tidemill.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
@@ -20,13 +20,11 @@ SQL = load_statements(__package__, "schedules")
 class PostgresSchedules:
     """See `tidemill.engine.protocol.Schedules`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        check_batch(len(schedules))
-        for schedule in schedules:
-            check_schedule(schedule)
+        check_schedules(schedules, by)
         columns = zip(*map(says, schedules), strict=True) if schedules else [()] * len(Says._fields)
         await self._store.call(
             self._store.commands, "put_schedules_v1",
@@ -49,6 +47,7 @@ class PostgresSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
+        check_pause(name, by)
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
         said = (name, tick, before, next_at, last_at, encode_line(line), asked, by)
@@ -64,6 +63,7 @@ class PostgresSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
+        check_pause(name, by)
         said = (name, paused, next_at is not UNSET, _or_none(next_at), by)
         (known,) = await self._store.call(self._store.commands, "pause_schedule_v1", *said, now)
         return bool(known)
@@ -77,11 +77,13 @@ class PostgresSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
+        check_pause(name, by)
         said = (name, retired, next_at is not UNSET, _or_none(next_at), by)
         (known,) = await self._store.call(self._store.commands, "retire_schedule_v1", *said, now)
         return bool(known)
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
+        check_pause(name, by)
         (removed,) = await self._store.call(self._store.commands, "remove_schedule_v1", name, by, now)
         return bool(removed)
 

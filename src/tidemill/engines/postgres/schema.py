@@ -6,9 +6,9 @@ from typing import Any
 import asyncpg
 
 from tidemill.engine.migrations import Migration, check_schema, load_migrations
-from tidemill.engines.postgres.dial import Connection
+from tidemill.engines.postgres.connect import Connection
 from tidemill.engines.postgres.errors import translate_opening
-from tidemill.engines.postgres.place import Place
+from tidemill.engines.postgres.url import PostgresUrl
 from tidemill.model.errors import (
     BadUrl,
     EngineDamaged,
@@ -34,7 +34,7 @@ _IDENTITY = 'SELECT "{}".place_v1()'
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)"
 
 
-async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool) -> str:
+async def prepare(connection: "Connection[Any]", place: PostgresUrl, *, migrate: bool) -> str:
     """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date.
     Returns what tells it from every other place."""
     try:
@@ -60,7 +60,7 @@ async def prepare(connection: "Connection[Any]", place: Place, *, migrate: bool)
         raise translate_opening(error, place) from error
 
 
-async def _check_server(connection: "Connection[Any]", place: Place) -> None:
+async def _check_server(connection: "Connection[Any]", place: PostgresUrl) -> None:
     version, encoding, isolation = await connection.fetchrow(  # type: ignore[misc]
         "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
         "current_setting('default_transaction_isolation')"
@@ -76,7 +76,7 @@ async def _check_server(connection: "Connection[Any]", place: Place) -> None:
         )
 
 
-async def _inspect(connection: "Connection[Any]", place: Place) -> int:
+async def _inspect(connection: "Connection[Any]", place: PostgresUrl) -> int:
     """The version of the schema; 0: there is none yet."""
     if not await connection.fetchval(_TABLES, place.schema):
         return 0
@@ -104,7 +104,7 @@ async def _inspect(connection: "Connection[Any]", place: Place) -> int:
     return version
 
 
-async def _migrate(connection: "Connection[Any]", place: Place) -> None:
+async def _migrate(connection: "Connection[Any]", place: PostgresUrl) -> None:
     """Run what is missing, in one transaction. Starting processes race: one migrates, the others wait."""
     async with connection.transaction():
         await connection.execute(f"SET LOCAL lock_timeout = {int(place.call_timeout * 1_000)}")
@@ -128,7 +128,7 @@ async def _migrate(connection: "Connection[Any]", place: Place) -> None:
 
 
 async def _what_to_grant(
-    connection: "Connection[Any]", place: Place, error: asyncpg.PostgresError
+    connection: "Connection[Any]", place: PostgresUrl, error: asyncpg.PostgresError
 ) -> TidemillError:
     """Which right the role lacks, as a statement that somebody can run who may."""
     async with asyncio.timeout(place.call_timeout):

@@ -4,28 +4,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_ids
+from tidemill.engine.shared.codes import ANSWERS, failure_of_loss, note_code, outcome_code
 from tidemill.engines.postgres.arrays import job_arrays
 from tidemill.model.job import Failure, NewJob, clip_failure
 from tidemill.model.run import (
     Answer,
-    Checkpoint,
     Completed,
-    Crashed,
-    Failed,
-    LogLine,
     Loss,
     Note,
-    Progress,
     Release,
     Settlement,
-    Started,
 )
-from tidemill.model.time import check_span
-
-ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
-COMPLETED, FAILED, STOPPED, CRASHED = range(4)
-STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -58,12 +47,12 @@ class Settling:
             return self._completions()
         kinds, rans, results, saids, retries = [], [], [], [], []
         for item in self._items:
-            kind, result, text, retry_in = _outcome(item)
-            kinds.append(kind)
+            outcome = outcome_code(item)
+            kinds.append(outcome.code)
             rans.append(item.ran)
-            results.append(result)
-            saids.append(text)
-            retries.append(retry_in)
+            results.append(outcome.result)
+            saids.append(None if outcome.failure is None else said(outcome.failure))
+            retries.append(outcome.retry_in)
         return [
             [item.id for item in self._items], [item.fence for item in self._items], kinds, rans, results,
             saids, retries, self._one_by_one, *self._then(),
@@ -106,23 +95,8 @@ class Settling:
         return answers
 
 
-def _outcome(item: Settlement) -> tuple[int, bytes | None, bytes | None, int | None]:
-    match item.outcome:
-        case Completed(result=result):
-            return COMPLETED, result, None, None
-        case Failed(failure=failure, retry_in=retry_in):
-            return FAILED, None, said(failure), retry_in
-        case Crashed(message=message):
-            return CRASHED, None, said(Failure(kind="crash", message=message or "its process died")), None
-        case _:
-            return STOPPED, None, None, None
-
-
 def release_parameters(releases: Sequence[Release]) -> list[list[object]]:
     """Those of `release_v1`, without `now`."""
-    check_ids([item.id for item in releases])
-    for item in releases:
-        check_span(item.delay or 0)
     return [
         [item.id for item in releases],
         [item.fence for item in releases],
@@ -132,37 +106,15 @@ def release_parameters(releases: Sequence[Release]) -> list[list[object]]:
 
 def note_parameters(notes: Sequence[Note]) -> list[list[object]]:
     """Those of `write_v1`, without `now`."""
-    check_ids([note.id for note in notes])
-    rows = [(note.id, note.fence, *_entry(note)) for note in notes]
+    rows = [(note.id, note.fence, *note_code(note)) for note in notes]
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(6)]
-
-
-def _entry(note: Note) -> tuple[int, int | None, str | None, bytes | None]:
-    match note.entry:
-        case Started():
-            return STARTED, None, None, None
-        case Progress(value=value):
-            return PROGRESS, None, None, value
-        case LogLine(number=number, level=level, message=message):
-            return LINE, number, level, message.encode(errors="backslashreplace")
-        case Checkpoint(name=name, value=value):
-            return CHECKPOINT, None, name, value
 
 
 def loss_parameters(losses: Sequence[Loss]) -> list[list[object]]:
     """Those of `retire_v1` between claimant and `now`."""
-    check_batch(len(losses))
     return [
         [loss.id for loss in losses],
         [loss.fence for loss in losses],
         [loss.verdict for loss in losses],
-        [
-            said(
-                Failure(
-                    kind="crash" if loss.verdict == "crash" else "lost",
-                    message=loss.message or "its process died",
-                )
-            )
-            for loss in losses
-        ],
+        [said(failure_of_loss(loss)) for loss in losses],
     ]

@@ -1,15 +1,16 @@
 """The `signals` facet."""
 
-from tidemill.engine.inbox import Inbox
-from tidemill.engines.postgres.post import TEXT_LIMIT
-from tidemill.engines.postgres.store import Store
+from tidemill.engine.shared.checks import check_signal
+from tidemill.engine.shared.inbox import Inbox
+from tidemill.engines.postgres.pubsub import TEXT_LIMIT
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.event import EVENTS_TOPIC
 
 
 class PostgresSignals:
     """See `tidemill.engine.protocol.Signals`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     @property
@@ -18,11 +19,12 @@ class PostgresSignals:
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._store.check()
+        check_signal(topic, text)
         if topic == EVENTS_TOPIC:
-            self._store.post.send_events(text)
+            self._store.pubsub.send_events(text)
         else:
-            self._store.post.send([f"{topic}\n{text}" if text else topic])
+            self._store.pubsub.send([f"{topic}\n{text}" if text else topic])
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._store.check()
-        return await self._store.post.subscribe(topics)
+        return await self._store.pubsub.subscribe(topics)

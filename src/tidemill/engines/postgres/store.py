@@ -1,13 +1,13 @@
 """One process's hold on one namespace: a few connections, each for its purpose, opened when first used.
 
-| line | what goes over it |
+| connection | what goes over it |
 |---|---|
 | claims | claims, and settles that carry one |
 | settles | settles, releases, notes |
 | enqueues | new jobs, merged; firings: no chore may hold up a tick |
 | commands | what people do, promote and prune, changes of schedules |
 | beats | members, leases, looks behind the cursors |
-| reads | looks at jobs and queues, on two lines |
+| reads | looks at jobs and queues, on two connections |
 | signals, listen | NOTIFY and LISTEN |
 
 So an engine object never has more than nine, and a slow read or a burst of one kind does not hold up a beat.
@@ -17,36 +17,34 @@ So an engine object never has more than nine, and a slow read or a burst of one 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from tidemill.engine.in_flight import InFlight
-from tidemill.engines.postgres.dial import Connection, Dial
-from tidemill.engines.postgres.line import Line, Row
+from tidemill.engine.shared.in_flight import InFlight
+from tidemill.engines.postgres.connect import Connection, PostgresConnector
+from tidemill.engines.postgres.connection import PostgresConnection, Row
 from tidemill.engines.postgres.naming import marks_of, take_named, values_of
-from tidemill.engines.postgres.post import Post
+from tidemill.engines.postgres.pubsub import PostgresPubSub
 from tidemill.model.move import Moves
-from tidemill.model.time import SECOND, Instant, Span
+from tidemill.model.time import Instant, Span
 
 T = TypeVar("T")
 
 READERS = 2
-SHORTEST_PATIENCE_S = 1.0
-"""A busy machine may take this long for a beat, whatever the lease."""
 
 
-class Store(InFlight):
-    """The lines of one engine object, and the calls in flight on them."""
+class PostgresStore(InFlight):
+    """The connections of one engine object, and the calls in flight on them."""
 
-    def __init__(self, dial: Dial) -> None:
-        super().__init__(dial.place)
-        self.place = dial.place
+    def __init__(self, connector: PostgresConnector) -> None:
+        super().__init__(connector.url)
+        self.url = connector.url
         self.renewed: set[Callable[[], None]] = set()
         """Called when claims or beats have another connection: the server may not be the one that it was."""
-        self.claims = Line(dial, "claims", self._renew)
-        self.settles = Line(dial, "settles")
-        self.enqueues = Line(dial, "enqueues")
-        self.commands = Line(dial, "commands")
-        self.beats = Line(dial, "beats", self._renew)
-        self._readers = [Line(dial, "reads") for _ in range(READERS)]
-        self.post = Post(dial)
+        self.claims = PostgresConnection(connector, "claims", self._renew)
+        self.settles = PostgresConnection(connector, "settles")
+        self.enqueues = PostgresConnection(connector, "enqueues")
+        self.commands = PostgresConnection(connector, "commands")
+        self.beats = PostgresConnection(connector, "beats", self._renew)
+        self._readers = [PostgresConnection(connector, "reads") for _ in range(READERS)]
+        self.pubsub = PostgresPubSub(connector)
 
     def _renew(self) -> None:
         for forget in self.renewed:
@@ -54,21 +52,27 @@ class Store(InFlight):
 
     def sql(self, text: str) -> str:
         """A statement for this namespace: `{schema}` stands before every name of ours."""
-        return text.replace("{schema}", f'"{self.place.schema}"')
+        return text.replace("{schema}", f'"{self.url.schema}"')
 
-    async def call(self, line: Line, function: str, *parameters: object) -> Row:
+    async def call(self, connection: PostgresConnection, function: str, *parameters: object) -> Row:
         """Call one of our functions that answers one row."""
-        return await self.see_through(line.row(self._calling(function, parameters), *values_of(parameters)))
+        return await self.see_through(
+            connection.row(self._calling(function, parameters), *values_of(parameters))
+        )
 
-    async def change(self, line: Line, function: str, *parameters: object, moves: Moves | None = None) -> Row:
+    async def change(
+        self, connection: PostgresConnection, function: str, *parameters: object, moves: Moves | None = None
+    ) -> Row:
         """The same; its last column has the signals, which are published, and what it names."""
-        row = await self.call(line, function, *parameters)
-        self.post.send(take_named(row[-1], moves))
+        row = await self.call(connection, function, *parameters)
+        self.pubsub.send(take_named(row[-1], moves))
         return row
 
-    async def rows(self, line: Line, function: str, *parameters: object) -> Sequence[Row]:
+    async def rows(self, connection: PostgresConnection, function: str, *parameters: object) -> Sequence[Row]:
         """Call one of our functions that answers many rows."""
-        return await self.see_through(line.fetch(self._calling(function, parameters), *values_of(parameters)))
+        return await self.see_through(
+            connection.fetch(self._calling(function, parameters), *values_of(parameters))
+        )
 
     def _calling(self, function: str, parameters: Sequence[object]) -> str:
         return self.sql(f"SELECT * FROM {{schema}}.{function}({marks_of(parameters)})")
@@ -86,15 +90,14 @@ class Store(InFlight):
 
         return await self.see_through(self._reader().use(whole, reads=True))
 
-    def _reader(self) -> Line:
-        """A free line if there is one, the first before the others."""
-        return next((line for line in self._readers if not line.busy), self._readers[-1])
+    def _reader(self) -> PostgresConnection:
+        """A free connection if there is one, the first before the others."""
+        return next((connection for connection in self._readers if not connection.busy), self._readers[-1])
 
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection; nor
         does it wait longer for a connect, which goes on for the next."""
-        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
+        self.beats.hurry(lease)
 
     async def now(self) -> Instant:
         rows = await self.read("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
@@ -103,12 +106,19 @@ class Store(InFlight):
     async def close(self) -> None:
         """Take no more calls, finish those already made, hang up."""
         await self.finish()
-        await self.post.close()
-        for line in (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers):
-            await line.close()
+        await self.pubsub.close()
+        for connection in (
+            self.claims,
+            self.settles,
+            self.enqueues,
+            self.commands,
+            self.beats,
+            *self._readers,
+        ):
+            await connection.close()
 
     @property
     def trips(self) -> int:
         """Round trips of calls so far, for tests."""
-        lines = (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers)
-        return sum(line.trips for line in lines)
+        connections = (self.claims, self.settles, self.enqueues, self.commands, self.beats, *self._readers)
+        return sum(connection.trips for connection in connections)

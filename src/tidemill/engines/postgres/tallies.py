@@ -8,9 +8,10 @@ import asyncio
 import time
 from typing import Any
 
-from tidemill.engine.statements import load_statements
-from tidemill.engines.postgres.line import Connection, Row
-from tidemill.engines.postgres.store import Store
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.postgres.connect import Connection
+from tidemill.engines.postgres.connection import Row
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.job import STATES
 from tidemill.model.time import SECOND, Instant, Span
 from tidemill.model.view import Finished, QueueCounts
@@ -28,7 +29,7 @@ _LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.
 class Tallies:
     """The counts of one engine object."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._kept: list[Row] = []
         self._kept_at = -KEPT_S
@@ -66,7 +67,7 @@ class Tallies:
 
         async def work(connection: "Connection[Any]") -> None:
             async with connection.transaction():
-                if await connection.fetchval(_LOCK.replace("{schema}", f'"{self._store.place.schema}"')):
+                if await connection.fetchval(_LOCK.replace("{schema}", f'"{self._store.url.schema}"')):
                     for queue, state in many:
                         await connection.execute(self._store.sql(SQL.recount), queue, state)
 

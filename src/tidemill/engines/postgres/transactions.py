@@ -6,11 +6,12 @@ place it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_settlements
 from tidemill.engine.protocol import BATCH_LIMIT, Script
+from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
+from tidemill.engine.shared.codes import ANSWERS
 from tidemill.engines.postgres import settle
 from tidemill.engines.postgres.arrays import job_arrays
-from tidemill.engines.postgres.store import Store
+from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId
 from tidemill.model.job import Fence, NewJob
@@ -43,7 +44,7 @@ _SET_SCHEDULE = (
 class PostgresTransactions:
     """See `tidemill.engine.protocol.Transactions`."""
 
-    def __init__(self, store: Store, place: str) -> None:
+    def __init__(self, store: PostgresStore, place: str) -> None:
         self._store = store
         self._place = place
 
@@ -55,14 +56,14 @@ class PostgresTransactions:
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         if jobs:
-            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.place.channel, self._place)
+            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._place)
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
         check_settlements([settlement])
-        check_ids([settlement.id])
         check_own(settlement, notes)
+        check_notes(notes, most=None)
         return self._complete(settlement, settlement.outcome, notes)
 
     def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
@@ -70,8 +71,8 @@ class PostgresTransactions:
             written = settle.note_parameters(notes[start : start + BATCH_LIMIT])
             yield self._statement(_WRITE, *written, self._place)
         run = settlement.id, settlement.fence, settlement.ran, outcome.result
-        rows = yield self._statement(_COMPLETE, *run, self._store.place.channel, self._place)
-        answer = settle.ANSWERS[rows[0][0]]
+        rows = yield self._statement(_COMPLETE, *run, self._store.url.channel, self._place)
+        answer = ANSWERS[rows[0][0]]
         if settlement.then is not None and answer is Answer.APPLIED:
             yield from self._enqueue(settlement.then.jobs)
             if settlement.then.schedule is not None:
@@ -79,8 +80,7 @@ class PostgresTransactions:
         return answer
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
-        check_batch(len(runs))
-        ids, fences = [run[0] for run in runs], [run[1] for run in runs]
+        ids, fences = check_ids([run[0] for run in runs]), [run[1] for run in runs]
         ((found,),) = await self._store.read("SELECT {schema}.fates_v1($1, $2)", ids, fences)
         return [FATES[number] for number in found]
 

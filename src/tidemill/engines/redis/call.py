@@ -22,7 +22,7 @@ Stretch = tuple[str, int, int]
 """Queue, priority, how many jobs."""
 
 
-class Call:
+class ScriptCall:
     """What is sent: names and numbers in MessagePack, bytes beside it, because Redis's reader of MessagePack
     knows no binary type."""
 

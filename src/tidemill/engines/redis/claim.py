@@ -6,36 +6,17 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engines.redis.call import Call
+from tidemill.engine.shared.codes import refusal
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.rows import Row, maybe_text
 from tidemill.engines.redis.tail import read
-from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from tidemill.model.ids import check_id
 from tidemill.model.retry import Retry
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 
 
-def check(request: ClaimRequest) -> None:
-    """Refuse before anything is done."""
-    check_batch(len(request.ids or ()))
-    check_batch(len(request.wants))
-    for job_id in request.ids or ():
-        check_id(job_id)
-    if len({want.queue for want in request.wants}) != len(request.wants):
-        raise BadInput("a claim names each queue once")
-    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
-        raise BadInput("a claim's bounds are 0 or more")
-    if not 0 <= request.most <= BATCH_LIMIT:
-        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
-    if request.number < 1:
-        raise BadInput(f"claims are numbered from 1, not {request.number}")
-
-
-def add_claim(call: Call, request: ClaimRequest, after: int) -> None:
+def add_claim(call: ScriptCall, request: ClaimRequest, after: int) -> None:
     """Add a claim to a call, as `take.lua` reads it. `after`: its last number that brought jobs."""
     call.values["claim"] = {
         "number": request.number,
@@ -52,7 +33,7 @@ def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
     """The claim that an answer tells of, or its refusal."""
     head, *rest = answer
     if isinstance(head, bytes):
-        raise _refusal(head, request, rest[0])
+        raise refusal(head.decode(), request, rest[0])
     jobs = [_job(row) for row in rest[0]] if len(rest) == 1 else _plain_jobs(*rest)
     return Claim(jobs, None if head < 0 else head)
 
@@ -76,14 +57,6 @@ def _plain_jobs(
             if body is not None:
                 job.body = body
     return jobs
-
-
-def _refusal(kind: bytes, request: ClaimRequest, last: int) -> Refused:
-    if kind == b"MemberGone":
-        return MemberGone("this member is not registered, or was dropped after its lease: beat first")
-    if kind == b"ClaimantRetired":
-        return ClaimantRetired("this claimant was declared dead; start a new one")
-    return ClaimOutOfOrder(f"claim {request.number} comes after claim {last} of the same claimant")
 
 
 def _job(row: Row) -> ClaimedJob:

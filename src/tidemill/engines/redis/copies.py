@@ -20,8 +20,8 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
-from tidemill.engines.redis.place import Place
-from tidemill.engines.redis.scripts import Script
+from tidemill.engines.redis.scripts import LuaScript
+from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import EngineUnavailable
 
 NOT_WAITED_FOR = frozenset({"beat", "claim", "promote", "prune", "reclaim", "watch"})
@@ -34,17 +34,17 @@ class TooFewReplicas(EngineUnavailable):
 
 
 class Copies:
-    """Waits for the replicas of one line."""
+    """Waits for the replicas of one connection."""
 
-    def __init__(self, place: Place, mark: Script) -> None:
-        self._place = place
+    def __init__(self, url: RedisUrl, mark: LuaScript) -> None:
+        self._url = url
         self._mark = mark
 
     async def ask(self, connection: AbstractConnection, parts: Sequence[Argument], patience_s: float) -> Any:
         """The answer of a command once enough replicas have what it wrote."""
-        place = self._place
-        wait_ms = max(1, round(min(place.replica_timeout, patience_s / 2) * 1_000))
-        mark, wait = ("EVAL", self._mark.text, 1, place.prefix), ("WAIT", place.replicas, wait_ms)
+        url = self._url
+        wait_ms = max(1, round(min(url.replica_timeout, patience_s / 2) * 1_000))
+        mark, wait = ("EVAL", self._mark.text, 1, url.prefix), ("WAIT", url.replicas, wait_ms)
         commands = [tuple(parts), mark, wait]
         await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
         answer, marked, copies = [await _answer(connection) for _ in commands]
@@ -52,10 +52,10 @@ class Copies:
             raise answer
         for each in (marked, copies):
             if isinstance(each, ResponseError):
-                raise TooFewReplicas(f"{place} does not tell whether replicas have it: {str(each)[:200]}")
-        if copies < place.replicas:
+                raise TooFewReplicas(f"{url} does not tell whether replicas have it: {str(each)[:200]}")
+        if copies < url.replicas:
             raise TooFewReplicas(
-                f"{place} has it, but of its replicas {copies} instead of {place.replicas} within "
+                f"{url} has it, but of its replicas {copies} instead of {url.replicas} within "
                 f"{wait_ms / 1_000:g} s: repeat the call, and look after the replicas; until then it would "
                 "be lost with that server"
             )

@@ -2,20 +2,20 @@
 
 import asyncio
 
+from tidemill.engines.redis.connect import hang_up, open_connection
 from tidemill.engines.redis.errors import translate_opening
 from tidemill.engines.redis.flat import KEEPS
 from tidemill.engines.redis.inspect import RedisInspect
 from tidemill.engines.redis.jobs import RedisJobs
-from tidemill.engines.redis.line import hang_up, open_connection
 from tidemill.engines.redis.locks import RedisLocks
 from tidemill.engines.redis.members import RedisMembers
-from tidemill.engines.redis.place import place_of
 from tidemill.engines.redis.queues import RedisQueues, RedisTasks
 from tidemill.engines.redis.schedules import RedisSchedules
 from tidemill.engines.redis.schema import prepare
 from tidemill.engines.redis.scripts import load_all
 from tidemill.engines.redis.signals import RedisSignals
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
+from tidemill.engines.redis.url import parse_url
 from tidemill.model.queue import Keep
 from tidemill.model.time import Instant
 
@@ -23,7 +23,7 @@ from tidemill.model.time import Instant
 class RedisEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self.store = store
         self._closed = False
         self.jobs = RedisJobs(store)
@@ -39,7 +39,7 @@ class RedisEngine:
 
     @property
     def name(self) -> str:
-        return str(self.store.place)
+        return str(self.store.url)
 
     @property
     def single_process(self) -> bool:
@@ -60,20 +60,20 @@ class RedisEngine:
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> RedisEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place = place_of(url, namespace)
+    parsed = parse_url(url, namespace)
     connection = None
     try:
-        connection = await open_connection(place, "commands")
-        async with asyncio.timeout(place.call_timeout):
-            flags = await prepare(connection, place, migrate=migrate)
+        connection = await open_connection(parsed, "commands")
+        async with asyncio.timeout(parsed.call_timeout):
+            flags = await prepare(connection, parsed, migrate=migrate)
     except BaseException as error:
         if connection is not None:
             await hang_up(connection)
         if not isinstance(error, Exception):
             raise
-        raise translate_opening(error, place) from None
+        raise translate_opening(error, parsed) from None
     load_all(flags=flags)
-    store = Store(place, flags=flags)
+    store = RedisStore(parsed, flags=flags)
     store.commands.adopt(connection)
     return RedisEngine(store)
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.call import ScriptCall
+from tidemill.engines.redis.store import RedisStore
 from tidemill.engines.redis.tail import plain
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
 
-async def enqueue(store: Store, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-    """Store jobs that have been checked; True where created."""
+async def enqueue(store: RedisStore, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
+    """RedisStore jobs that have been checked; True where created."""
     store.check()
     if not jobs:
         return []
@@ -20,9 +20,9 @@ async def enqueue(store: Store, jobs: Sequence[NewJob], now: Instant | None) -> 
     return [bool(one) for one in created]
 
 
-def _pack(jobs: Sequence[NewJob]) -> Call:
+def _pack(jobs: Sequence[NewJob]) -> ScriptCall:
     """As `enqueue.lua` reads them: the short form, if all are plain."""
-    call = Call()
+    call = ScriptCall()
     if all(map(plain, jobs)):
         call.values["stretches"] = call.stretches(jobs)
     else:

@@ -20,9 +20,9 @@ from redis.exceptions import (
 )
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from tidemill.engines.redis.place import Place
+from tidemill.engine.shared.codes import another_members_claimant
+from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import (
-    BadInput,
     BadUrl,
     EngineDamaged,
     EngineFull,
@@ -56,44 +56,44 @@ def is_read_only(error: BaseException) -> bool:
     )
 
 
-def translate(error: BaseException, place: Place, waited_s: float | None = None) -> TidemillError:
+def translate(error: BaseException, url: RedisUrl, waited_s: float | None = None) -> TidemillError:
     """Our error for one of the driver's or the server's."""
     if isinstance(error, TidemillError):
         return error
     if isinstance(error, TimeoutError | RedisTimeout):
-        waited_s = place.call_timeout if waited_s is None else waited_s
-        return EngineUnavailable(f"{place} did not answer in {waited_s:g} s; the call may have been applied")
+        waited_s = url.call_timeout if waited_s is None else waited_s
+        return EngineUnavailable(f"{url} did not answer in {waited_s:g} s; the call may have been applied")
     if isinstance(error, OutOfMemoryError) or (isinstance(error, ResponseError) and "-OOM " in str(error)):
-        return EngineFull(f"{place} has no memory left; nothing was changed: free some and try again")
+        return EngineFull(f"{url} has no memory left; nothing was changed: free some and try again")
     if is_read_only(error):
-        return EngineUnavailable(f"{place} cannot do this now: it can only be read, as a replica")
+        return EngineUnavailable(f"{url} cannot do this now: it can only be read, as a replica")
     for kind, why in _NOT_NOW:
         if isinstance(error, kind):
-            return EngineUnavailable(f"{place} cannot do this now: {why}")
+            return EngineUnavailable(f"{url} cannot do this now: {why}")
     if isinstance(error, ResponseError):
-        return _of_server(str(error), place)
+        return _of_server(str(error), url)
     if (tls := _of_tls(error)) is not None:
-        return EngineUnavailable(f"{place} cannot be reached: {_why(tls)}")
-    return EngineUnavailable(f"{place} cannot be reached: {type(error).__name__}")
+        return EngineUnavailable(f"{url} cannot be reached: {_why(tls)}")
+    return EngineUnavailable(f"{url} cannot be reached: {type(error).__name__}")
 
 
-def translate_opening(error: BaseException, place: Place) -> TidemillError:
+def translate_opening(error: BaseException, url: RedisUrl) -> TidemillError:
     """The same while connecting for the first time: what stands in the URL may be wrong."""
     if isinstance(error, TidemillError):
         return error
     text = str(error)
     if isinstance(error, AuthenticationError):
-        return BadUrl(f"{place} cannot be used: it refuses us; check user and password")
+        return BadUrl(f"{url} cannot be used: it refuses us; check user and password")
     if isinstance(error, NoPermissionError):
-        return BadUrl(f"{place} cannot be used: its ACL does not let this user do what we need")
+        return BadUrl(f"{url} cannot be used: its ACL does not let this user do what we need")
     if isinstance(error, ResponseError) and "DB index" in text:
-        return BadUrl(f"{place} cannot be used: it has no logical database of this number")
+        return BadUrl(f"{url} cannot be used: it has no logical database of this number")
     tls = _of_tls(error)
     if isinstance(tls, ssl.SSLCertVerificationError):
-        return BadUrl(f"{place} cannot be used: {_why(tls)}; check ssl_ca_certs and the host's name")
+        return BadUrl(f"{url} cannot be used: {_why(tls)}; check ssl_ca_certs and the host's name")
     if isinstance(error, ValueError):
-        return BadUrl(f"{place} cannot be used as it stands: check its options")
-    return translate(error, place)
+        return BadUrl(f"{url} cannot be used as it stands: check its options")
+    return translate(error, url)
 
 
 def _of_tls(error: BaseException | None) -> ssl.SSLError | None:
@@ -109,18 +109,18 @@ def _why(error: ssl.SSLError) -> str:
     return f"TLS failed ({error.reason or type(error).__name__}); does it speak TLS on this port?"
 
 
-def _of_server(text: str, place: Place) -> TidemillError:
+def _of_server(text: str, url: RedisUrl) -> TidemillError:
     code, _, rest = text.partition(" ")
     if code == "UNKNOWNPARENT":
         return UnknownParent(f"there is no job {rest} to wait for: enqueue parents first")
     if code == "UNKNOWNQUEUE":
         return UnknownQueue("there is no queue of this name")
     if code == "BADCLAIMANT":
-        return BadInput("this claimant belongs to another member: each has claimants of its own")
+        return another_members_claimant()
     if code in ("BUSY", "MISCONF", "NOREPLICAS"):
-        return EngineUnavailable(f"{place} cannot do this now: {code}")
+        return EngineUnavailable(f"{url} cannot do this now: {code}")
     if "WRONGTYPE " in text:
-        return EngineDamaged(f"{place} holds something else under our keys: restore a backup")
+        return EngineDamaged(f"{url} holds something else under our keys: restore a backup")
     if _UNREADABLE.search(text):
-        return EngineDamaged(f"{place} holds what we cannot read ({text[:200]}): restore a backup")
-    return EngineUnavailable(f"{place} cannot do this: {text[:200]}")
+        return EngineDamaged(f"{url} holds what we cannot read ({text[:200]}): restore a backup")
+    return EngineUnavailable(f"{url} cannot do this: {text[:200]}")

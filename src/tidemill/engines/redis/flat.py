@@ -2,8 +2,8 @@
 
 import msgspec
 
-from tidemill.model.queue import Keep, Limit, QueueOptions
-from tidemill.model.time import span_of
+from tidemill.engine.shared.flat_options import FlatLimit, flat_options
+from tidemill.model.queue import Keep, QueueOptions
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -14,31 +14,23 @@ KEEPS = Keep(age=86_400.0, count=10_000)
 
 def flat(options: QueueOptions) -> dict[str, object]:
     """The record of a queue; the scripts add c created_at, pa paused_at, pb paused_by, pw paused_why."""
-    keeps = options.keeps(KEEPS)
+    said = flat_options(options, KEEPS)
     return {
         "o": _encode(options).decode(),
         "keyed": options.keyed,
-        "own": _limit(options.own),
-        "key": _limit(options.per_key),
-        "tasks": {task: _limit(limit) for task, limit in options.per_task.items() if limit},
+        "own": _limit(said.own),
+        "key": _limit(said.per_key),
+        "tasks": {task: _limit(limit) for task, limit in said.tasks.items()},
         "weights": options.weights,
         "body": options.keep_body,
-        "ages": [_age(keep) for keep in keeps],
-        "counts": [NONE if keep.count is None else keep.count for keep in keeps],
+        "ages": list(map(_or_none, said.keep_ages)),
+        "counts": list(map(_or_none, said.keep_counts)),
     }
 
 
-def _limit(limit: Limit | None) -> list[int] | None:
-    """Concurrency, count and window of the rate."""
-    if not limit:
-        return None
-    rate = limit.rate
-    return [
-        NONE if limit.concurrency is None else limit.concurrency,
-        NONE if rate is None else rate.count,
-        NONE if rate is None else rate.window,
-    ]
+def _limit(limit: FlatLimit | None) -> list[int] | None:
+    return None if limit is None else list(map(_or_none, limit))
 
 
-def _age(keep: Keep) -> int:
-    return NONE if keep.age is None else span_of(keep.age)
+def _or_none(number: int | None) -> int:
+    return NONE if number is None else number

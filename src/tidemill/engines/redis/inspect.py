@@ -3,18 +3,19 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_ids
-from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.listing import page, place_of
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.paging import read_cursor
+from tidemill.engines.redis.call import ScriptCall
+from tidemill.engines.redis.listing import page
 from tidemill.engines.redis.rows import job_of
 from tidemill.engines.redis.schema import evicts
-from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import STATES, Job
 from tidemill.model.run import Checkpoint, StoredLine
 from tidemill.model.storage import Part, Storage
-from tidemill.model.time import HOUR, MINUTE, Instant, Span
+from tidemill.model.time import HOUR, Instant, Span
 from tidemill.model.view import (
     WINDOW,
     AuditEntry,
@@ -23,12 +24,7 @@ from tidemill.model.view import (
     Page,
     QueueCounts,
     SeriesPoint,
-    check_filter,
-    check_page,
-    check_series_step,
 )
-
-SERIES_LIMIT = 100_000
 
 Rows = Sequence[Sequence[Any]]
 
@@ -36,17 +32,17 @@ Rows = Sequence[Sequence[Any]]
 class RedisInspect:
     """See `tidemill.engine.protocol.Inspect`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
-        call = Call(count=len(ids))
+        call = ScriptCall(count=len(ids))
         call.add(*check_ids(ids))
         return [None if row is None else job_of(row) for row in await self._look("get", call)]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
         first, last, names, tally, rows, place = await self._look(
-            "counts", Call(back=max(1, window // MINUTE) - 1), now
+            "counts", ScriptCall(back=minutes_back(window)), now
         )
         ended: dict[bytes, dict[str, int]] = {}
         async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
@@ -57,15 +53,13 @@ class RedisInspect:
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
     ) -> list[SeriesPoint]:
-        check_series_step(step)
-        first = since - since % step
-        if (until - first) // step > SERIES_LIMIT:
-            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        series = series_span(since, until, step, queue)
+        first = series.first
         span = {"first": first, "last": until, "whole": step % HOUR == 0, "queue": queue}
         sums: dict[Instant, dict[str, int]] = {}
         async for _, at, kind, count in self._ended([], 0, **span):
             _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
-        return [SeriesPoint(at, Finished(**sums.get(at, {}))) for at in range(first, until, step)]
+        return series.points({at: Finished(**counts) for at, counts in sums.items()})
 
     async def _ended(self, rows: Rows, place: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
         """What ended in a span, in parts: nobody waits long for the server."""
@@ -78,11 +72,12 @@ class RedisInspect:
                     yield row
             if place < 0:
                 return
-            rows, place = await self._look("minutes", Call(place=place, **span))
+            rows, place = await self._look("minutes", ScriptCall(place=place, **span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
-        check_page(limit)
-        call = Call(after=after, limit=limit)
+        check_number(after, "the number of lines to skip")
+        check_limit(limit)
+        call = ScriptCall(after=after, limit=limit)
         call.add(check_id(job))
         rows = await self._look("log", call)
         return [
@@ -90,25 +85,27 @@ class RedisInspect:
         ]
 
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
-        call = Call()
+        call = ScriptCall()
         call.add(check_id(job))
         rows = sorted(await self._look("checkpoints", call))
         return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_page(limit)
+        if before is not None:
+            check_number(before, "the number of an entry")
+        check_limit(limit)
         return [
             AuditEntry(
                 number=number, at=at, by=by.decode(), action=action.decode(), target=target.decode(),
                 detail=detail.decode(),
             )
             for number, at, by, action, target, detail in await self._look(
-                "audit", Call(before=before, limit=limit)
+                "audit", ScriptCall(before=before, limit=limit)
             )
         ]  # fmt: skip
 
     async def storage(self) -> Storage:
-        rows, rolled_back, policy, file_kept = await self._look("storage", Call())
+        rows, rolled_back, policy, file_kept = await self._look("storage", ScriptCall())
         parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
         parts.sort(key=lambda part: (-part.bytes, part.name))
         return Storage(
@@ -120,11 +117,10 @@ class RedisInspect:
         )
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
-        check_filter(only)
-        check_page(limit)
-        return await page(self._store, only, place_of(only, cursor), limit)
+        check_listing(only, limit)
+        return await page(self._store, only, read_cursor(only, cursor), limit)
 
-    async def _look(self, name: str, call: Call, now: Instant | None = None) -> Any:
+    async def _look(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
         return await self._store.run(self._store.reads, name, call, now)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -13,12 +12,28 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay,
+    check_settlements,
+    check_text,
+    check_watch,
+)
+from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.heartbeats import plausible_losses
 from tidemill.engines.redis import claim as claiming
 from tidemill.engines.redis import enqueue as enqueuing
 from tidemill.engines.redis import settle as settling
-from tidemill.engines.redis.call import Call
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.rows import TOMBSTONE, job_of, tombstone_of
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
 from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
@@ -31,15 +46,11 @@ MINUTES_AGE = 32 * DAY
 CLAIMANTS = 64
 """So many are remembered; a process has one."""
 
-_CANCEL = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
-_REPLAY = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
-_DROP = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
-
 
 class RedisJobs:
     """See `tidemill.engine.protocol.Jobs`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._brought: dict[bytes, int] = {}
         """By claimant, the number of the last claim that brought jobs: the server must know it too."""
@@ -51,8 +62,8 @@ class RedisJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
-        call = Call()
+        check_claim(request)
+        call = ScriptCall()
         claiming.add_claim(call, request, self._brought.get(request.claimant, 0))
         answer = await self._store.run(self._store.claims, "claim", call, now, moves)
         return self._claimed(request, answer)
@@ -75,12 +86,12 @@ class RedisJobs:
         now: Instant | None = None,
     ) -> Settled:
         check_settlements(settlements)
-        call, line = settling.SettleCall(settlements), self._store.settles
+        call, connection = settling.SettleCall(settlements), self._store.settles
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
             claiming.add_claim(call, claim, self._brought.get(claim.claimant, 0))
-            line = self._store.claims
-        answers, claimed = await self._store.run(line, "settle", call, now, moves)
+            connection = self._store.claims
+        answers, claimed = await self._store.run(connection, "settle", call, now, moves)
         settled = Settled(call.in_order(answers))
         if claim is not None:
             try:
@@ -90,20 +101,24 @@ class RedisJobs:
         return settled
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         applied = await self._store.run(self._store.settles, "write", settling.write_call(notes), now)
-        return [Answer.APPLIED if each else Answer.STALE for each in applied]
+        return [note_answer(each) for each in applied]
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         call = settling.release_call(releases)
         codes = await self._store.run(self._store.settles, "release", call, now, moves)
-        return [settling.ANSWERS[code] for code in codes]
+        return [ANSWERS[code] for code in codes]
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        return [_CANCEL[code] for code in await self._command("cancel", _about(ids, by=by), now, moves)]
+        check_text(by, "by")
+        codes = await self._command("cancel", _about(ids, by=by), now, moves)
+        return [CANCEL_ANSWERS[code] for code in codes]
 
     async def replay(
         self,
@@ -115,21 +130,24 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
+        check_text(by, "by")
         call = _about(check_replay(ids, token, edit), by=by)
         call.blobs.insert(0, token)
         if edit is not None:
             call.values["edit"] = (edit.codec, edit.key or "")
             call.add(edit.body)
-        return [_REPLAY[code] for code in await self._command("replay", call, now, moves)]
+        return [REPLAY_ANSWERS[code] for code in await self._command("replay", call, now, moves)]
 
     async def drop(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
-        return [_DROP[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
+        check_text(by, "by")
+        return [DROP_ANSWERS[code] for code in await self._command("drop", _about(ids, by=by), now, moves)]
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
+        check_watch(ids, waiter, ttl)
         rows = await self._command("watch", _about(ids, waiter=waiter, ttl=ttl), now)
         return [None if row is None else (tombstone_of if row[TOMBSTONE] else job_of)(row) for row in rows]
 
@@ -137,7 +155,7 @@ class RedisJobs:
         self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Promoted:
         check_batch(limit, PROMOTE_LIMIT)
-        moved, wait = await self._command("promote", Call(limit=limit), now, moves)
+        moved, wait = await self._command("promote", ScriptCall(limit=limit), now, moves)
         return Promoted(moved, None if wait < 0 else wait)
 
     async def retire(
@@ -148,7 +166,8 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        call = settling.retire_call(claimant, losses)
+        check_losses(claimant, losses)
+        call = settling.retire_call(claimant, plausible_losses(losses))
         return int(await self._store.run(self._store.beats, "retire", call, now, moves))
 
     async def reclaim(
@@ -159,8 +178,9 @@ class RedisJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
         check_batch(limit)
-        call = Call(limit=limit)
+        call = ScriptCall(limit=limit)
         call.add(member)
         entitled, jobs, gone = await self._store.run(self._store.beats, "reclaim", call, now, moves)
         return Reclaimed(entitled=entitled == 1, jobs=jobs, gone=[name.decode() for name in gone])
@@ -169,15 +189,17 @@ class RedisJobs:
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Pruned:
         check_batch(limit, PRUNE_LIMIT)
-        call = Call(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
+        call = ScriptCall(limit=min(limit, BATCH_LIMIT), tombstone_age=TOMBSTONE_AGE, minutes_age=MINUTES_AGE)
         pruned, more = await self._command("prune", call, now, moves)
         return Pruned(pruned, more == 1)
 
-    async def _command(self, name: str, call: Call, now: Instant | None, moves: Moves | None = None) -> Any:
+    async def _command(
+        self, name: str, call: ScriptCall, now: Instant | None, moves: Moves | None = None
+    ) -> Any:
         return await self._store.run(self._store.commands, name, call, now, moves)
 
 
-def _about(ids: Sequence[JobId], **values: Any) -> Call:
-    call = Call(count=len(ids), **values)
+def _about(ids: Sequence[JobId], **values: Any) -> ScriptCall:
+    call = ScriptCall(count=len(ids), **values)
     call.add(*check_ids(ids))
     return call

@@ -1,8 +1,8 @@
 """The `locks` facet: named leases."""
 
-from tidemill.engine.edge import check_lock
-from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
+from tidemill.engines.redis.call import ScriptCall
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
@@ -10,27 +10,30 @@ from tidemill.model.view import Lease
 class RedisLocks:
     """See `tidemill.engine.protocol.Locks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        check_lock(name, ttl)
-        call = Call(name=name, holder=holder, ttl=ttl)
+        check_acquire(name, holder, ttl)
+        call = ScriptCall(name=name, holder=holder, ttl=ttl)
         lease = await self._store.run(self._store.beats, "acquire", call, now)
         return None if lease is None else Lease(name=name, holder=holder, fence=lease[0], expires_at=lease[1])
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         check_lock(name, ttl)
-        call = Call(name=name, fence=fence, ttl=ttl)
+        check_number(fence, "a fence")
+        call = ScriptCall(name=name, fence=fence, ttl=ttl)
         return bool(await self._store.run(self._store.beats, "renew", call, now))
 
     async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
-        call = Call(name=name, fence=fence)
+        check_text(name, "a lock's name")
+        check_number(fence, "a fence")
+        call = ScriptCall(name=name, fence=fence)
         return bool(await self._store.run(self._store.beats, "unlock", call, now))
 
     async def list(self, *, now: Instant | None = None) -> list[Lease]:
-        # Every process that changes jobs asks this once a second: over a line that it has open anyway.
-        found = await self._store.run(self._store.commands, "leases", Call(), now)
+        # Every process that changes jobs asks this once a second: over a connection that it has open anyway.
+        found = await self._store.run(self._store.commands, "leases", ScriptCall(), now)
         leases = [
             Lease(name=name.decode(), holder=holder.decode(), fence=fence, expires_at=expires_at)
             for name, holder, fence, expires_at in found

@@ -15,13 +15,13 @@ import logging
 import time
 from collections.abc import Sequence
 
-import msgspec
-
-from tidemill.engines.redis.call import Call
+from tidemill.engine.shared.checks import check_heartbeat, check_member
+from tidemill.engine.shared.heartbeats import plausible
+from tidemill.engine.shared.member_rows import encode_member, member_of
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
-from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput
-from tidemill.model.member import MISSED_BEATS, Ask, BeatReply, ClaimantBeat, Member, MemberInfo, health
+from tidemill.engines.redis.store import RedisStore
+from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
 from tidemill.model.move import Moves
 from tidemill.model.time import Instant
 
@@ -30,14 +30,11 @@ REMIND_S = 600.0
 
 log = logging.getLogger("tidemill.engine")
 
-_encode = msgspec.json.Encoder().encode
-_info = msgspec.json.Decoder(MemberInfo).decode
-
 
 class RedisMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
         self._seen: dict[bytes, int] = {}
         """The number of each member's last beat that was answered."""
@@ -53,10 +50,11 @@ class RedisMembers:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> BeatReply:
-        if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
-            raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
+        check_heartbeat(info, claimants)
+        encoded = encode_member(info)
+        claimants, never = plausible(claimants)
         self._store.beat_within(info.lease)
-        call = Call(
+        call = ScriptCall(
             name=info.name,
             beat=info.beat,
             lease=info.lease,
@@ -66,7 +64,7 @@ class RedisMembers:
             top=self._store.top,
             version=VERSION,
         )
-        call.add(info.id, _encode(info), *(each.claimant for each in claimants))
+        call.add(info.id, encoded, *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.beats, "beat", call, now, moves)
         number, at, new, lost, asked, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
@@ -74,39 +72,32 @@ class RedisMembers:
         self._look_at(policy.decode())
         asks = [Ask(job_id, fence) for job_id, fence in asked]
         return BeatReply(
-            number=number, now=at, new=new == 1, lost=lost, asked=asks, rolled_back=rolled_back == 1
+            number=number,
+            now=at,
+            new=new == 1,
+            lost=[*lost, *never],
+            asked=asks,
+            rolled_back=rolled_back == 1,
         )
 
     def _look_at(self, policy: str) -> None:
         """Say it loudly, again and again, if the server has begun to evict keys."""
         if not evicts(policy):
             if self._warned_at is not None:
-                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.place, policy)
+                log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.url, policy)
             self._warned_at = None
         elif self._warned_at is None or time.monotonic() - self._warned_at >= REMIND_S:
             self._warned_at = time.monotonic()
-            log.error("%s", eviction(policy, self._store.place))
+            log.error("%s", eviction(policy, self._store.url))
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
+        check_member(member)
         self._seen.pop(member, None)
         self._epochs.pop(member, None)
-        call = Call()
+        call = ScriptCall()
         call.add(member)
         return int(await self._store.run(self._store.beats, "leave", call, now, moves))
 
     async def list(self, *, now: Instant | None = None) -> list[Member]:
-        at, rows = await self._store.run(self._store.reads, "members", Call(), now)
-        found = []
-        for encoded, since, beat_at, steady_since, running in rows:
-            info = _info(encoded)
-            found.append(
-                Member(
-                    info=info,
-                    since=since,
-                    beat_at=beat_at,
-                    steady_since=steady_since,
-                    health=health(info, beat_at, at),
-                    running=running,
-                )
-            )
-        return sorted(found, key=lambda member: member.info.name)
+        at, rows = await self._store.run(self._store.reads, "members", ScriptCall(), now)
+        return sorted((member_of(row, at) for row in rows), key=lambda member: member.info.name)

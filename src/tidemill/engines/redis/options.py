@@ -1,7 +1,7 @@
 """The options of a Redis URL."""
 
-from tidemill.engine.url_options import Options, TlsFiles, choice, seconds
-from tidemill.engine.url_options import read as read_options
+from tidemill.engine.shared.url_options import Options, TlsFiles, choice, seconds
+from tidemill.engine.shared.url_options import read as read_options
 from tidemill.model.errors import BadUrl
 
 _FILES = TlsFiles("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")

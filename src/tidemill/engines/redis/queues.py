@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engines.redis.call import DEFAULTS, Call
+from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engines.redis.call import DEFAULTS, ScriptCall
 from tidemill.engines.redis.flat import flat
-from tidemill.engines.redis.store import Store
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.errors import UnknownQueue
 from tidemill.model.names import check_queue
 from tidemill.model.queue import QueueOptions
@@ -22,23 +22,26 @@ _encode = msgspec.json.Encoder().encode
 class RedisQueues:
     """See `tidemill.engine.protocol.Queues`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def configure(
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         check_queue(name)
-        call = Call(name=name, queue=flat(options), defaults=DEFAULTS, by=by)
+        check_text(by, "by")
+        call = ScriptCall(name=name, queue=flat(options), defaults=DEFAULTS, by=by)
         await self._store.run(self._store.commands, "configure", call, now)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
-        await self._about(name, "pause", Call(name=name, by=by, why=why), now)
+        check_pause(name, by, why)
+        await self._about(name, "pause", ScriptCall(name=name, by=by, why=why), now)
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
-        await self._about(name, "resume", Call(name=name, by=by), now)
+        check_pause(name, by)
+        await self._about(name, "resume", ScriptCall(name=name, by=by), now)
 
-    async def _about(self, name: str, script: str, call: Call, now: Instant | None) -> None:
+    async def _about(self, name: str, script: str, call: ScriptCall, now: Instant | None) -> None:
         try:
             await self._store.run(self._store.commands, script, call, now)
         except UnknownQueue:
@@ -55,7 +58,7 @@ class RedisQueues:
                 paused_why=paused_why.decode(),
             )
             for name, options, created_at, paused_at, paused_by, paused_why in await self._store.run(
-                self._store.reads, "queues", Call()
+                self._store.reads, "queues", ScriptCall()
             )
         ]
 
@@ -63,15 +66,15 @@ class RedisQueues:
 class RedisTasks:
     """See `tidemill.engine.protocol.Tasks`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
         check_entries(entries)
-        call = Call(names=[entry.name for entry in entries], defaults=DEFAULTS)
+        call = ScriptCall(names=[entry.name for entry in entries], defaults=DEFAULTS)
         call.add(*(_encode(entry) for entry in entries))
         await self._store.run(self._store.commands, "publish", call, now)
 
     async def list(self) -> list[TaskEntry]:
-        entries = await self._store.run(self._store.reads, "tasks", Call())
+        entries = await self._store.run(self._store.reads, "tasks", ScriptCall())
         return sorted(map(_entry, entries), key=lambda entry: entry.name)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from tidemill.engine.shared.records import tombstone
 from tidemill.model.job import STATES, Failure, Job
 from tidemill.model.retry import Retry
 
@@ -63,8 +64,4 @@ def job_of(row: Row) -> Job:
 
 def tombstone_of(row: Row) -> Job:
     """What is left of a job of which nothing is kept."""
-    job = job_of(row)
-    return Job(
-        id=job.id, task=job.task, queue=job.queue, priority=job.priority, state=job.state,
-        settled_fence=job.settled_fence, ended_at=job.ended_at,
-    )  # fmt: skip
+    return tombstone(job_of(row))

@@ -5,28 +5,26 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import encode_line, says, schedule_of
-from tidemill.engines.redis.call import Call
-from tidemill.engines.redis.store import Store
+from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
+from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
+from tidemill.engines.redis.call import ScriptCall
+from tidemill.engines.redis.store import RedisStore
 from tidemill.model.job import NewJob
-from tidemill.model.schedule import Schedule, check_schedule
+from tidemill.model.schedule import Schedule
 from tidemill.model.time import Instant
 
 
 class RedisSchedules:
     """See `tidemill.engine.protocol.Schedules`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        check_batch(len(schedules))
-        for schedule in schedules:
-            check_schedule(schedule)
+        check_schedules(schedules, by)
         rows = [_row(schedule) for schedule in schedules]
-        await self._store.run(self._store.commands, "put", Call(schedules=rows, by=by), now)
+        await self._store.run(self._store.commands, "put", ScriptCall(schedules=rows, by=by), now)
 
     async def fire(
         self,
@@ -42,8 +40,11 @@ class RedisSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
+        check_pause(name, by)
         check_jobs(jobs)
-        call = Call(name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by)
+        call = ScriptCall(
+            name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by
+        )
         call.values["line"] = encode_line(line).decode()
         call.values["jobs"] = call.jobs(jobs)
         created = await self._store.run(self._store.enqueues, "fire", call, now)
@@ -58,7 +59,8 @@ class RedisSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        call = Call(name=name, paused=paused, next_at=_for_lua(next_at), by=by)
+        check_pause(name, by)
+        call = ScriptCall(name=name, paused=paused, next_at=_for_lua(next_at), by=by)
         return bool(await self._store.run(self._store.commands, "pause_schedule", call, now))
 
     async def retire(
@@ -70,14 +72,16 @@ class RedisSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        call = Call(name=name, retired=retired, next_at=_for_lua(next_at), by=by)
+        check_pause(name, by)
+        call = ScriptCall(name=name, retired=retired, next_at=_for_lua(next_at), by=by)
         return bool(await self._store.run(self._store.commands, "retire_schedule", call, now))
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
-        return bool(await self._store.run(self._store.commands, "remove", Call(name=name, by=by), now))
+        check_pause(name, by)
+        return bool(await self._store.run(self._store.commands, "remove", ScriptCall(name=name, by=by), now))
 
     async def list(self) -> list[Schedule]:
-        rows = await self._store.run(self._store.reads, "schedules", Call(), None)
+        rows = await self._store.run(self._store.reads, "schedules", ScriptCall(), None)
         return sorted(map(schedule_of, rows), key=lambda each: each.name)
 
 

@@ -1,20 +1,20 @@
-"""Whether a place can be used: a server that keeps what it is given, and keys that are ours."""
+"""Whether a url can be used: a server that keeps what it is given, and keys that are ours."""
 
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
-from tidemill.engines.redis.place import Place
+from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import BadUrl, NotOurs, SchemaTooNew, SchemaTooOld
 
 VERSION = 1
-"""Of the layout of the keys. A place records its version and the oldest code that may use it."""
+"""Of the layout of the keys. A url records its version and the oldest code that may use it."""
 OLDEST_SERVER = (6, 2)
 FLAGS_SINCE = (7, 0)
 
 
-async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool) -> bool:
+async def prepare(connection: AbstractConnection, url: RedisUrl, *, migrate: bool) -> bool:
     """Check the server and the namespace; write our mark into an empty one. Answers whether scripts may carry
     flags there."""
 
@@ -22,9 +22,9 @@ async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool
         await connection.send_command(*parts, check_health=False)
         return await connection.read_response()
 
-    version = _check_server(await ask("INFO", "server"), place)
-    _check_policy(await _policy(ask), place)
-    key = f"{place.prefix}meta"
+    version = _check_server(await ask("INFO", "server"), url)
+    _check_policy(await _policy(ask), url)
+    key = f"{url.prefix}meta"
     try:
         stored = await ask("HMGET", key, "app", "version", "oldest_code")
     except ResponseError as error:
@@ -33,14 +33,14 @@ async def prepare(connection: AbstractConnection, place: Place, *, migrate: bool
         stored = [b"", None, None]
     if stored[0] is None:
         if not migrate:
-            raise SchemaTooOld(f"{place} has no namespace {place.namespace!r} yet; run `tidemill migrate`")
+            raise SchemaTooOld(f"{url} has no namespace {url.namespace!r} yet; run `tidemill migrate`")
         # whole at once, and the same from everybody: several may do this at the same time
         await ask("HSET", key, "app", "tidemill", "version", str(VERSION), "oldest_code", str(VERSION))
     elif stored[0] != b"tidemill":
-        raise NotOurs(f"the keys {place.prefix}* in {place} belong to something else: take another namespace")
+        raise NotOurs(f"the keys {url.prefix}* in {url} belong to something else: take another namespace")
     elif int(stored[2] or 0) > VERSION:
         raise SchemaTooNew(
-            f"{place} has layout {stored[1].decode()}, made by a newer Tidemill; this one knows {VERSION}: "
+            f"{url} has layout {stored[1].decode()}, made by a newer Tidemill; this one knows {VERSION}: "
             "update it"
         )
     return version >= FLAGS_SINCE
@@ -66,25 +66,25 @@ def evicts(policy: str) -> bool:
     return policy.startswith("allkeys")
 
 
-def eviction(policy: str, place: Place) -> str:
+def eviction(policy: str, url: RedisUrl) -> str:
     """What is wrong with it."""
     return (
-        f"{place} evicts keys when memory runs out (maxmemory-policy {policy}), which would lose jobs: "
+        f"{url} evicts keys when memory runs out (maxmemory-policy {policy}), which would lose jobs: "
         "set maxmemory-policy to noeviction"
     )
 
 
-def _check_policy(policy: str | None, place: Place) -> None:
+def _check_policy(policy: str | None, url: RedisUrl) -> None:
     if policy is not None and evicts(policy):
-        raise BadUrl(eviction(policy, place))
+        raise BadUrl(eviction(policy, url))
 
 
-def _check_server(info: bytes, place: Place) -> tuple[int, ...]:
+def _check_server(info: bytes, url: RedisUrl) -> tuple[int, ...]:
     for line in info.decode().splitlines():
         name, _, value = line.partition(":")
         if name == "redis_version":
             version = tuple(int(part) for part in value.strip().split(".")[:2])
             if version < OLDEST_SERVER:
-                raise BadUrl(f"{place} is Redis {value.strip()}; Tidemill needs 6.2 or newer")
+                raise BadUrl(f"{url} is Redis {value.strip()}; Tidemill needs 6.2 or newer")
             return version
     return OLDEST_SERVER

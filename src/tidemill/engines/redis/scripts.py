@@ -31,7 +31,7 @@ _GO_ON = "#!lua flags=allow-oom\n"
 _GO_ON_BEFORE_7 = "redis.call('DEL', KEYS[1] .. 'full')\n"
 
 
-class Script(NamedTuple):
+class LuaScript(NamedTuple):
     """One operation as the server knows it."""
 
     name: str
@@ -42,14 +42,14 @@ class Script(NamedTuple):
 
 
 @cache
-def script(name: str, *, flags: bool = True) -> Script:
+def script(name: str, *, flags: bool = True) -> LuaScript:
     """The script of an operation with everything that it includes; `flags`: the server reads them."""
     parts: dict[str, str] = {}
     kind = _collect(name, parts)
     first = {"reads": "", "adds": _PROBE, "goes on": _GO_ON if flags else _GO_ON_BEFORE_7, None: ""}[kind]
     text = (first + "\n".join(_laid_out(parts))).encode()
     sha = hashlib.sha1(text, usedforsecurity=False).hexdigest().encode()
-    return Script(name, text, sha, writes=kind in ("adds", "goes on"))
+    return LuaScript(name, text, sha, writes=kind in ("adds", "goes on"))
 
 
 def load_all(*, flags: bool) -> None:

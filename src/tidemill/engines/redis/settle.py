@@ -3,32 +3,19 @@
 from collections.abc import Sequence
 from struct import Struct
 
-from tidemill.engine.edge import check_batch, check_ids
-from tidemill.engines.redis.call import Call
-from tidemill.model.ids import ID_SIZE
+from tidemill.engine.shared.codes import ANSWERS, CHECKPOINT, failure_of_loss, note_code, outcome_code
+from tidemill.engines.redis.call import ScriptCall
 from tidemill.model.job import Failure, clip_failure
 from tidemill.model.run import (
     Answer,
-    Checkpoint,
     Completed,
-    Crashed,
-    Failed,
-    LogLine,
     Loss,
     Note,
-    Progress,
     Release,
     Settlement,
-    Started,
 )
-from tidemill.model.time import check_span
 
-ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
 _DONE = Struct(">16sQQ?")
-_BEYOND = 1 << 53
-"""No fence is so large."""
-COMPLETED, FAILED, STOPPED, CRASHED = range(4)
-STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
 
 Said = tuple[str, str, str, str]
 
@@ -39,7 +26,7 @@ def said(failure: Failure) -> Said:
     return clipped.kind, clipped.error, clipped.message, clipped.traceback
 
 
-class SettleCall(Call):
+class SettleCall(ScriptCall):
     """As `settle.lua` reads it: first those that just completed, then the others."""
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
@@ -66,8 +53,6 @@ class SettleCall(Call):
                 type(outcome) is Completed
                 and item.then is None
                 and outcome.result != b""  # which could not be told from none
-                and 0 <= item.fence < _BEYOND
-                and len(item.id) == ID_SIZE
             ):
                 done.append(_DONE.pack(item.id, item.fence, item.ran, outcome.result is not None))
                 if outcome.result is not None:
@@ -84,71 +69,43 @@ class SettleCall(Call):
         return answers
 
 
-def _item(call: Call, item: Settlement) -> tuple[object, ...]:
+def _item(call: ScriptCall, item: Settlement) -> tuple[object, ...]:
     call.add(item.id)
-    kind, has_result, words, retry_in = _outcome(call, item)
+    outcome = outcome_code(item)
+    if outcome.result is not None:
+        call.add(outcome.result)
+    words = None if outcome.failure is None else said(outcome.failure)
     then = item.then
     follows = None if then is None else (call.jobs(then.jobs), then.schedule, then.schedule_in)
-    return item.fence, kind, item.ran, has_result, words, retry_in, follows
+    has_result = outcome.result is not None
+    return item.fence, outcome.code, item.ran, has_result, words, outcome.retry_in, follows
 
 
-def _outcome(call: Call, item: Settlement) -> tuple[int, bool, Said | None, int | None]:
-    match item.outcome:
-        case Completed(result=None):
-            return COMPLETED, False, None, None
-        case Completed(result=bytes(result)):
-            call.add(result)
-            return COMPLETED, True, None, None
-        case Failed(failure=failure, retry_in=retry_in):
-            return FAILED, False, said(failure), retry_in
-        case Crashed(message=message):
-            words = said(Failure(kind="crash", message=message or "its process died"))
-            return CRASHED, False, words, None
-        case _:
-            return STOPPED, False, None, None
-
-
-def release_call(releases: Sequence[Release]) -> Call:
+def release_call(releases: Sequence[Release]) -> ScriptCall:
     """As `release.lua` reads it."""
-    for item in releases:
-        check_span(item.delay or 0)
-    call = Call(items=[(item.fence, item.delay) for item in releases])
-    call.add(*check_ids([item.id for item in releases]))
+    call = ScriptCall(items=[(item.fence, item.delay) for item in releases])
+    call.add(*(item.id for item in releases))
     return call
 
 
-def write_call(notes: Sequence[Note]) -> Call:
+def write_call(notes: Sequence[Note]) -> ScriptCall:
     """As `write.lua` reads it."""
-    check_ids([note.id for note in notes])
-    call = Call()
+    call = ScriptCall()
     call.values["notes"] = [_note(call, note) for note in notes]
     return call
 
 
-def _note(call: Call, note: Note) -> tuple[object, ...]:
+def _note(call: ScriptCall, note: Note) -> tuple[object, ...]:
+    code, number, name, value = note_code(note)
     call.add(note.id)
-    match note.entry:
-        case Started():
-            return note.fence, STARTED, None, None
-        case Progress(value=value):
-            call.add(value)
-            return note.fence, PROGRESS, None, None
-        case LogLine(number=number, level=level, message=message):
-            call.add(message.encode(errors="backslashreplace"))
-            return note.fence, LINE, number, level
-        case Checkpoint(name=name, value=value):
-            call.add(value)
-            return note.fence, CHECKPOINT, name, None
+    if value is not None:
+        call.add(value)
+    # a line has its number and its level, a checkpoint its name
+    return (note.fence, code, name, None) if code == CHECKPOINT else (note.fence, code, number, name)
 
 
-def retire_call(claimant: bytes, losses: Sequence[Loss]) -> Call:
+def retire_call(claimant: bytes, losses: Sequence[Loss]) -> ScriptCall:
     """As `retire.lua` reads it."""
-    check_batch(len(losses))
-    call = Call(losses=[(loss.fence, loss.verdict, _lost(loss)) for loss in losses])
+    call = ScriptCall(losses=[(loss.fence, loss.verdict, said(failure_of_loss(loss))) for loss in losses])
     call.add(claimant, *(loss.id for loss in losses))
     return call
-
-
-def _lost(loss: Loss) -> Said:
-    message = loss.message or "its process died"
-    return said(Failure(kind="crash" if loss.verdict == "crash" else "lost", message=message))

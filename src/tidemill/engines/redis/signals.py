@@ -2,9 +2,10 @@
 
 from contextlib import suppress
 
-from tidemill.engine.inbox import Inbox
-from tidemill.engines.redis.store import Store
-from tidemill.model.errors import BadInput, EngineUnavailable
+from tidemill.engine.shared.checks import check_signal
+from tidemill.engine.shared.inbox import Inbox
+from tidemill.engines.redis.store import RedisStore
+from tidemill.model.errors import EngineUnavailable
 
 TEXT_LIMIT = 60_000
 """Redis itself would take much more: this bounds what one message costs those who wait behind it."""
@@ -13,7 +14,7 @@ TEXT_LIMIT = 60_000
 class RedisSignals:
     """See `tidemill.engine.protocol.Signals`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: RedisStore) -> None:
         self._store = store
 
     @property
@@ -21,12 +22,10 @@ class RedisSignals:
         return TEXT_LIMIT
 
     async def publish(self, topic: str, text: str = "") -> None:
-        try:
-            with suppress(EngineUnavailable):  # signals may be lost
-                await self._store.see_through(self._store.post.publish(topic, text))
-        except UnicodeError as error:
-            raise BadInput(f"a signal is text: {error}") from None
+        check_signal(topic, text)
+        with suppress(EngineUnavailable):  # signals may be lost
+            await self._store.see_through(self._store.pubsub.publish(topic, text))
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._store.check()
-        return await self._store.post.subscribe(topics)
+        return await self._store.pubsub.subscribe(topics)

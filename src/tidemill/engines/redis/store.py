@@ -1,6 +1,6 @@
 """One process's hold on one namespace: a few connections, each for its purpose, opened when first used.
 
-| line | what goes over it |
+| connection | what goes over it |
 |---|---|
 | claims | claims, and settles that carry one |
 | settles | settles, releases, notes |
@@ -16,70 +16,75 @@ So a process never has more than seven, and a long answer on one does not hold u
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from tidemill.engine.in_flight import InFlight
-from tidemill.engines.redis.call import Call
+from tidemill.engine.shared.in_flight import InFlight
+from tidemill.engines.redis.call import ScriptCall
+from tidemill.engines.redis.connection import RedisConnection
 from tidemill.engines.redis.copies import NOT_WAITED_FOR, Copies
-from tidemill.engines.redis.line import Line
 from tidemill.engines.redis.naming import take_named
-from tidemill.engines.redis.place import Place
-from tidemill.engines.redis.post import Post
+from tidemill.engines.redis.pubsub import RedisPubSub
 from tidemill.engines.redis.scripts import script
+from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.job import Fence
 from tidemill.model.move import MOVES_LIMIT, Moves
 from tidemill.model.time import SECOND, Instant, Span
 
 T = TypeVar("T")
 
-SHORTEST_PATIENCE_S = 1.0
 
+class RedisStore(InFlight):
+    """The connections of one engine object, and the calls in flight on them."""
 
-class Store(InFlight):
-    """The lines of one engine object, and the calls in flight on them."""
-
-    def __init__(self, place: Place, *, flags: bool) -> None:
-        super().__init__(place)
-        self.place = place
+    def __init__(self, url: RedisUrl, *, flags: bool) -> None:
+        super().__init__(url)
+        self.url = url
         self._flags = flags
         """Whether the server reads the flags of a script."""
         self.top: Fence = 0
         """The highest fence that the server has given out, as far as this process knows."""
-        self.claims = Line(place, "claims", self._abandon)
-        self.settles = Line(place, "settles", self._abandon)
-        self.enqueues = Line(place, "enqueues", self._abandon)
-        self.commands = Line(place, "commands", self._abandon)
-        self.beats = Line(place, "beats", self._abandon)
-        self.reads = Line(place, "reads", self._abandon)
-        self.post = Post(place, self.commands)
-        if place.replicas:
-            for line in self._lines:
-                line.copies = Copies(place, script("mark", flags=flags))
+        self.claims = RedisConnection(url, "claims", self._abandon)
+        self.settles = RedisConnection(url, "settles", self._abandon)
+        self.enqueues = RedisConnection(url, "enqueues", self._abandon)
+        self.commands = RedisConnection(url, "commands", self._abandon)
+        self.beats = RedisConnection(url, "beats", self._abandon)
+        self.reads = RedisConnection(url, "reads", self._abandon)
+        self.pubsub = RedisPubSub(url, self.commands)
+        if url.replicas:
+            for connection in self._connections:
+                connection.copies = Copies(url, script("mark", flags=flags))
 
     async def run(
-        self, line: Line, name: str, call: Call, now: Instant | None = None, moves: Moves | None = None
+        self,
+        connection: RedisConnection,
+        name: str,
+        call: ScriptCall,
+        now: Instant | None = None,
+        moves: Moves | None = None,
     ) -> Any:
         """The answer of one of our scripts; `moves` gets what it names."""
         if moves is None:
-            return await self.see_through(self.send(line, name, call, now))
+            return await self.see_through(self.send(connection, name, call, now))
         call.values["naming"] = MOVES_LIMIT
-        answer, named, unnamed = await self.see_through(self.send(line, name, call, now))
+        answer, named, unnamed = await self.see_through(self.send(connection, name, call, now))
         take_named(moves, named, unnamed)
         return answer
 
-    async def send(self, line: Line, name: str, call: Call, now: Instant | None) -> Any:
+    async def send(
+        self, connection: RedisConnection, name: str, call: ScriptCall, now: Instant | None
+    ) -> Any:
         """The same, without regard to cancellation."""
         moment = b"" if now is None else b"%d" % now
-        arguments: tuple[bytes | str, ...] = (self.place.channels, moment, call.encoded(), *call.blobs)
+        arguments: tuple[bytes | str, ...] = (self.url.channels, moment, call.encoded(), *call.blobs)
         what = script(name, flags=self._flags)
         copied = what.writes and name not in NOT_WAITED_FOR
-        if copied and line is self.beats and line.copies is not None:
-            line = self.commands  # beats need not wait for replicas, nor behind somebody who does
-        return await line.run(what, arguments, copied=copied)
+        if copied and connection is self.beats and connection.copies is not None:
+            connection = self.commands  # beats need not wait for replicas, nor behind somebody who does
+        return await connection.run(what, arguments, copied=copied)
 
     def _abandon(self) -> None:
         """This server cannot be written to, as after a failover: every connection is made anew."""
-        for line in self._lines:
-            line.leave()
-        self.post.leave_server()
+        for connection in self._connections:
+            connection.leave()
+        self.pubsub.leave_server()
 
     def saw(self, fences: Iterable[Fence]) -> None:
         """The server has given these out."""
@@ -88,8 +93,7 @@ class Store(InFlight):
     def beat_within(self, lease: Span) -> None:
         """A beat that is not answered is given up while there is time for another on a new connection; nor
         does it wait longer for a connect, which goes on for the next."""
-        patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
-        self.beats.patience_s = self.beats.within_s = min(self.beats.patience_s, patience_s)
+        self.beats.hurry(lease)
 
     async def now(self) -> Instant:
         seconds, micros = await self.see_through(self.reads.command("TIME"))
@@ -97,7 +101,7 @@ class Store(InFlight):
 
     async def erase(self) -> None:
         """Delete every key of the namespace. The mark goes last: until then a second try finds its way."""
-        prefix = self.place.prefix  # nothing in it that a pattern would read
+        prefix = self.url.prefix  # nothing in it that a pattern would read
         cursor, mark = b"0", f"{prefix}meta".encode()
         while True:
             cursor, keys = await self.see_through(
@@ -112,15 +116,15 @@ class Store(InFlight):
     async def close(self) -> None:
         """Take no more calls, finish those already made, hang up."""
         await self.finish()
-        await self.post.close()
-        for line in self._lines:
-            await line.close()
+        await self.pubsub.close()
+        for connection in self._connections:
+            await connection.close()
 
     @property
-    def _lines(self) -> tuple[Line, ...]:
+    def _connections(self) -> tuple[RedisConnection, ...]:
         return self.claims, self.settles, self.enqueues, self.commands, self.beats, self.reads
 
     @property
     def trips(self) -> int:
         """Round trips of calls so far, for tests."""
-        return sum(line.trips for line in self._lines)
+        return sum(connection.trips for connection in self._connections)

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.member_rows import encode_member
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import Step
@@ -13,16 +12,11 @@ from tidemill.model.member import (
     Ask,
     BeatReply,
     ClaimantBeat,
-    Member,
     MemberInfo,
-    health,
     steady_after_beat,
 )
 
 SQL = load_statements(__package__, "members")
-
-_encode = msgspec.json.Encoder().encode
-decode_info = msgspec.json.Decoder(MemberInfo).decode
 
 
 def beat(
@@ -38,7 +32,7 @@ def beat(
     if row is not None:
         since, beat_at, steady = row
         steady_since = steady_after_beat(info, beat_at, steady, now)
-    record = (info.id, info.name, _encode(info), since, now, steady_since, now + info.lease)
+    record = (info.id, info.name, encode_member(info), since, now, steady_since, now + info.lease)
     step.db.execute(SQL.beat, record)
     (number,) = step.db.execute(SQL.draw_beat).fetchone()
     lost: list[Fence] = []
@@ -59,21 +53,3 @@ def _compare(step: Step, told: ClaimantBeat, give_back: Callable[[Step, Facts], 
         if (job.claim_no or 0) <= told.answered_through and job.fence not in held:
             give_back(step, job)
     return [fence for fence in told.held if fence not in running]
-
-
-def members(step_now: int, rows: list[tuple[bytes, int, int, int, int]]) -> list[Member]:
-    """Members with their health."""
-    found = []
-    for encoded, since, beat_at, steady_since, running in rows:
-        info = decode_info(encoded)
-        found.append(
-            Member(
-                info=info,
-                since=since,
-                beat_at=beat_at,
-                steady_since=steady_since,
-                health=health(info, beat_at, step_now),
-                running=running,
-            )
-        )
-    return found

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemill.model.queue import QueueOptions
+from tidemill.engine.shared.flat_options import flat_options
+from tidemill.model.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.time import Instant
 
 _decode = msgspec.json.Decoder(QueueOptions).decode
@@ -79,12 +80,12 @@ class Catalogue:
 
 def _queue(pk: int, name: str, options_json: bytes, paused_at: int | None) -> Queue:
     options = _decode(options_json)
-    tasks_limited = any(options.per_task.values())
+    flat = flat_options(options, KEEP_ENDED)
     return Queue(
         pk=pk,
         name=name,
         options=options,
         paused=paused_at is not None,
-        shaped=options.keyed or tasks_limited,
-        limited=bool(options.own) or bool(options.per_key) or tasks_limited,
+        shaped=flat.shaped,
+        limited=flat.limited,
     )

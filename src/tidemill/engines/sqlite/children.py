@@ -1,6 +1,6 @@
 """Who waits for whom: the bookkeeping. `ripple` moves the children."""
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import BLOCKED, Step
 

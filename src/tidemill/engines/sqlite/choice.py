@@ -10,10 +10,10 @@ from heapq import merge
 from itertools import chain, islice
 
 from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import facts, lanes, moves, promote, ripple
 from tidemill.engines.sqlite.catalogue import Queue
-from tidemill.engines.sqlite.gates import Room, Rooms, next_wake
+from tidemill.engines.sqlite.gates import GateRoom, Rooms, next_wake
 from tidemill.engines.sqlite.places import LaneKey
 from tidemill.engines.sqlite.ready_rows import (
     BY_PK,
@@ -46,7 +46,7 @@ FEW = 2
 class Choice:
     """The choice of one claim."""
 
-    def __init__(self, step: Step, request: ClaimRequest, turns: Turns[int]) -> None:
+    def __init__(self, step: Step, request: ClaimRequest, turns: ClaimTurns[int]) -> None:
         self._step = step
         self._request = request
         self._turns = turns
@@ -241,7 +241,7 @@ class Choice:
         if lane[3]:  # a lane without a group is kept, empty or not: there are few of them
             self._emptied.append(lane)
 
-    def _admitted(self, rows: Iterable[Row], behind: list[Room]) -> Iterator[Row]:
+    def _admitted(self, rows: Iterable[Row], behind: list[GateRoom]) -> Iterator[Row]:
         """The rows that may start now, up to the first that finds a gate full."""
         now = self._step.now
         for row in rows:

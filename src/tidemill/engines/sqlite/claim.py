@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.protocol import BATCH_LIMIT, PROMOTE_LIMIT
-from tidemill.engine.statements import load_statements
-from tidemill.engine.turns import Turns
+from tidemill.engine.protocol import PROMOTE_LIMIT
+from tidemill.engine.shared.codes import another_members_claimant, refusal
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import gates, places, plain_claims, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.choice import Choice, wait_for
 from tidemill.engines.sqlite.places import READY_ORDER
-from tidemill.engines.sqlite.plain_claims import Holder, Plain, decode_retry
+from tidemill.engines.sqlite.plain_claims import Plain, RunHolder, decode_retry
 from tidemill.engines.sqlite.ready_rows import (
     EXPIRES,
     FIRST,
@@ -32,35 +32,20 @@ from tidemill.engines.sqlite.ready_rows import (
 from tidemill.engines.sqlite.step import READY, RUNNING, Step
 from tidemill.engines.sqlite.stretches import SQL as STRETCHES
 from tidemill.engines.sqlite.stretches import Part
-from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone
 from tidemill.model.ids import JobId
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 
 SQL = load_statements(__package__, "claim")
 
 
-class Claimant(NamedTuple):
+class AdmittedClaimant(NamedTuple):
     """Who claims, as the engine knows it. pk None: it has never taken anything."""
 
     pk: int | None
     member_name: str
 
 
-def check(request: ClaimRequest) -> None:
-    """Refuse before anything is done."""
-    check_batch(len(request.ids or ()))
-    check_batch(len(request.wants))
-    if len({want.queue for want in request.wants}) != len(request.wants):
-        raise BadInput("a claim names each queue once")
-    if request.suspects < 0 or any(want.most is not None and want.most < 0 for want in request.wants):
-        raise BadInput("a claim's bounds are 0 or more")
-    if not 0 <= request.most <= BATCH_LIMIT:
-        raise BadInput(f"a claim takes between 0 and {BATCH_LIMIT:,} jobs, not {request.most}")
-    if request.number < 1:
-        raise BadInput(f"claims are numbered from 1, not {request.number}")
-
-
-def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobId, int]) -> Claim:
+def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict[JobId, int]) -> Claim:
     """Take up to `request.most` jobs, or the same ones again for a repeated number. `taken` gets the pks
     of those taken."""
     claimant, repeated = _admit(step, request)
@@ -81,9 +66,9 @@ def claim(step: Step, request: ClaimRequest, turns: Turns[int], taken: dict[JobI
 def _claim_plainly(
     step: Step,
     request: ClaimRequest,
-    claimant: Claimant,
+    claimant: AdmittedClaimant,
     plain: Plain,
-    turns: Turns[int],
+    turns: ClaimTurns[int],
     taken: dict[JobId, int],
 ) -> Claim:
     count = sum([len(rows) for _, rows in plain.lanes])
@@ -97,20 +82,18 @@ def _claim_plainly(
     return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]))
 
 
-def _admit(step: Step, request: ClaimRequest) -> tuple[Claimant, Claim | None]:
+def _admit(step: Step, request: ClaimRequest) -> tuple[AdmittedClaimant, Claim | None]:
     row = step.db.execute(SQL.admit, (request.claimant, request.member)).fetchone()
     if row is None:
-        raise MemberGone("this member is not registered, or was dropped after its lease: beat first")
+        raise refusal("MemberGone", request, 0)
     name, pk, number, retired_at, member = row
     if retired_at is not None:
-        raise ClaimantRetired("this claimant was declared dead; start a new one")
+        raise refusal("ClaimantRetired", request, number)
     if pk is not None and member != request.member:
-        raise BadInput(
-            "this claimant has claimed under another member: every start of a child is a new claimant"
-        )
+        raise another_members_claimant()
     if pk is not None and request.number < number:
-        raise ClaimOutOfOrder(f"claim {request.number} comes after claim {number} of the same claimant")
-    claimant = Claimant(pk, name)
+        raise refusal("ClaimOutOfOrder", request, number)
+    claimant = AdmittedClaimant(pk, name)
     return claimant, _again(step, pk, number) if pk is not None and request.number == number else None
 
 
@@ -119,17 +102,19 @@ def _again(step: Step, claimant: int, number: int) -> Claim:
     return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
 
 
-def _number(step: Step, request: ClaimRequest, claimant: Claimant) -> Holder:
+def _number(step: Step, request: ClaimRequest, claimant: AdmittedClaimant) -> RunHolder:
     """Remember the number of a claim that takes jobs."""
     pk, number = claimant.pk, request.number
     if pk is None:
         (pk,) = step.db.execute(SQL.add_claimant, (request.claimant, request.member, number)).fetchone()
     else:
         step.db.execute(SQL.number_claim, (number, pk))
-    return Holder(pk, number, claimant.member_name)
+    return RunHolder(pk, number, claimant.member_name)
 
 
-def _write(step: Step, request: ClaimRequest, claimant: Claimant, rows: list[Row]) -> list[ClaimedJob]:
+def _write(
+    step: Step, request: ClaimRequest, claimant: AdmittedClaimant, rows: list[Row]
+) -> list[ClaimedJob]:
     if not rows:
         return []
     holder = _number(step, request, claimant)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.codes import line_bytes
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves, places
 from tidemill.engines.sqlite.children import GONE, parent_ended
 from tidemill.engines.sqlite.facts import Facts
@@ -19,7 +19,6 @@ SQL = load_statements(__package__, "commands")
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
     """Stop jobs: those not started never start, running ones are told."""
-    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -47,7 +46,6 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
 
 def replay(step: Step, ids: Sequence[JobId], token: bytes, edit: Edit | None, by: str) -> list[ReplayAnswer]:
     """Run finished jobs again, once per token."""
-    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -87,7 +85,6 @@ def _edit(step: Step, job: Facts, edit: Edit) -> Facts:
 
 def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:
     """Delete finished jobs."""
-    check_batch(len(ids))
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
@@ -118,7 +115,6 @@ def delete(step: Step, job: Facts) -> None:
 
 def write(step: Step, notes: Sequence[Note]) -> list[Answer]:
     """Record what runs say about themselves, fenced."""
-    check_batch(len(notes))
     jobs = facts.by_ids(step, {note.id: None for note in notes})
     answers: list[Answer] = []
     logged: set[int] = set()
@@ -143,7 +139,9 @@ def _write(step: Step, pk: int, note: Note) -> None:
         case Progress(value=value):
             step.db.execute(SQL.set_progress, (pk, value))
         case LogLine(number=number, level=level, message=message):
-            step.db.execute(SQL.add_line, (pk, note.fence, number, step.now, level, message))
+            step.db.execute(
+                SQL.add_line, (pk, note.fence, number, step.now, level, line_bytes(message).decode())
+            )
         case Checkpoint(name=name, value=value):
             step.db.execute(SQL.add_checkpoint, (pk, name, value))
 

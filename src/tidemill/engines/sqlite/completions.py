@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import gates
 from tidemill.engines.sqlite.moves import keep_of
 from tidemill.engines.sqlite.places import RUNS
-from tidemill.engines.sqlite.runs import Runs
+from tidemill.engines.sqlite.runs import ClaimedRuns
 from tidemill.engines.sqlite.step import COMPLETED, RUNNING, Step
 from tidemill.engines.sqlite.stretches import SQL as STRETCHES
 from tidemill.model.ids import JobId
@@ -45,7 +45,7 @@ Part = tuple[list[Done], _Run]
 """Completions that lie in one stretch of runs."""
 
 
-def plain(settlements: Sequence[Settlement], runs: Runs) -> list[Done] | None:
+def plain(settlements: Sequence[Settlement], runs: ClaimedRuns) -> list[Done] | None:
     """The completions, if all of them are plain as far as can be told from here; checked like others."""
     done: list[Done] = []
     take = runs.take

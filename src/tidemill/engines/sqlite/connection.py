@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from tidemill.engines.sqlite.place import Place
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.errors import EngineDamaged, EngineError, EngineFull, EngineUnavailable, NotOurs
 
 APPLICATION_ID = 0x54494445
@@ -23,7 +23,7 @@ _EAGER_S, _EAGER_WAIT_S, _PATIENT_WAIT_S = 0.05, (0.0001, 0.001), 0.05
 SQLite's own busy_timeout sleeps in a fixed pattern: of two busy processes one got nothing."""
 
 
-def open_connection(place: Place, *, writes: bool) -> sqlite3.Connection:
+def open_connection(place: SqliteUrl, *, writes: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions are begun by hand."""
     db = sqlite3.connect(
         place.path or ":memory:",
@@ -77,7 +77,7 @@ def begin(db: sqlite3.Connection, patience_s: float, how: str = "BEGIN IMMEDIATE
             time.sleep(wait)
 
 
-def patiently(place: Place, opening: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+def patiently(place: SqliteUrl, opening: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
     """Open a connection while other processes may be making, migrating or recovering the file."""
     waits = retry_waits(place.lock_timeout)
     while True:
@@ -96,7 +96,7 @@ def roll_back(db: sqlite3.Connection) -> None:
         db.execute("ROLLBACK")
 
 
-def translate(error: Exception, place: Place) -> EngineError:
+def translate(error: Exception, place: SqliteUrl) -> EngineError:
     """Our error for one of SQLite's, or for data that is not as we left it."""
     if not isinstance(error, sqlite3.Error):
         return EngineDamaged(
@@ -123,6 +123,6 @@ def _code(error: sqlite3.Error) -> int:
     return code & 0xFF  # extended codes carry the primary one in their low byte
 
 
-def _no_space(place: Place) -> bool:
+def _no_space(place: SqliteUrl) -> bool:
     space = os.statvfs(os.path.dirname(place.path or "/"))
     return space.f_bavail * space.f_frsize < 1 << 16

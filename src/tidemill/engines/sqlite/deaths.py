@@ -4,8 +4,8 @@ from itertools import count
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_entries
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import storing
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import READY, Step

@@ -9,13 +9,13 @@ from tidemill.engines.sqlite.inspect import SqliteInspect
 from tidemill.engines.sqlite.jobs import SqliteBlocking, SqliteJobs
 from tidemill.engines.sqlite.locks import SqliteLocks
 from tidemill.engines.sqlite.members import SqliteMembers
-from tidemill.engines.sqlite.place import Place, place_of
 from tidemill.engines.sqlite.queues import SqliteQueues, SqliteTasks
 from tidemill.engines.sqlite.schedules import SqliteSchedules
 from tidemill.engines.sqlite.shared import TakenStore, stores
 from tidemill.engines.sqlite.signals import SqliteSignals
 from tidemill.engines.sqlite.store import Session
 from tidemill.engines.sqlite.transactions import SqliteTransactions
+from tidemill.engines.sqlite.url import SqliteUrl, parse_url
 from tidemill.model.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
 
@@ -23,7 +23,7 @@ from tidemill.model.time import Instant
 class SqliteEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, place: Place, taken: TakenStore) -> None:
+    def __init__(self, place: SqliteUrl, taken: TakenStore) -> None:
         self._session = session = Session(taken.store, place)
         self._let_go = taken.let_go
         self._closed = False
@@ -66,7 +66,7 @@ class SqliteEngine:
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> SqliteEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place, loop = place_of(url), asyncio.get_running_loop()
+    place, loop = parse_url(url), asyncio.get_running_loop()
     taking = loop.run_in_executor(None, partial(stores.take, place, namespace, migrate=migrate))
     try:
         taken = await asyncio.shield(taking)

@@ -10,7 +10,7 @@ task's gate is one row. Whatever ends a run reopens the gates that it stood behi
 from collections.abc import Iterable
 
 from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import Step
 from tidemill.model.gate import (
@@ -30,7 +30,7 @@ _HELD = {"queue": SQL.held_by_queue, "task": SQL.held_by_task, "key": SQL.held_b
 _PLENTY = 1 << 40
 
 
-class Room:
+class GateRoom:
     """How much one gate still lets through in this claim."""
 
     __slots__ = ("kind", "left", "name", "rate", "taken", "was_parked")
@@ -54,11 +54,11 @@ class Rooms:
     def __init__(self, step: Step, queue: Queue) -> None:
         self._step = step
         self._queue = queue
-        self._rooms: dict[tuple[GateKind, str], Room] = {}
+        self._rooms: dict[tuple[GateKind, str], GateRoom] = {}
         if queue.limited:
             _wake(step, queue.pk)
 
-    def behind(self, task: str, key: str | None) -> list[Room]:
+    def behind(self, task: str, key: str | None) -> list[GateRoom]:
         """The rooms that a job of this task and key must pass."""
         if not self._queue.limited:
             return []
@@ -93,16 +93,16 @@ class Rooms:
             if room.left <= 0 and not room.was_parked:
                 self._park(room)
 
-    def _room(self, kind: GateKind, name: str, limit: Limit) -> Room:
+    def _room(self, kind: GateKind, name: str, limit: Limit) -> GateRoom:
         room = self._rooms.get((kind, name))
         if room is None:
             room = self._rooms[kind, name] = self._measure(kind, name, limit)
         return room
 
-    def _measure(self, kind: GateKind, name: str, limit: Limit) -> Room:
+    def _measure(self, kind: GateKind, name: str, limit: Limit) -> GateRoom:
         step, queue = self._step, self._queue.pk
         if kind != "key" and step.db.execute(SQL.is_parked, (queue, kind, name)).fetchone():
-            return Room(kind, name, limit.rate, 0, was_parked=True)
+            return GateRoom(kind, name, limit.rate, 0, was_parked=True)
         left = _PLENTY
         if limit.concurrency is not None:
             (held,) = step.db.execute(_HELD[kind], (queue, name, limit.concurrency)).fetchone()
@@ -110,13 +110,13 @@ class Rooms:
         if limit.rate is not None:
             used = sum(count for _, count in self._log(kind, name, limit.rate))
             left = min(left, limit.rate.count - used)
-        return Room(kind, name, limit.rate, left, was_parked=False)
+        return GateRoom(kind, name, limit.rate, left, was_parked=False)
 
     def _log(self, kind: GateKind, name: str, rate: Rate) -> list[tuple[Instant, int]]:
         expired = oldest_counting(rate, self._step.now)
         return self._step.db.execute(SQL.starts, (self._queue.pk, kind, name, expired)).fetchall()
 
-    def _park(self, room: Room) -> None:
+    def _park(self, room: GateRoom) -> None:
         step, queue, wake_at = self._step, self._queue.pk, None
         if room.rate is not None:
             log = self._log(room.kind, room.name, room.rate)

@@ -4,13 +4,14 @@ import time
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.paging import read_cursor
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import listing, rows
 from tidemill.engines.sqlite.places import TOMBSTONE
 from tidemill.engines.sqlite.storage import storage
 from tidemill.engines.sqlite.store import Session
-from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.job import STATES, Job
 from tidemill.model.run import Checkpoint, StoredLine
@@ -24,14 +25,9 @@ from tidemill.model.view import (
     Page,
     QueueCounts,
     SeriesPoint,
-    check_filter,
-    check_page,
-    check_series_step,
 )
 
 SQL = load_statements(__package__, "inspect")
-
-SERIES_LIMIT = 100_000
 
 
 class SqliteInspect:
@@ -41,41 +37,40 @@ class SqliteInspect:
         self._session = session
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[Job | None]:
-        check_batch(len(ids))
-        wanted = [check_id(job_id) for job_id in ids]
+        wanted = check_ids(ids)
         return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
         until = time.time_ns() // 1_000 if now is None else now
-        since = until - until % MINUTE - max(0, window - 1) // MINUTE * MINUTE
+        since = until - until % MINUTE - minutes_back(window) * MINUTE
         return await self._session.read(lambda db: _counts(db, since, until))
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
     ) -> list[SeriesPoint]:
-        check_series_step(step)
-        first = since - since % step
-        if (until - first) // step > SERIES_LIMIT:
-            raise BadInput(f"a series has at most {SERIES_LIMIT:,} points: take a longer step")
+        span = series_span(since, until, step, queue)
         found = await self._session.read(
-            lambda db: db.execute(SQL.series, (step, first, until, queue)).fetchall()
+            lambda db: db.execute(SQL.series, (step, span.first, until, queue)).fetchall()
         )
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in found}
-        return [SeriesPoint(at, points.get(at, Finished())) for at in range(first, until, step)]
+        return span.points(points)
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
-        check_page(limit)
-        found = await self._session.read(
-            lambda db: db.execute(SQL.log, (check_id(job), limit, after)).fetchall()
-        )
+        check_number(after, "the number of lines to skip")
+        check_limit(limit)
+        check_id(job)
+        found = await self._session.read(lambda db: db.execute(SQL.log, (job, limit, after)).fetchall())
         return [StoredLine(*row) for row in found]
 
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
-        found = await self._session.read(lambda db: db.execute(SQL.checkpoints, (check_id(job),)).fetchall())
+        check_id(job)
+        found = await self._session.read(lambda db: db.execute(SQL.checkpoints, (job,)).fetchall())
         return [Checkpoint(name=name, value=value) for name, value in found]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
-        check_page(limit)
+        if before is not None:
+            check_number(before, "the number of an entry")
+        check_limit(limit)
         found = await self._session.read(lambda db: db.execute(SQL.audit, (before, limit)).fetchall())
         return [
             AuditEntry(number=number, at=at, by=by, action=action, target=target, detail=detail)
@@ -87,9 +82,9 @@ class SqliteInspect:
         return await self._session.read(lambda db: storage(db, place))
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
-        check_filter(only)
-        check_page(limit)
-        return await self._session.read(lambda db: listing.page(db, only, cursor, limit))
+        check_listing(only, limit)
+        at = read_cursor(only, cursor)
+        return await self._session.read(lambda db: listing.page(db, only, at, limit))
 
 
 def _whole(db: Connection, job_id: JobId) -> Job | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch, check_ids, check_jobs, check_replay, check_settlements
 from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
@@ -12,7 +11,22 @@ from tidemill.engine.protocol import (
     Reclaimed,
     Settled,
 )
-from tidemill.engine.turns import Turns
+from tidemill.engine.shared.checks import (
+    check_batch,
+    check_claim,
+    check_ids,
+    check_jobs,
+    check_losses,
+    check_member,
+    check_notes,
+    check_releases,
+    check_replay,
+    check_settlements,
+    check_text,
+    check_watch,
+)
+from tidemill.engine.shared.heartbeats import plausible_losses
+from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import claim as claiming
 from tidemill.engines.sqlite import (
     commands,
@@ -25,7 +39,7 @@ from tidemill.engines.sqlite import (
     settle,
 )
 from tidemill.engines.sqlite import losses as lost_runs
-from tidemill.engines.sqlite.runs import Runs
+from tidemill.engines.sqlite.runs import ClaimedRuns
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.errors import Refused
@@ -41,8 +55,8 @@ class SqliteJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._turns = Turns[int]()
-        self._runs = Runs()
+        self._turns = ClaimTurns[int]()
+        self._runs = ClaimedRuns()
 
     async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
         check_jobs(jobs)
@@ -51,7 +65,7 @@ class SqliteJobs:
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
-        claiming.check(request)
+        check_claim(request)
         taken: dict[JobId, int] = {}
         claim = await self._session.change(
             lambda step: claiming.claim(step, request, self._turns, taken), now, moves
@@ -72,7 +86,7 @@ class SqliteJobs:
         if done is None:
             check_settlements(settlements)
         if claim is not None:
-            claiming.check(claim)
+            check_claim(claim)
         taken: dict[JobId, int] = {}
 
         def work(step: Step) -> Settled:
@@ -92,17 +106,20 @@ class SqliteJobs:
         return answer
 
     async def write(self, notes: Sequence[Note], *, now: Instant | None = None) -> list[Answer]:
+        check_notes(notes)
         return await self._session.change(lambda step: commands.write(step, notes), now)
 
     async def release(
         self, releases: Sequence[Release], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Answer]:
+        check_releases(releases)
         return await self._session.change(lambda step: settle.release(step, releases), now, moves)
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
         check_ids(ids)
+        check_text(by, "by")
         return await self._session.change(lambda step: commands.cancel(step, ids, by), now, moves)
 
     async def replay(
@@ -116,6 +133,7 @@ class SqliteJobs:
         now: Instant | None = None,
     ) -> list[ReplayAnswer]:
         check_replay(ids, token, edit)
+        check_text(by, "by")
         return await self._session.change(
             lambda step: commands.replay(step, ids, token, edit, by), now, moves
         )
@@ -124,12 +142,13 @@ class SqliteJobs:
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
         check_ids(ids)
+        check_text(by, "by")
         return await self._session.change(lambda step: commands.drop(step, ids, by), now, moves)
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
     ) -> list[Job | None]:
-        check_ids(ids)
+        check_watch(ids, waiter, ttl)
         return await self._session.change(
             lambda step: [_watch(step, job_id, waiter, ttl) for job_id in ids], now
         )
@@ -137,6 +156,7 @@ class SqliteJobs:
     async def promote(
         self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Promoted:
+        check_batch(limit, PROMOTE_LIMIT)
         return await self._session.change(lambda step: promote.promote(step, limit), now, moves)
 
     async def retire(
@@ -147,7 +167,9 @@ class SqliteJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        return await self._session.change(lambda step: lost_runs.retire(step, claimant, losses), now, moves)
+        check_losses(claimant, losses)
+        known = plausible_losses(losses)
+        return await self._session.change(lambda step: lost_runs.retire(step, claimant, known), now, moves)
 
     async def reclaim(
         self,
@@ -157,11 +179,14 @@ class SqliteJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
+        check_member(member)
+        check_batch(limit)
         return await self._session.change(lambda step: lost_runs.reclaim(step, member, limit), now, moves)
 
     async def prune(
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Pruned:
+        check_batch(limit, PRUNE_LIMIT)
         return await self._session.change(lambda step: prune.prune(step, limit), now, moves)
 
 

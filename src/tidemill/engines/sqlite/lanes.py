@@ -8,7 +8,7 @@ the new lanes is by `seq`, as ever.
 
 from collections.abc import Iterable
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import places
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import Step

@@ -1,27 +1,22 @@
 """Pages of jobs, along the orders that claims and retention already need.
 
-A listing is a walk over (state, queue) in a fixed order, and within each along one of those. The
-cursor holds the place in the walk and the key of the last job looked at, so a page costs the same
-however deep it lies. Task, key, tag and text are tried on each job on the way, within a budget.
+`engine.shared.paging` has the walk over (state, queue), and the cursor. Task, key, tag and text are tried on
+each job on the way, within a budget.
 """
 
-import base64
-import binascii
 from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import NamedTuple
 
-import msgspec
-
+from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, places_after
 from tidemill.engines.sqlite.facts import ORDERS
 from tidemill.engines.sqlite.rows import LISTED, job_of
 from tidemill.engines.sqlite.step import CODE
-from tidemill.model.errors import BadInput
-from tidemill.model.job import Job, JobState
-from tidemill.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
+from tidemill.model.job import JobState
+from tidemill.model.view import JobFilter, Page
 
 
-class _Walk(NamedTuple):
+class SqliteWalk(NamedTuple):
     """How jobs of one state in one queue are walked: along an order, each job known by its key.
 
     Where the order has stretches, what comes after a key is named twice: by the stretch, which SQLite finds
@@ -35,17 +30,17 @@ class _Walk(NamedTuple):
 
 
 _WALKS = {
-    JobState.BLOCKED: _Walk(
+    JobState.BLOCKED: SqliteWalk(
         "blocked", "blocked.queue = :queue", ("blocked.pk",), "blocked.pk", "blocked.pk > :key0"
     ),
-    JobState.SCHEDULED: _Walk(
+    JobState.SCHEDULED: SqliteWalk(
         "due",
         "due.queue = :queue",
         ("due.due_at", "due.seq"),
         "due.due_at, due.seq",
         "(due.due_at, due.seq) > (:key0, :key1)",
     ),
-    JobState.READY: _Walk(
+    JobState.READY: SqliteWalk(
         "ready",
         "ready.queue = :queue",
         ("ready.priority", "ready.suspect", "ready.lane", "job_now.seq"),
@@ -53,7 +48,7 @@ _WALKS = {
         "(ready.priority, ready.suspect, ready.lane, ready.last) > (:key0, :key1, :key2, :key3)"
         " AND (ready.priority, ready.suspect, ready.lane, job_now.seq) > (:key0, :key1, :key2, :key3)",
     ),
-    JobState.RUNNING: _Walk(
+    JobState.RUNNING: SqliteWalk(
         "run",
         "run.queue = :queue",
         ("job_now.pk",),
@@ -61,7 +56,7 @@ _WALKS = {
         "run.last > :key0 AND job_now.pk > :key0",
     ),
     **{
-        state: _Walk(
+        state: SqliteWalk(
             "ended",
             f"ended.queue = :queue AND ended.state = {CODE[state]}",
             ("ended.ended_at", "job_now.pk"),
@@ -71,7 +66,7 @@ _WALKS = {
         for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
     },
 }
-_DEAD_OF_TASK = _Walk(
+_DEAD_OF_TASK = SqliteWalk(
     "dead",
     "dead.queue = :queue AND dead.task = :task",
     ("dead.ended_at", "dead.pk"),
@@ -81,53 +76,27 @@ _DEAD_OF_TASK = _Walk(
 """Dead letters of one task are asked for often, and may be few among many."""
 
 
-class _Cursor(msgspec.Struct, array_like=True):
-    """Where a page ended."""
-
-    state: JobState
-    queue: str
-    key: list[int | str]
-
-
-def page(db: Connection, only: JobFilter, cursor: str | None, limit: int) -> Page:
+def page(db: Connection, only: JobFilter, at: Cursor | None, limit: int) -> Page:
     """The next jobs of a listing."""
-    at = None if cursor is None else _decode(cursor)
-    if at is not None and at.state not in states_of(only):
-        raise BadInput("this cursor belongs to a listing of other states; begin again without one")
-    jobs: list[Job] = []
-    scanned, last = 0, at
-    for place, row, body in _walk(db, only, at):
-        if len(jobs) >= limit or scanned >= SCAN_LIMIT:
-            return Page(jobs=jobs, cursor=None if last is None else _encode(last), scanned=scanned)
-        scanned += 1
-        last = place
-        job = job_of(row)
-        if matches(only, job, body):
-            jobs.append(job)
-    return Page(jobs=jobs, cursor=None, scanned=scanned)
+    built = PageBuilder(only, at, limit)
+    for cursor, row, body in _walk(db, only, at):
+        if built.full:
+            return built.page(more=True)
+        built.look_at(cursor, job_of(row), body)
+    return built.page(more=False)
 
 
 def _walk(
-    db: Connection, only: JobFilter, at: _Cursor | None
-) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
-    queues = db.execute("SELECT pk, name FROM queue ORDER BY name").fetchall()
-    states = states_of(only)
-    for state in states:
-        if at is not None and states.index(state) < states.index(at.state):
-            continue
-        for pk, name in queues:
-            if only.queue not in (None, name):
-                continue
-            same = at is not None and at.state == state
-            if same and at is not None and name < at.queue:
-                continue
-            after = at.key if same and at is not None and at.queue == name else None
-            yield from _in_queue(db, only, state, pk, name, after)
+    db: Connection, only: JobFilter, at: Cursor | None
+) -> Iterator[tuple[Cursor, tuple[object, ...], bytes]]:
+    queues = {name: pk for pk, name in db.execute("SELECT pk, name FROM queue ORDER BY name").fetchall()}
+    for state, name, after in places_after(only, at, queues):
+        yield from _in_queue(db, only, state, queues[name], name, after)
 
 
 def _in_queue(
-    db: Connection, only: JobFilter, state: JobState, queue: int, name: str, after: list[int | str] | None
-) -> Iterator[tuple[_Cursor, tuple[object, ...], bytes]]:
+    db: Connection, only: JobFilter, state: JobState, queue: int, name: str, after: CursorKey | None
+) -> Iterator[tuple[Cursor, tuple[object, ...], bytes]]:
     walk = _WALKS[state]
     parameters: dict[str, int | str] = {"queue": queue}
     if state is JobState.DEAD and only.task is not None:
@@ -135,8 +104,6 @@ def _in_queue(
         parameters["task"] = only.task
     where, columns = walk.where, len(walk.key)
     if after is not None:
-        if len(after) != columns:
-            raise BadInput("this cursor belongs to another listing; begin again without one")
         where += f" AND {walk.after}"
         parameters |= {f"key{number}": value for number, value in enumerate(after)}
     body = "NULL" if only.text is None else "job_now.body"
@@ -145,15 +112,4 @@ def _in_queue(
         f"WHERE {where} ORDER BY {walk.sort}"
     )
     for row in db.execute(text, parameters):
-        yield _Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""
-
-
-def _encode(cursor: _Cursor) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode()
-
-
-def _decode(text: str) -> _Cursor:
-    try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(text), type=_Cursor)
-    except (msgspec.DecodeError, binascii.Error, ValueError):
-        raise BadInput(f"{text!r} is not a cursor that a listing gave; begin again without one") from None
+        yield Cursor(state, name, list(row[-columns:])), row[: -columns - 1], row[-columns - 1] or b""

@@ -2,8 +2,8 @@
 
 import time
 
-from tidemill.engine.edge import check_lock
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.time import Instant, Span
@@ -19,17 +19,20 @@ class SqliteLocks:
         self._session = session
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        check_lock(name, ttl)
+        check_acquire(name, holder, ttl)
         return await self._session.write(lambda step: _acquire(step, name, holder, ttl), now)
 
     async def renew(self, name: str, *, fence: int, ttl: Span, now: Instant | None = None) -> bool:
         check_lock(name, ttl)
+        check_number(fence, "a fence")
         return await self._session.write(
             lambda step: step.db.execute(SQL.renew, (step.now + ttl, name, fence, step.now)).rowcount == 1,
             now,
         )
 
     async def release(self, name: str, *, fence: int, now: Instant | None = None) -> bool:
+        check_text(name, "a lock's name")
+        check_number(fence, "a fence")
         return await self._session.write(
             lambda step: step.db.execute(SQL.release, (name, fence, step.now)).rowcount == 1, now
         )

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import Reclaimed
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.codes import PROCESS_DIED
+from tidemill.engine.shared.member_rows import decode_member
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves
-from tidemill.engines.sqlite.beats import decode_info
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import CANCELLED, CODE, READY, Step
 from tidemill.model.crash import AfterLoss, after_claimant_lost, after_member_lost
@@ -19,7 +19,6 @@ SQL = load_statements(__package__, "losses")
 
 def retire(step: Step, claimant: bytes, losses: Sequence[Loss]) -> int:
     """A child is dead: its jobs go back, and it may not claim any more."""
-    check_batch(len(losses))
     row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
     if row is None:
         step.db.execute(SQL.remember_retired, (claimant, step.now))
@@ -50,15 +49,14 @@ def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
         crashes=job.crashes,
         cancel_asked=bool(job.cancel_asked),
     )
-    _record(step, job, "crash" if verdict == "crash" else "lost", message or "its process died")
+    _record(step, job, "crash" if verdict == "crash" else "lost", message or PROCESS_DIED)
     _give_back(step, job, after)
 
 
 def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
     """Give back what members that are gone still hold."""
-    check_batch(limit)
     row = step.db.execute(SQL.sweeper, (sweeper,)).fetchone()
-    if row is None or not may_sweep(decode_info(row[0]), row[1], row[2], step.now):
+    if row is None or not may_sweep(decode_member(row[0]), row[1], row[2], step.now):
         return Reclaimed(entitled=False)
     reclaimed = Reclaimed(entitled=True, gone=[])
     for member, name in step.db.execute(SQL.gone, (step.now,)).fetchall():

@@ -6,7 +6,7 @@ everything that hangs on it: where it stands, counts, permits, children, waiters
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import children, deaths, gates, lanes, places
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import (

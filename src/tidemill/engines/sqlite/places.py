@@ -6,7 +6,7 @@ plain completion) call the parts directly.
 
 from collections.abc import Iterable
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import BLOCKED, DEAD, READY, RUNNING, SCHEDULED, Step
 from tidemill.engines.sqlite.stretches import SQL as STRETCHES

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import lanes, places
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, RUNNING, Step
@@ -40,7 +40,7 @@ class Plain(NamedTuple):
     on_dead, schedule."""
 
 
-class Holder(NamedTuple):
+class RunHolder(NamedTuple):
     """Who takes: the pk of the claimant, the claim's number, the member's name."""
 
     claimant: int
@@ -83,7 +83,7 @@ def _read_odd(step: Step, plain: Plain) -> bool:
     return True
 
 
-def take(step: Step, plain: Plain, holder: Holder, fence: int) -> list[ClaimedJob]:
+def take(step: Step, plain: Plain, holder: RunHolder, fence: int) -> list[ClaimedJob]:
     """Take them, with fences from this one on."""
     jobs: list[ClaimedJob] = []
     runs: list[tuple[object, ...]] = []

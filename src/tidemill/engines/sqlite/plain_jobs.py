@@ -5,7 +5,7 @@ They are one stretch in the order of that lane, and their rows leave the columns
 
 from collections.abc import Sequence
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import lanes
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, Step

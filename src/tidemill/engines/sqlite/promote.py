@@ -1,8 +1,7 @@
 """Time passes: due jobs become ready, exactly once; overdue ones expire."""
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT, Promoted
-from tidemill.engine.statements import load_statements
+from tidemill.engine.protocol import HANDLED_LIMIT, Promoted
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, lanes, moves, places, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, SCHEDULED, Step
@@ -44,7 +43,6 @@ def next_due(step: Step, queue: int) -> Instant | None:
 
 def promote(step: Step, limit: int) -> Promoted:
     """All queues: due jobs, expired jobs, and children that were left over."""
-    check_batch(limit, PROMOTE_LIMIT)
     left = limit
     expired = facts.along(
         step,

@@ -1,8 +1,7 @@
 """Retention, in bounded steps."""
 
-from tidemill.engine.edge import check_batch
-from tidemill.engine.protocol import PRUNE_LIMIT, Pruned
-from tidemill.engine.statements import load_statements
+from tidemill.engine.protocol import Pruned
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.commands import delete
@@ -22,7 +21,6 @@ AT_ONCE = 1_000
 
 def prune(step: Step, limit: int) -> Pruned:
     """Delete up to `limit` jobs beyond their retention, and what has outlived its use."""
-    check_batch(limit, PRUNE_LIMIT)
     limit = left = min(limit, AT_ONCE)
     for queue in step.catalogue.by_pk.values():
         for state in range(COMPLETED, CANCELLED + 1):

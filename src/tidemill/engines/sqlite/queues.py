@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.edge import check_entries
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import gates, lanes
 from tidemill.engines.sqlite.catalogue import Queue, encode_options
 from tidemill.engines.sqlite.step import Step
@@ -33,9 +33,12 @@ class SqliteQueues:
         self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
     ) -> None:
         check_queue(name)
+        check_text(by, "by")
         await self._session.write(lambda step: _configure(step, name, options, by), now)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
+
         def work(step: Step) -> None:
             queue = _known(step, name)
             if not queue.paused:
@@ -46,6 +49,8 @@ class SqliteQueues:
         await self._session.write(work, now)
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
+
         def work(step: Step) -> None:
             queue = _known(step, name)
             if queue.paused:

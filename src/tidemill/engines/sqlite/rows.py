@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tidemill.engine.shared.records import tombstone
 from tidemill.model.ids import JobId
 from tidemill.model.job import STATES, Failure, Job, JobState
 from tidemill.model.retry import Retry
@@ -67,11 +68,7 @@ def failures_of(db: sqlite3.Connection, pk: int) -> tuple[Failure, ...]:
 
 def tombstone_of(row: Sequence[object]) -> Job:
     """What is left of a job that was deleted on completion."""
-    job = job_of(row)
-    return Job(
-        id=job.id, task=job.task, queue=job.queue, priority=job.priority, state=job.state,
-        settled_fence=job.settled_fence, ended_at=job.ended_at,
-    )  # fmt: skip
+    return tombstone(job_of(row))
 
 
 def find(db: sqlite3.Connection, job_id: JobId) -> Sequence[object] | None:

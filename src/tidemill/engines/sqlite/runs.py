@@ -11,7 +11,7 @@ RUNS_KEPT = 100_000
 """More than any process has slots; beyond it the oldest are forgotten."""
 
 
-class Runs:
+class ClaimedRuns:
     """The pks of running jobs by their id."""
 
     def __init__(self) -> None:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
-from tidemill.engine.edge import check_batch, check_jobs
 from tidemill.engine.protocol import Fired
-from tidemill.engine.schedule_rows import encode_line, says, schedule_of
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
+from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import enqueue
 from tidemill.engines.sqlite.step import Step
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.job import NewJob
-from tidemill.model.schedule import Schedule, check_schedule
+from tidemill.model.schedule import Schedule
 from tidemill.model.time import Instant
 
 SQL = load_statements(__package__, "schedules")
@@ -25,9 +25,7 @@ class SqliteSchedules:
         self._session = session
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        check_batch(len(schedules))
-        for schedule in schedules:
-            check_schedule(schedule)
+        check_schedules(schedules, by)
 
         def work(step: Step) -> None:
             changed = [schedule.name for schedule in schedules if _put(step, schedule)]
@@ -50,6 +48,7 @@ class SqliteSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
+        check_pause(name, by)
         check_jobs(jobs)
 
         def work(step: Step) -> Fired | None:
@@ -72,6 +71,8 @@ class SqliteSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
+        check_pause(name, by)
+
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_paused, (name,)).fetchone()
             if row is not None and bool(row[0]) != paused:
@@ -91,6 +92,8 @@ class SqliteSchedules:
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
+        check_pause(name, by)
+
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_retired, (name,)).fetchone()
             if row is not None and bool(row[0]) != retired:
@@ -102,6 +105,8 @@ class SqliteSchedules:
         return await self._session.write(work, now)
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:
+        check_pause(name, by)
+
         def work(step: Step) -> bool:
             removed = step.db.execute(SQL.remove, (name,)).rowcount == 1
             if removed:

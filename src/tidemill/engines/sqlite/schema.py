@@ -5,7 +5,7 @@ import sqlite3
 
 from tidemill.engine.migrations import check_schema, load_migrations
 from tidemill.engines.sqlite.connection import APPLICATION_ID, begin
-from tidemill.engines.sqlite.place import Place
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.errors import EngineDamaged, NotOurs, SchemaTooOld
 
 MIGRATIONS = load_migrations(__package__)
@@ -14,7 +14,7 @@ QUICK_CHECK_BYTES = 64 << 20
 as it is read, where damage is just as loud."""
 
 
-def prepare(db: sqlite3.Connection, place: Place, *, namespace: str, migrate: bool) -> None:
+def prepare(db: sqlite3.Connection, place: SqliteUrl, *, namespace: str, migrate: bool) -> None:
     """Make the file ours if it is empty, refuse it if it is something else, bring it up to date."""
     version = _inspect(db, place)
     if place.path is not None:
@@ -30,7 +30,7 @@ def prepare(db: sqlite3.Connection, place: Place, *, namespace: str, migrate: bo
     _check_owner(db, place, namespace)
 
 
-def _inspect(db: sqlite3.Connection, place: Place) -> int:
+def _inspect(db: sqlite3.Connection, place: SqliteUrl) -> int:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (objects,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -39,7 +39,7 @@ def _inspect(db: sqlite3.Connection, place: Place) -> int:
     return int(version)
 
 
-def _check_damage(db: sqlite3.Connection, place: Place) -> None:
+def _check_damage(db: sqlite3.Connection, place: SqliteUrl) -> None:
     if place.path is not None and os.path.getsize(place.path) <= QUICK_CHECK_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
@@ -47,7 +47,7 @@ def _check_damage(db: sqlite3.Connection, place: Place) -> None:
             raise EngineDamaged(f"{place} is damaged ({reason}): stop all processes and restore a backup")
 
 
-def _migrate(db: sqlite3.Connection, place: Place, namespace: str) -> None:
+def _migrate(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
     begin(db, place.lock_timeout)
     try:
         version = _inspect(db, place)  # again under the lock: another process may have been first
@@ -66,7 +66,7 @@ def _migrate(db: sqlite3.Connection, place: Place, namespace: str) -> None:
         raise
 
 
-def _check_owner(db: sqlite3.Connection, place: Place, namespace: str) -> None:
+def _check_owner(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
     meta = dict(db.execute("SELECT name, value FROM meta"))
     (version,) = db.execute("PRAGMA user_version").fetchone()
     try:
@@ -77,7 +77,7 @@ def _check_owner(db: sqlite3.Connection, place: Place, namespace: str) -> None:
     check_namespace(place, owner, namespace)
 
 
-def check_namespace(place: Place, owner: str, namespace: str) -> None:
+def check_namespace(place: SqliteUrl, owner: str, namespace: str) -> None:
     """Refuse a file that belongs to another namespace."""
     if owner != namespace:
         raise NotOurs(

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.edge import check_batch
 from tidemill.engine.protocol import PROMOTE_LIMIT
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import enqueue, facts, losses, moves, ripple
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import CANCELLED, CODE, COMPLETED, RUNNING, SCHEDULED, Step
@@ -19,7 +18,6 @@ from tidemill.model.run import (
     Stopped,
     Then,
 )
-from tidemill.model.time import check_span
 
 SQL = load_statements(__package__, "settle")
 
@@ -90,9 +88,6 @@ def _follow(step: Step, then: Then) -> None:
 
 def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
     """Give jobs back without using an attempt."""
-    check_batch(len(releases))
-    for item in releases:
-        check_span(item.delay or 0)
     answers = []
     for item in releases:
         job = facts.by_ids(step, (item.id,)).get(item.id)

@@ -21,10 +21,10 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.schema import check_namespace
-from tidemill.engines.sqlite.signals import LocalPost, SocketPost, post_for
+from tidemill.engines.sqlite.signals import LocalPubSub, SocketPubSub, pubsub_for
 from tidemill.engines.sqlite.store import Store
+from tidemill.engines.sqlite.url import SqliteUrl
 
 Key: TypeAlias = tuple[object, ...]
 FileId: TypeAlias = tuple[int, int]
@@ -34,7 +34,7 @@ class TakenStore(NamedTuple):
     """What an engine gets."""
 
     store: Store
-    post: LocalPost | SocketPost
+    post: LocalPubSub | SocketPubSub
     let_go: Callable[[], None]
     """To be called once, when the engine is closed. Blocks."""
 
@@ -48,12 +48,12 @@ class SharedStore:
         """Held by whoever opens it: the others wait for that."""
         self.users = 0
         self.store: Store | None = None
-        self.post: LocalPost | SocketPost | None = None
+        self.post: LocalPubSub | SocketPubSub | None = None
         self.namespace = ""
         self.file: FileId | None = None
         """The file that it was opened on; None: in memory."""
 
-    def open(self, place: Place, namespace: str, *, migrate: bool) -> None:
+    def open(self, place: SqliteUrl, namespace: str, *, migrate: bool) -> None:
         """Open it, unless another has done so."""
         with self.opening:
             if self.store is None:
@@ -76,7 +76,7 @@ class SharedStores:
         self._lock = threading.Lock()
         self._shared: dict[Key, SharedStore] = {}
 
-    def take(self, place: Place, namespace: str, *, migrate: bool) -> "TakenStore":
+    def take(self, place: SqliteUrl, namespace: str, *, migrate: bool) -> "TakenStore":
         """The store of this place, opened if need be. Blocks for that long. Nameless memory is not shared."""
         if place.path is None and not place.name:
             store, post = open_store(place, namespace, migrate=migrate)
@@ -114,9 +114,11 @@ class SharedStores:
             shared.close()
 
 
-def open_store(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, LocalPost | SocketPost]:
+def open_store(
+    place: SqliteUrl, namespace: str, *, migrate: bool
+) -> tuple[Store, LocalPubSub | SocketPubSub]:
     """A store of its own, and how it sends signals. Blocks."""
-    post = post_for(place)
+    post = pubsub_for(place)
     try:
         return Store(place, namespace=namespace, migrate=migrate, post=post), post
     except BaseException:
@@ -124,12 +126,12 @@ def open_store(place: Place, namespace: str, *, migrate: bool) -> tuple[Store, L
         raise
 
 
-def _close(store: Store, post: LocalPost | SocketPost) -> None:
+def _close(store: Store, post: LocalPubSub | SocketPubSub) -> None:
     store.close()
     post.close()
 
 
-def file_id(place: Place) -> FileId | None:
+def file_id(place: SqliteUrl) -> FileId | None:
     """The file that is there now; None: in memory, or deleted."""
     if place.path is None:
         return None
@@ -140,7 +142,7 @@ def file_id(place: Place) -> FileId | None:
     return found.st_dev, found.st_ino
 
 
-def _key(place: Place, namespace: str) -> Key:
+def _key(place: SqliteUrl, namespace: str) -> Key:
     if place.path is None:
         return place.name, namespace
     return os.path.realpath(place.path), place.durability, place.lock_timeout

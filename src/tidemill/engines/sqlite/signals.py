@@ -23,9 +23,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemill.engine.inbox import Inbox
-from tidemill.engines.sqlite.place import Place
+from tidemill.engine.shared.checks import check_signal
+from tidemill.engine.shared.inbox import Inbox
 from tidemill.engines.sqlite.store import Session
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.event import EVENTS_TOPIC, Signal
 
 DATAGRAM_LIMIT = 64 << 10
@@ -54,7 +55,7 @@ def _version(db: sqlite3.Connection) -> int:
     return int(version)
 
 
-class LocalPost:
+class LocalPubSub:
     """Signals within one process."""
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class LocalPost:
         self._inboxes.clear()
 
 
-class SocketPost:
+class SocketPubSub:
     """Signals between the processes that share a file."""
 
     def __init__(self, path: str) -> None:
@@ -193,15 +194,15 @@ def _folder(path: str) -> Path:
     return Path(tempfile.gettempdir(), f"tidemill-{name}")
 
 
-def post_for(place: Place) -> LocalPost | SocketPost:
+def pubsub_for(place: SqliteUrl) -> LocalPubSub | SocketPubSub:
     """How the processes of a place signal one another."""
-    return LocalPost() if place.path is None else SocketPost(place.path)
+    return LocalPubSub() if place.path is None else SocketPubSub(place.path)
 
 
 class SqliteSignals:
     """See `tidemill.engine.protocol.Signals`."""
 
-    def __init__(self, session: Session, post: LocalPost | SocketPost) -> None:
+    def __init__(self, session: Session, post: LocalPubSub | SocketPubSub) -> None:
         self._session = session
         self._post = post
         self._open: set[Inbox] = set()
@@ -212,6 +213,7 @@ class SqliteSignals:
 
     async def publish(self, topic: str, text: str = "") -> None:
         self._session.check()
+        check_signal(topic, text)
         self._post.send([Signal(topic, text)])
 
     async def subscribe(self, *topics: str) -> Inbox:

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from functools import cache
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.catalogue import Catalogue
 from tidemill.model.event import Signal, ready_topic, waiter_topic
 from tidemill.model.ids import JobId

@@ -3,11 +3,11 @@
 import os
 from sqlite3 import Connection
 
-from tidemill.engines.sqlite.place import Place
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.storage import Holder, HolderKind, Part, Storage
 
 
-def storage(db: Connection, place: Place) -> Storage:
+def storage(db: Connection, place: SqliteUrl) -> Storage:
     """Begins with a checkpoint that waits for nobody: it tells how much of the WAL it had to leave because
     somebody still reads older pages. (The files are not opened for this: closing one would take away SQLite's
     own locks on it.)"""

@@ -16,8 +16,8 @@ from tidemill.engines.sqlite import forks, ripple
 from tidemill.engines.sqlite.calls import Call, CallThread, LoopCall, answer_calls
 from tidemill.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from tidemill.engines.sqlite.outbox import Post
-from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.step import Step
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.engines.sqlite.writer import Writer
 from tidemill.model.errors import EngineClosed, EngineError, SingleProcess
 from tidemill.model.move import Moves
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 class Reader(CallThread):
     """Reads, one moment at a time."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SqliteUrl) -> None:
         super().__init__(f"tidemill-reader {place}")
         self._place = place
         self._turn = threading.Lock()
@@ -83,7 +83,7 @@ class Reader(CallThread):
 class Store:
     """The threads of one database."""
 
-    def __init__(self, place: Place, *, namespace: str, migrate: bool, post: Post) -> None:
+    def __init__(self, place: SqliteUrl, *, namespace: str, migrate: bool, post: Post) -> None:
         self.place = place
         self.pid = os.getpid()
         self.writer = Writer(place, namespace=namespace, migrate=migrate, post=post)
@@ -120,7 +120,7 @@ class Store:
 class Session:
     """One engine's use of a store: `write` for operations, `read` for queries."""
 
-    def __init__(self, store: Store, place: Place) -> None:
+    def __init__(self, store: Store, place: SqliteUrl) -> None:
         self.place = place
         """As this engine's URL names it; the store may have been opened by another name of the file."""
         self._store = store

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import lanes, places, plain_jobs
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, SCHEDULED, Step

@@ -9,7 +9,7 @@ front, as claims do, changes no key.
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.statements import load_statements
 
 SQL = load_statements(__package__, "stretches")
 

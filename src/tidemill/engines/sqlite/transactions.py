@@ -13,16 +13,17 @@ from typing import TypeVar
 
 import msgspec
 
-from tidemill.engine.edge import check_batch, check_jobs, check_settlements
 from tidemill.engine.protocol import Script
-from tidemill.engine.statements import load_statements
+from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
+from tidemill.engine.shared.codes import line_bytes
+from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import storing
 from tidemill.engines.sqlite.catalogue import DEFAULT_OPTIONS
 from tidemill.engines.sqlite.moves import keep_of
 from tidemill.engines.sqlite.step import COMPLETED, RUNNING
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.errors import BadInput, WrongPlace
-from tidemill.model.ids import JobId, check_id
+from tidemill.model.ids import JobId
 from tidemill.model.job import Fence, NewJob
 from tidemill.model.queue import QueueOptions
 from tidemill.model.run import (
@@ -80,12 +81,12 @@ class SqliteTransactions:
         if not isinstance(settlement.outcome, Completed):
             raise BadInput("only a completion can be recorded in a transaction of the caller's")
         check_settlements([settlement])
-        check_id(settlement.id)
         check_own(settlement, notes)
+        check_notes(notes, most=None)
         return self._whole(self._complete(settlement, settlement.outcome, notes))
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:
-        check_batch(len(runs))
+        check_ids([run[0] for run in runs])
         return await self._session.read(lambda db: [_fate(db, *run) for run in runs])
 
     def _here(self) -> Script[None]:
@@ -177,7 +178,7 @@ def _noted(pk: int, note: Note, now: Instant) -> Statement:
         case Progress(value=value):
             return Statement(SQL.set_progress, {"pk": pk, "value": value})
         case LogLine(number=number, level=level, message=message):
-            line = {"number": number, "level": level, "message": message}
+            line = {"number": number, "level": level, "message": line_bytes(message).decode()}
             return Statement(SQL.add_line, {"pk": pk, "fence": note.fence, "now": now, **line})
         case Checkpoint(name=name, value=value):
             return Statement(SQL.add_checkpoint, {"pk": pk, "name": name, "value": value})

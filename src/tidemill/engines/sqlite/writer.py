@@ -29,9 +29,9 @@ from tidemill.engines.sqlite.calls import Call, CallThread, answer_calls
 from tidemill.engines.sqlite.catalogue import Catalogue
 from tidemill.engines.sqlite.connection import begin, open_connection, patiently, roll_back, translate
 from tidemill.engines.sqlite.outbox import MERGE_S, Outbox, Post
-from tidemill.engines.sqlite.place import Place
 from tidemill.engines.sqlite.schema import prepare
 from tidemill.engines.sqlite.step import Step
+from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.errors import BadInput, EngineClosed, EngineError, EngineUnavailable, TidemillError
 from tidemill.model.event import Signal
 
@@ -54,7 +54,7 @@ class Writer(CallThread):
 
     def __init__(
         self,
-        place: Place,
+        place: SqliteUrl,
         *,
         namespace: str,
         migrate: bool,

@@ -1,16 +1,32 @@
 """Every refusal is `BadInput`, at the edge, and changes nothing."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.errors import BadInput, EngineClosed, PayloadTooLarge
 from tidemill.model.ids import JobId, new_id
 from tidemill.model.job import PAYLOAD_LIMIT, JobState
+from tidemill.model.member import ClaimantBeat, MemberInfo
 from tidemill.model.queue import QueueOptions
-from tidemill.model.run import Completed, Note, Progress, Release, Settlement, Then
+from tidemill.model.run import (
+    Checkpoint,
+    ClaimRequest,
+    Completed,
+    LogLine,
+    Loss,
+    Note,
+    Progress,
+    Release,
+    Settlement,
+    Started,
+    Then,
+    Want,
+)
 from tidemill.model.time import FAR_FUTURE, MINUTE, SECOND
 from tidemill.model.view import PAGE_LIMIT, JobFilter, TaskEntry
 from tidemill.testing.contract.fixtures import (
@@ -54,6 +70,8 @@ BAD_JOBS: dict[str, dict[str, Any]] = {
     "parent id too short": {"after": (b"x",)},
     "too many parents": {"after": tuple(new_id() for _ in range(1_001))},
     "unknown parent": {"after": (new_id(),)},
+    "handler of no name": {"on_dead": "a\ud800b"},
+    "schedule of no name": {"schedule": "a\0b"},
 }
 
 
@@ -111,7 +129,169 @@ BATCHES: dict[str, Call] = {
     "publish": lambda engine, _, ids: engine.tasks.publish(
         [TaskEntry(name=job_id.hex(), queue="q") for job_id in ids]
     ),
+    "retire": lambda engine, _, ids: engine.jobs.retire(
+        new_id(), [Loss(id=job_id, fence=1, verdict="crash") for job_id in ids]
+    ),
+    "wants": lambda engine, claimant, ids: engine.jobs.claim(
+        asked(claimant, wants=tuple(Want(job_id.hex()) for job_id in ids))
+    ),
+    "beat": lambda engine, _, ids: engine.members.beat(
+        MemberInfo(id=new_id(), name="m"),
+        [ClaimantBeat(claimant=job_id, answered_through=0, held=()) for job_id in ids],
+    ),
 }
+
+
+# Values of the wrong kind, which stores would take in different ways: every method refuses every one. Many of
+# them share a test, because each is refused before it reaches the store.
+
+WithValue = Callable[[Engine, Claimant, Any], Awaitable[object]]
+
+
+async def not_refused(
+    engine: Engine, claimant: Claimant, methods: dict[str, WithValue], values: dict[str, Any]
+) -> list[str]:
+    """Which methods took which values."""
+    taken = []
+    for method, call in methods.items():
+        for name, value in values.items():
+            try:
+                await call(engine, claimant, value)
+            except BadInput:
+                continue
+            except Exception as error:
+                taken.append(f"{method}, {name}: {error!r}")
+            else:
+                taken.append(f"{method}, {name}: accepted")
+    return taken
+
+
+def asked(by: Claimant, **instead: Any) -> ClaimRequest:
+    """The next claim, altered."""
+    return msgspec.structs.replace(by.request(), **instead)
+
+
+WRONG_IDS: dict[str, Any] = {"too short": b"x" * 15, "a text": "x" * 16, "bytes that change": bytearray(16)}
+
+
+def _with_one_id(method: str, engine: Engine, claimant: Claimant, wrong: Any) -> Awaitable[object]:
+    return BATCHES[method](engine, claimant, [wrong])
+
+
+WITH_AN_ID: dict[str, WithValue] = {
+    **{
+        method: partial(_with_one_id, method)
+        for method in (
+            *("enqueue", "claim", "settle", "write", "release", "cancel"),
+            *("replay", "drop", "watch", "get", "retire", "beat"),
+        )
+    },
+    "log": lambda engine, _, wrong: engine.inspect.log(wrong),
+    "checkpoints": lambda engine, _, wrong: engine.inspect.checkpoints(wrong),
+    "the claim's member": lambda engine, claimant, wrong: engine.jobs.claim(asked(claimant, member=wrong)),
+    "the claimant": lambda engine, claimant, wrong: engine.jobs.claim(asked(claimant, claimant=wrong)),
+    "the settle's claim": lambda engine, claimant, wrong: engine.jobs.settle(
+        [], claim=asked(claimant, ids=(wrong,))
+    ),
+    "the retired": lambda engine, _, wrong: engine.jobs.retire(wrong),
+    "the sweeper": lambda engine, _, wrong: engine.jobs.reclaim(wrong),
+    "the member": lambda engine, _, wrong: engine.members.beat(MemberInfo(id=wrong, name="m")),
+    "leave": lambda engine, _, wrong: engine.members.leave(wrong),
+    "the token": lambda engine, _, wrong: engine.jobs.replay([ONE_ID], token=wrong),
+}
+
+
+async def test_an_id_that_is_none_is_refused(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.jobs.enqueue([a_job(id=ONE_ID)], now=clock.now)
+    await engine.jobs.cancel([ONE_ID], now=clock.now)
+    before = await snapshot(engine, clock)
+    assert await not_refused(engine, claimant, WITH_AN_ID, WRONG_IDS) == []
+    assert await snapshot(engine, clock) == before
+
+
+WRONG_NUMBERS: dict[str, Any] = {
+    "below 0": -1,
+    "not exact": 1 << 53,
+    "not a whole": 1.5,
+    "a text": "1",
+    "a truth": True,
+}
+
+WITH_A_NUMBER: dict[str, WithValue] = {
+    "the claim's number": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, number=n)),
+    "the claim's most": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, most=n)),
+    "a want's most": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, wants=(Want("q", n),))),
+    "suspects": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, suspects=n)),
+    "settle": lambda engine, _, n: engine.jobs.settle([Settlement(id=ONE_ID, fence=n, outcome=Completed())]),
+    "ran": lambda engine, _, n: engine.jobs.settle(
+        [Settlement(id=ONE_ID, fence=1, outcome=Completed(), ran=n)]
+    ),
+    "write": lambda engine, _, n: engine.jobs.write([Note(id=ONE_ID, fence=n, entry=Started())]),
+    "a line": lambda engine, _, n: engine.jobs.write(
+        [Note(id=ONE_ID, fence=1, entry=LogLine(number=n, level="info", message=""))]
+    ),
+    "release": lambda engine, _, n: engine.jobs.release([Release(id=ONE_ID, fence=n)]),
+    "a delay": lambda engine, _, n: engine.jobs.release([Release(id=ONE_ID, fence=1, delay=n)]),
+    "promote": lambda engine, _, n: engine.jobs.promote(limit=n),
+    "prune": lambda engine, _, n: engine.jobs.prune(limit=n),
+    "reclaim": lambda engine, _, n: engine.jobs.reclaim(new_id(), limit=n),
+    "watch": lambda engine, _, n: engine.jobs.watch([ONE_ID], waiter="w", ttl=n),
+    "beat": lambda engine, _, n: engine.members.beat(MemberInfo(id=new_id(), name="m", beat=n)),
+    "acquire": lambda engine, _, n: engine.locks.acquire("l", holder="h", ttl=n),
+    "unlock": lambda engine, _, n: engine.locks.release("l", fence=n),
+    "log": lambda engine, _, n: engine.inspect.log(ONE_ID, after=n),
+    "audit": lambda engine, _, n: engine.inspect.audit(before=n),
+    "counts": lambda engine, _, n: engine.inspect.counts(window=n),
+    "series": lambda engine, _, n: engine.inspect.series(since=n, until=MINUTE, step=MINUTE),
+    "list": lambda engine, _, n: engine.inspect.list(JobFilter(), limit=n),
+}
+
+
+async def test_a_number_that_is_none_is_refused(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    before = await snapshot(engine, clock)
+    assert await not_refused(engine, claimant, WITH_A_NUMBER, WRONG_NUMBERS) == []
+    assert await snapshot(engine, clock) == before
+
+
+WRONG_TEXTS: dict[str, Any] = {"a zero": "a\0b", "half a pair": "a\ud800b", "a number": 7}
+
+WITH_A_TEXT: dict[str, WithValue] = {
+    "a want": lambda engine, claimant, text: engine.jobs.claim(asked(claimant, wants=(Want(text),))),
+    "a level": lambda engine, _, text: engine.jobs.write(
+        [Note(id=ONE_ID, fence=1, entry=LogLine(number=1, level=text, message=""))]
+    ),
+    "a checkpoint": lambda engine, _, text: engine.jobs.write(
+        [Note(id=ONE_ID, fence=1, entry=Checkpoint(name=text, value=b""))]
+    ),
+    "cancel": lambda engine, _, text: engine.jobs.cancel([ONE_ID], by=text),
+    "replay": lambda engine, _, text: engine.jobs.replay([ONE_ID], token=new_id(), by=text),
+    "drop": lambda engine, _, text: engine.jobs.drop([ONE_ID], by=text),
+    "watch": lambda engine, _, text: engine.jobs.watch([ONE_ID], waiter=text, ttl=SECOND),
+    "then": lambda engine, _, text: engine.jobs.settle(
+        [Settlement(id=ONE_ID, fence=1, outcome=Completed(), then=Then(schedule=text))]
+    ),
+    "configure": lambda engine, _, text: engine.queues.configure("q", QueueOptions(), by=text),
+    "pause": lambda engine, _, text: engine.queues.pause("q", why=text),
+    "resume": lambda engine, _, text: engine.queues.resume(text),
+    "lock": lambda engine, _, text: engine.locks.acquire(text, holder="h", ttl=SECOND),
+    "holder": lambda engine, _, text: engine.locks.acquire("l", holder=text, ttl=SECOND),
+    "unlock": lambda engine, _, text: engine.locks.release(text, fence=1),
+    "member": lambda engine, _, text: engine.members.beat(MemberInfo(id=new_id(), name=text)),
+    "pause a schedule": lambda engine, _, text: engine.schedules.pause(text, paused=True),
+    "retire a schedule": lambda engine, _, text: engine.schedules.retire(text, retired=True),
+    "remove a schedule": lambda engine, _, text: engine.schedules.remove(text),
+    "series": lambda engine, _, text: engine.inspect.series(since=0, until=MINUTE, step=MINUTE, queue=text),
+    "signal": lambda engine, _, text: engine.signals.publish("topic", text),
+}
+
+
+async def test_a_text_that_a_store_cannot_keep_is_refused(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue([a_job(id=ONE_ID)], now=clock.now)
+    before = await snapshot(engine, clock)
+    assert await not_refused(engine, claimant, WITH_A_TEXT, WRONG_TEXTS) == []
+    assert await snapshot(engine, clock) == before
 
 
 @pytest.mark.parametrize("method", BATCHES)
@@ -141,6 +321,23 @@ BAD_CALLS: dict[str, Callable[[Engine], Awaitable[object]]] = {
     "a queue with a bad name": lambda engine: engine.queues.configure("a b", QueueOptions()),
     "a pause of an unknown queue": lambda engine: engine.queues.pause("nothing", by="ann"),
     "a resume of an unknown queue": lambda engine: engine.queues.resume("nothing", by="ann"),
+    "a filter by half a character": lambda engine: engine.inspect.list(JobFilter(text="a\ud800b")),
+    "progress that is text": lambda engine: engine.jobs.write(
+        [Note(id=ONE_ID, fence=1, entry=Progress(value="1"))]  # type: ignore[arg-type]
+    ),
+    "a result that is text": lambda engine: engine.jobs.settle(
+        [Settlement(id=ONE_ID, fence=1, outcome=Completed(result="1"))]  # type: ignore[arg-type]
+    ),
+    "a verdict of one's own": lambda engine: engine.jobs.retire(
+        new_id(),
+        [Loss(id=ONE_ID, fence=1, verdict="guilty")],  # type: ignore[arg-type]
+    ),
+    "a member that nobody could read": lambda engine: engine.members.beat(
+        MemberInfo(id=new_id(), name="m", host=7)  # type: ignore[arg-type]
+    ),
+    "a member with a short lease": lambda engine: engine.members.beat(
+        MemberInfo(id=new_id(), name="m", beat=SECOND, lease=2 * SECOND)
+    ),
     "a short token": lambda engine: engine.jobs.replay([ONE_ID], token=b"short"),
     "a task of no priority": lambda engine: engine.tasks.publish(
         [TaskEntry(name="t", queue="q", priority=99)]

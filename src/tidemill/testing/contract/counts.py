@@ -85,6 +85,8 @@ async def test_a_window_is_of_whole_minutes_with_the_present_one(
     clock.now = START + 3 * MINUTE + 30 * SECOND
     counted = [(await one_count(engine, clock, window=n * MINUTE)).window.completed for n in (1, 2, 3, 9)]
     assert counted == [1, 2, 3, 4]
+    halves = [(await one_count(engine, clock, window=n * MINUTE // 2)).window.completed for n in (1, 3, 5)]
+    assert halves == [1, 1, 2]
     clock.now = START + DAY + 10 * MINUTE
     assert (await one_count(engine, clock)).window.completed == 0
     assert (await one_count(engine, clock)).completed == 4

@@ -227,3 +227,15 @@ async def test_with_no_live_worker_jobs_wait(engine: Engine, clock: Clock, claim
     assert await states_of(engine, jobs) == [JobState.RUNNING, JobState.READY]
     new = await a_claimant(engine, clock, name="new")
     assert ids_of(await new.take()) == [jobs[1].id]
+
+
+async def test_a_number_that_no_fence_can_be_is_lost(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """It stands in a table that a child has written over: its member lives on, and so does its other job."""
+    await engine.jobs.enqueue(some_jobs(1), now=clock.now)
+    run = await claimant.take_one()
+    absurd = (-1, 2**53 + 1, 2**63 - 1)
+    reply = await claimant.beat(held=(run.fence, *absurd), answered=2**63 - 1)
+    assert reply.lost == list(absurd)
+    assert (await claimant.beat()).lost == []

@@ -108,6 +108,18 @@ async def test_a_loss_under_another_fence_is_no_evidence(
     assert [(await job_of(engine, run.id)).crashes for run in (first, second)] == [0, 0]
 
 
+async def test_a_loss_under_a_number_that_no_fence_can_be_is_passed_over(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """It stands in a table that the dead child has written over: its jobs go back all the same."""
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    run = await claimant.take_one()
+    losses = [Loss(id=run.id, fence=fence, verdict="crash") for fence in (-1, 2**53, 2**63 - 1)]
+    assert await engine.jobs.retire(claimant.id, losses, now=clock.now) == 1
+    job = await job_of(engine, run.id)
+    assert (job.state, job.crashes) == (JobState.READY, 0)
+
+
 @pytest.mark.parametrize("verdict", ["crash", "suspect"])
 async def test_a_crashed_job_that_was_asked_to_stop_is_cancelled(
     engine: Engine, clock: Clock, claimant: Claimant, verdict: LossVerdict

@@ -32,6 +32,17 @@ def line(number: int, message: str = "hello") -> LogLine:
     return LogLine(number=number, level="info", message=message)
 
 
+async def test_half_a_character_in_a_line_is_spelled_out(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """Running code writes what it likes: a file name that is not UTF-8, say."""
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    run = await claimant.take_one()
+    assert await claimant.write(run, line(1, "no \udcff.txt"), line(2, "a\0b")) == [APPLIED] * 2
+    stored = [each.message for each in await engine.inspect.log(run.id)]
+    assert stored == ["no \\udcff.txt", "a\0b"]
+
+
 async def test_each_kind_is_kept(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()

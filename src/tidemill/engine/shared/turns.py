@@ -13,7 +13,7 @@ CLAIMANTS_KEPT = 1_000
 LANES_KEPT = 10_000
 
 
-class Turns(Generic[Q]):
+class ClaimTurns(Generic[Q]):
     """The positions of this process's claimants."""
 
     def __init__(self) -> None:

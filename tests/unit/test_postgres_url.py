@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tidemill.engines.postgres.place import Address, Direct, Place, place_of
+from tidemill.engines.postgres.url import Address, Direct, PostgresUrl, parse_url
 from tidemill.model.errors import BadUrl
 
 
-def place(url: str) -> Place:
-    return place_of(url, "tidemill")
+def place(url: str) -> PostgresUrl:
+    return parse_url(url, "tidemill")
 
 
 @pytest.mark.parametrize(

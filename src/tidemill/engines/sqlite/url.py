@@ -10,20 +10,24 @@ give the same name share one database.
 
 import os
 from pathlib import Path
-from typing import Literal, get_args
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from tidemill.engine.shared.url_options import choice, read
 from tidemill.model.errors import BadUrl
 
 Durability = Literal["full", "normal", "off"]
+DURABILITIES: tuple[Durability, ...] = ("full", "normal", "off")
+
+_OPTIONS = ("durability", "lock_timeout", "name")
 
 _NETWORK = ("nfs", "cifs", "smb", "afs", "9p", "ceph", "gluster", "lustre", "fuse.sshfs", "fuse.rclone")
 _MOUNTS = Path("/proc/self/mounts")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class SqliteUrl(msgspec.Struct, frozen=True, kw_only=True):
     """One database."""
 
     path: str | None
@@ -38,8 +42,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return f"sqlite:///{self.path}"
 
 
-def place_of(url: str) -> Place:
-    """The place that a URL names, or `BadUrl`."""
+def parse_url(url: str) -> SqliteUrl:
+    """The URL, taken apart and checked, or `BadUrl`."""
     parts = urlsplit(url)
     if parts.netloc:
         raise BadUrl(
@@ -48,20 +52,18 @@ def place_of(url: str) -> Place:
         )
     if "#" in url:
         raise BadUrl(f"{url!r} contains a #, which ends a URL's path; in a path it is written %23")
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    options = read(parts.query, _OPTIONS, "SQLite", _unreadable)
     path = unquote(parts.path).removeprefix("/")
     if "\0" in path:
         raise BadUrl(f"{url!r} names a path with a zero byte, which no file can have; give another path")
     if path.startswith(":memory:"):
         raise BadUrl("an in-memory database is written sqlite:// (or sqlite://?name=x to share it)")
-    place = Place(
+    place = SqliteUrl(
         path=os.path.abspath(path) if path else None,
-        name=options.pop("name", ""),
-        durability=_durability(options.pop("durability", "full")),
-        lock_timeout=_seconds(options.pop("lock_timeout", "30")),
+        name=options.get("name", ""),
+        durability=choice(options, "durability", DURABILITIES, "full"),
+        lock_timeout=_seconds(options.get("lock_timeout", "30")),
     )
-    if options:
-        raise BadUrl(f"unknown option {min(options)!r}; a SQLite URL takes durability, lock_timeout, name")
     if place.path is not None:
         if place.name:
             raise BadUrl("name= is for in-memory databases; a file has its path")
@@ -69,10 +71,8 @@ def place_of(url: str) -> Place:
     return place
 
 
-def _durability(text: str) -> Durability:
-    if text not in get_args(Durability):
-        raise BadUrl(f"durability is full, normal or off, not {text!r}")
-    return text  # type: ignore[return-value]
+def _unreadable() -> BadUrl:
+    return BadUrl(f"the options of a SQLite URL are {', '.join(_OPTIONS)}; in a path a ? is written %3F")
 
 
 def _seconds(text: str) -> float:

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import msgspec
 
-from tidemill.engine.url_options import Options, choice, seconds
+from tidemill.engine.shared.url_options import Options, choice, seconds
 from tidemill.engines.postgres import options
 from tidemill.model.errors import BadUrl
 
@@ -61,7 +61,7 @@ class Direct(NamedTuple):
     database: str | None = None
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
     """One schema of one database."""
 
     shown: str
@@ -104,14 +104,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.shown
 
     def __repr__(self) -> str:
-        return f"Place({self.shown!r}, {self.schema!r})"
+        return f"PostgresUrl({self.shown!r}, {self.schema!r})"
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [("shown", self.shown), ("schema", self.schema)]
 
 
-def place_of(url: str, namespace: str) -> Place:
-    """The place that a URL names, or `BadUrl`."""
+def parse_url(url: str, namespace: str) -> PostgresUrl:
+    """The URL, taken apart and checked, or `BadUrl`."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -125,7 +125,7 @@ def place_of(url: str, namespace: str) -> Place:
     addresses = _addresses(hosts, said)
     where = ",".join(map(str, addresses)) or "localhost"
     target: Target = "read-write" if len(addresses) > 1 else "any"
-    return Place(
+    return PostgresUrl(
         shown=f"{parts.scheme.partition('+')[0]}://{unquote(user) + '@' if user else ''}{where}/{database}",
         schema=namespace,
         addresses=addresses,

@@ -16,13 +16,13 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from tidemill.engine.url_options import seconds
+from tidemill.engine.shared.url_options import seconds
 from tidemill.engines.redis import options
 
 DEFAULT_PORT = 6379
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class RedisUrl(msgspec.Struct, frozen=True, kw_only=True):
     """One namespace in one logical database of one server."""
 
     shown: str
@@ -56,14 +56,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.shown
 
     def __repr__(self) -> str:
-        return f"Place({self.shown!r}, {self.namespace!r})"
+        return f"RedisUrl({self.shown!r}, {self.namespace!r})"
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [("shown", self.shown), ("namespace", self.namespace)]
 
 
-def place_of(url: str, namespace: str) -> Place:
-    """The place that a URL names, or `BadUrl`."""
+def parse_url(url: str, namespace: str) -> RedisUrl:
+    """The URL, taken apart and checked, or `BadUrl`."""
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
@@ -80,7 +80,7 @@ def place_of(url: str, namespace: str) -> Place:
     where = parts.path if socket else f"{f'[{host}]' if ':' in host else host}:{port}"
     call_timeout = seconds(said, "call_timeout", 30)
     replicas, replica_timeout = options.replicas(said, call_timeout)
-    return Place(
+    return RedisUrl(
         shown=f"{parts.scheme}://{user + '@' if user else ''}{where}{f'?db={db}' if socket else f'/{db}'}",
         namespace=namespace,
         host=host,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.engines.sqlite import place
-from tidemill.engines.sqlite.place import file_system_of, place_of
+from tidemill.engines.sqlite import url as urls
+from tidemill.engines.sqlite.url import file_system_of, parse_url
 from tidemill.model.errors import BadUrl
 
 MOUNTS = """\
@@ -45,17 +45,17 @@ def test_without_a_table_of_mounts_nothing_is_known() -> None:
 def test_network_file_systems_are_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n")
-    monkeypatch.setattr(place, "_MOUNTS", table)
+    monkeypatch.setattr(urls, "_MOUNTS", table)
     with pytest.raises(BadUrl, match=f"network file system.*{kind}"):
-        place_of(f"sqlite:///{tmp_path}/a.db")
+        parse_url(f"sqlite:///{tmp_path}/a.db")
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "apfs"])
 def test_local_file_systems_are_fine(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"server:/ / nfs rw 0 0\n/dev/vda {tmp_path} {kind} rw 0 0\n")
-    monkeypatch.setattr(place, "_MOUNTS", table)
-    assert place_of(f"sqlite:///{tmp_path}/a.db").path == f"{tmp_path}/a.db"
+    monkeypatch.setattr(urls, "_MOUNTS", table)
+    assert parse_url(f"sqlite:///{tmp_path}/a.db").path == f"{tmp_path}/a.db"
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -69,9 +69,9 @@ def test_a_link_is_judged_by_where_it_leads(
     (tmp_path / "link.db").symlink_to(far / "a.db")
     table = tmp_path / "mounts"
     table.write_text(f"/dev/vda / ext4 rw 0 0\nserver:/x {far} nfs rw 0 0\n")
-    monkeypatch.setattr(place, "_MOUNTS", table)
+    monkeypatch.setattr(urls, "_MOUNTS", table)
     with pytest.raises(BadUrl, match="network"):
-        place_of(f"sqlite:///{tmp_path}/link.db")
+        parse_url(f"sqlite:///{tmp_path}/link.db")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_link_is_judged_by_where_it_leads(
 def test_a_bad_url_is_refused(url: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadUrl, match=says):
-        place_of(url)
+        parse_url(url)
     assert os.listdir(tmp_path) == []
 
 
@@ -102,12 +102,12 @@ def test_three_slashes_are_relative_and_four_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place_of("sqlite:///a.db").path == str(tmp_path / "a.db")
-    assert place_of(f"sqlite:///{tmp_path}/a.db").path == str(tmp_path / "a.db")
-    assert place_of("sqlite:///a%23%20b.db").path == str(tmp_path / "a# b.db")
-    assert place_of("sqlite://").path is None
+    assert parse_url("sqlite:///a.db").path == str(tmp_path / "a.db")
+    assert parse_url(f"sqlite:///{tmp_path}/a.db").path == str(tmp_path / "a.db")
+    assert parse_url("sqlite:///a%23%20b.db").path == str(tmp_path / "a# b.db")
+    assert parse_url("sqlite://").path is None
 
 
 def test_options_are_read() -> None:
-    found = place_of("sqlite://?durability=off&lock_timeout=1.5&name=x")
+    found = parse_url("sqlite://?durability=off&lock_timeout=1.5&name=x")
     assert (found.durability, found.lock_timeout, found.name) == ("off", 1.5, "x")

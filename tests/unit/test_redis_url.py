@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidemill.engines.redis.place import place_of
+from tidemill.engines.redis.url import parse_url
 from tidemill.model.errors import BadUrl
 
 
@@ -23,13 +23,13 @@ from tidemill.model.errors import BadUrl
     ],
 )
 def test_where_it_leads(url: str, where: tuple[object, ...], shown: str) -> None:
-    place = place_of(url, "shop")
+    place = parse_url(url, "shop")
     assert (place.host, place.port, place.path, place.db) == where
     assert str(place) == shown
 
 
 def test_credentials_are_unquoted_and_not_shown() -> None:
-    place = place_of("redis://me:p%40ss@h/1", "shop")
+    place = parse_url("redis://me:p%40ss@h/1", "shop")
     assert (place.user, place.password) == ("me", "p@ss")
     assert "p@ss" not in f"{place} {place!r}"
     assert "p%40ss" not in f"{place} {place!r}"
@@ -37,23 +37,23 @@ def test_credentials_are_unquoted_and_not_shown() -> None:
 
 
 def test_keys_are_tagged_and_channels_know_the_database() -> None:
-    place = place_of("redis://h/7", "shop")
+    place = parse_url("redis://h/7", "shop")
     assert place.prefix == "{shop}:"
-    assert place.channels != place_of("redis://h/8", "shop").channels
+    assert place.channels != parse_url("redis://h/8", "shop").channels
     assert place.channels.startswith(place.prefix)
 
 
 def test_tls_has_options() -> None:
-    assert place_of("rediss://h?ssl_cert_reqs=none", "shop").tls == {"ssl_cert_reqs": "none"}
-    assert place_of("rediss://h", "shop").tls == {}
-    assert place_of("redis://h", "shop").tls is None
+    assert parse_url("rediss://h?ssl_cert_reqs=none", "shop").tls == {"ssl_cert_reqs": "none"}
+    assert parse_url("rediss://h", "shop").tls == {}
+    assert parse_url("redis://h", "shop").tls is None
 
 
 def test_replicas_are_waited_for_on_request() -> None:
-    assert place_of("redis://h", "shop").replicas == 0
-    place = place_of("redis://h?durability=replicated&replicas=2&replica_timeout=0.5", "shop")
+    assert parse_url("redis://h", "shop").replicas == 0
+    place = parse_url("redis://h?durability=replicated&replicas=2&replica_timeout=0.5", "shop")
     assert (place.replicas, place.replica_timeout) == (2, 0.5)
-    place = place_of("redis://h?durability=replicated&call_timeout=1", "shop")
+    place = parse_url("redis://h?durability=replicated&call_timeout=1", "shop")
     assert (place.replicas, place.replica_timeout) == (1, 0.5), "there is time left for the call itself"
 
 
@@ -71,7 +71,7 @@ def test_replicas_are_waited_for_on_request() -> None:
 )
 def test_what_cannot_be_meant(wrong: str) -> None:
     with pytest.raises(BadUrl):
-        place_of(wrong, "shop")
+        parse_url(wrong, "shop")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_what_cannot_be_meant(wrong: str) -> None:
 )
 def test_an_unreadable_url_is_not_repeated(url: str) -> None:
     with pytest.raises(BadUrl, match="unreadable URL") as raised:
-        place_of(url, "shop")
+        parse_url(url, "shop")
     assert "SECRET" not in str(raised.value)
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
 def test_tracebacks_drawn_by_rich_show_no_secret() -> None:
-    place = place_of("redis://me:SECRET@h/1", "shop")
+    place = parse_url("redis://me:SECRET@h/1", "shop")
     assert place.__rich_repr__() == [("shown", "redis://me@h:6379/1"), ("namespace", "shop")]

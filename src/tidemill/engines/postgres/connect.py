@@ -3,7 +3,7 @@
 **Several hosts** are tried in the order of the URL, beginning with the one that answered last. One that does
 not answer, is starting, is full or cannot be written to is passed over. A server that turns read-only while
 we are connected (a failover that leaves the old primary running) is noticed by the first write that it
-refuses: then every line of this engine object hangs up and looks again (`abandon`).
+refuses: then every connection of this engine object hangs up and looks again (`abandon`).
 
 **A pooler** such as PgBouncer is found by a number: it tells its clients a made-up process id of the server.
 In transaction mode each statement may meet another server process, so nothing that lasts longer than a
@@ -11,7 +11,7 @@ transaction can be relied on: no prepared statements, no LISTEN. (With one in se
 and breaks nothing; `prepared=yes` and `listen=yes` in the URL say that it is one.)
 
 **A peer that is gone without a word** (a firewall that forgot us, a machine without power) is noticed by the
-kernel's keep-alive within half a minute, so that an idle line is found broken before it is needed.
+kernel's keep-alive within half a minute, so that an idle connection is found broken before it is needed.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Any
 import asyncpg
 
 from tidemill.engines.postgres.errors import NoServer, passed_over
-from tidemill.engines.postgres.place import Address, Direct, Place
+from tidemill.engines.postgres.url import Address, Direct, PostgresUrl
 
 Connection = asyncpg.Connection
 
@@ -41,28 +41,28 @@ _IS_POOLED = (
 log = logging.getLogger("tidemill.engine")
 
 
-class Dial:
+class PostgresConnector:
     """Opens the connections of one engine object."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, url: PostgresUrl) -> None:
+        self.url = url
         self.era = 0
         """Grows when the server that we knew is no longer the right one."""
         self.told: set[Callable[[], None]] = set()
         """Those who are called then."""
-        self._pooled = place.prepared is False
+        self._pooled = url.prepared is False
         self._first = 0
 
     @property
     def listens(self) -> bool:
         """Whether signals can be heard, rather than asked for."""
-        listen = self.place.listen
+        listen = self.url.listen
         return not self._pooled if listen is None else bool(listen)
 
     async def first(self, purpose: str) -> "Connection[Any]":
         """The first connection, which finds out what stands before the server."""
         connection = await self.open(purpose)
-        if self.place.prepared is None and await _is_pooled(connection):
+        if self.url.prepared is None and await _is_pooled(connection):
             connection.terminate()
             self.found_pooler()
             connection = await self.open(purpose)
@@ -71,10 +71,10 @@ class Dial:
     async def open(self, purpose: str, within_s: float | None = None) -> "Connection[Any]":
         """Connect, to the first server that will do. `within_s`: all of them are to be tried in this time, of
         which each has its share; the last may take longer."""
-        hosts = max(1, len(self.place.addresses))
+        hosts = max(1, len(self.url.addresses))
         failures: list[tuple[Address | None, Exception]] = []
         for number, address in self._in_order():
-            patience_s = self.place.connect_timeout
+            patience_s = self.url.connect_timeout
             if within_s is not None and len(failures) < hosts - 1:
                 patience_s = min(patience_s, within_s / hosts)
             try:
@@ -90,13 +90,13 @@ class Dial:
 
     async def open_listening(self) -> "Connection[Any]":
         """Connect for LISTEN: past the pooler, if the URL knows a way."""
-        direct = self.place.listen
+        direct = self.url.listen
         if isinstance(direct, Direct):
-            return await self._connect(direct.address, "listen", self.place.connect_timeout, direct)
+            return await self._connect(direct.address, "listen", self.url.connect_timeout, direct)
         return await self.open("listen")
 
     def abandon(self, era: int) -> None:
-        """The server of that era cannot be written to: all lines look for another, once."""
+        """The server of that era cannot be written to: all connections look for another, once."""
         if era == self.era:
             self._begin_era()
 
@@ -106,7 +106,7 @@ class Dial:
             self._pooled = True
             self._begin_era()  # connections with prepared statements end
             log.info(
-                "a pooler stands before %s: statements are not prepared, and signals are %s", self.place,
+                "a pooler stands before %s: statements are not prepared, and signals are %s", self.url,
                 "heard from the server itself" if self.listens else
                 "asked for once a second (listen=host:port in the URL names the server itself)",
             )  # fmt: skip
@@ -117,7 +117,7 @@ class Dial:
             tell()
 
     def _in_order(self) -> "Iterator[tuple[int, Address | None]]":
-        addresses: tuple[Address | None, ...] = self.place.addresses or (None,)
+        addresses: tuple[Address | None, ...] = self.url.addresses or (None,)
         for step in range(len(addresses)):
             number = (self._first + step) % len(addresses)
             yield number, addresses[number]
@@ -126,17 +126,17 @@ class Dial:
         self, address: Address | None, purpose: str, patience_s: float, direct: Direct | None = None
     ) -> "Connection[Any]":
         """Nothing is set in the session but what the startup message says: a pooler would lose it."""
-        place = self.place
+        url = self.url
         settings = {"application_name": f"tidemill {purpose}"}
-        if place.durability == "off":
+        if url.durability == "off":
             settings["synchronous_commit"] = "off"
         connection: Connection[Any] = await asyncpg.connect(
-            place.dsn,
+            url.dsn,
             host=address and address.host,
             port=address and address.port,
-            user=(direct and direct.user) or place.user,
-            password=place.password,
-            database=(direct and direct.database) or place.database,
+            user=(direct and direct.user) or url.user,
+            password=url.password,
+            database=(direct and direct.database) or url.database,
             timeout=patience_s,
             statement_cache_size=0 if self._pooled else STATEMENTS_KEPT,
             max_cached_statement_lifetime=0,

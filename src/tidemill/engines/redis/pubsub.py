@@ -1,37 +1,35 @@
 """Signals between processes: PUBLISH by the script that made a change, SUBSCRIBE on a connection of its own.
 
-A topic is a channel. The listening connection comes back by itself; after each return everybody who listens
-is told to look, because what was published meanwhile is lost. Nobody would notice a connection that is gone
-without a word, because nothing is asked on it: after some silence it is asked for a sign of life.
+A topic is a channel. The listen connection comes back by itself: see `engine.shared.listening`. Nobody would
+notice a connection that is gone without a word, because nothing is asked on it: after `SILENCE_S` without a
+word it is asked for one, after as long again it is given up.
 """
 
 import asyncio
-import logging
 from contextlib import suppress
 
 from redis.asyncio.connection import AbstractConnection
 
-from tidemill.engine.inbox import Inbox
+from tidemill.engine.shared.inbox import Inbox
+from tidemill.engine.shared.listening import SILENCE_S, Listening
+from tidemill.engines.redis.connect import hang_up, open_connection
+from tidemill.engines.redis.connection import RedisConnection
 from tidemill.engines.redis.errors import translate
-from tidemill.engines.redis.line import Line, backoff_s, hang_up, open_connection
-from tidemill.engines.redis.place import Place
+from tidemill.engines.redis.url import RedisUrl
+from tidemill.model.errors import TidemillError
 from tidemill.model.event import ANY_TOPIC, Signal
 
-log = logging.getLogger("tidemill.engine")
 
-SILENCE_S = 10.0
-"""After so long without a word the listening connection is asked for one, after as long again given up."""
-
-
-class Post:
+class RedisPubSub(Listening[AbstractConnection]):
     """Sends and receives the signals of one engine object."""
 
-    def __init__(self, place: Place, line: Line) -> None:
-        self._place = place
-        self._line = line
+    def __init__(self, url: RedisUrl, connection: RedisConnection) -> None:
+        """`connection`: for what is published by hand."""
+        super().__init__(url)
+        self._url = url
+        self._sends = connection
         self._inboxes: set[Inbox] = set()
-        self._listener: asyncio.Task[None] | None = None
-        self._connection: AbstractConnection | None = None
+        self._listens: AbstractConnection | None = None
         self._received = 0
         """Messages so far, whatever they said."""
         self._asked: set[str] = set()
@@ -40,7 +38,7 @@ class Post:
         """Topics, set once the server has confirmed them on this connection."""
 
     async def publish(self, topic: str, text: str) -> None:
-        await self._line.command("PUBLISH", self._place.channels + topic, text)
+        await self._sends.command("PUBLISH", self._url.channels + topic, text)
 
     async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
         """Listen; what is published after this returns is delivered, unless it is lost."""
@@ -48,12 +46,11 @@ class Post:
         self._inboxes.add(inbox)
         for topic in inbox.topics:
             self._heard.setdefault(topic, asyncio.Event())
-        if self._listener is None:
-            self._listener = asyncio.get_running_loop().create_task(self._listen())
-        elif self._connection is not None:
-            await self._ask(self._connection)
+        self.start()
+        if self._listens is not None:
+            await self._ask(self._listens)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._place.call_timeout):
+            async with asyncio.timeout(self._url.call_timeout):
                 for topic in inbox.topics:
                     await self._heard[topic].wait()
         return inbox
@@ -64,44 +61,38 @@ class Post:
         if wanted:
             self._asked |= wanted
             with suppress(Exception):
-                channels = [self._place.channels + topic for topic in sorted(wanted)]
+                channels = [self._url.channels + topic for topic in sorted(wanted)]
                 await connection.send_command("SUBSCRIBE", *channels, check_health=False)
 
-    async def _listen(self) -> None:
-        """Hold a connection that listens; after each return to it everybody is told to look."""
-        failures, before = 0, False
-        while True:
-            guard = None
-            try:
-                self._connection = await open_connection(self._place, "listen")
-                guard = asyncio.get_running_loop().create_task(self._guard(self._connection))
-                await self._ask(self._connection)
-                if before:
-                    log.info("listening to %s again", self._place)
-                    self._deliver(Signal(ANY_TOPIC))
-                before, failures = True, 0
-                while True:
-                    self._receive(await self._connection.read_response())
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:
-                log.log(
-                    logging.DEBUG if failures else logging.WARNING,
-                    "signals are lost until we listen again, work is found by looking for it: %s",
-                    translate(error, self._place),
-                )
-                before = True
-                failures += 1
-            finally:
-                if guard is not None:
-                    guard.cancel()
-                connection, self._connection = self._connection, None
-                self._asked.clear()
-                for heard in self._heard.values():
-                    heard.clear()
-                if connection is not None:
-                    await hang_up(connection)
-            await asyncio.sleep(backoff_s(failures))
+    async def _begin(self) -> AbstractConnection:
+        self._listens = connection = await open_connection(self._url, "listen")
+        try:
+            await self._ask(connection)
+        except BaseException:
+            await self._drop(connection)
+            raise
+        return connection
+
+    async def _until_ended(self, connection: AbstractConnection) -> None:
+        guard = asyncio.get_running_loop().create_task(self._guard(connection))
+        try:
+            while True:
+                self._receive(await connection.read_response())
+        finally:
+            guard.cancel()
+
+    async def _drop(self, connection: AbstractConnection) -> None:
+        self._listens = None
+        self._asked.clear()
+        for heard in self._heard.values():
+            heard.clear()
+        await hang_up(connection)
+
+    def _missed(self) -> None:
+        self._deliver(Signal(ANY_TOPIC))
+
+    def _translated(self, error: Exception) -> TidemillError:
+        return translate(error, self._url)
 
     async def _guard(self, connection: AbstractConnection) -> None:
         """Break a connection on which nothing comes any more: then its reader looks for another."""
@@ -117,15 +108,15 @@ class Post:
 
     def leave_server(self) -> None:
         """Listen on a new connection: behind the address there may be another server by now."""
-        if self._connection is not None:
-            _break(self._connection)
+        if self._listens is not None:
+            _break(self._listens)
 
     def _receive(self, message: object) -> None:
         self._received += 1
         if not isinstance(message, list) or len(message) != 3:
             return  # the answer to a PING
         kind, channel, content = message
-        topic = channel.decode().removeprefix(self._place.channels)
+        topic = channel.decode().removeprefix(self._url.channels)
         if kind == b"subscribe":
             self._heard.setdefault(topic, asyncio.Event()).set()
         elif kind == b"message":
@@ -139,9 +130,7 @@ class Post:
         """End every subscription, hang up."""
         for inbox in list(self._inboxes):
             await inbox.close()
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+        await super().close()
 
 
 def _break(connection: AbstractConnection) -> None:

@@ -1,9 +1,9 @@
 """Signals between processes: NOTIFY on a connection of its own, LISTEN on another.
 
 NOTIFY takes a lock at commit that all notifying transactions queue for; in every transaction it halves the
-throughput of twenty writers. So the writer of a change hands its signals to this post, which sends the first
-of a quiet period at once and then what has come together, at most once in 5 ms. After a longer quiet the
-writer may send its signals within its own transaction, which saves the idle listener half a millisecond.
+throughput of twenty writers. So the writer of a change hands its signals over. The first of a quiet period is
+sent at once, then what has come together, at most once in 5 ms. After a longer quiet the writer may send its
+signals within its own transaction, which saves the idle listener half a millisecond.
 A payload is a JSON array of 'topic' or 'topic<newline>text'.
 
 Events are loud: they go on a channel of their own, as they are, so that only those receive and read them who
@@ -17,10 +17,10 @@ from contextlib import suppress
 
 import msgspec
 
-from tidemill.engine.inbox import Inbox
-from tidemill.engines.postgres.dial import Dial
-from tidemill.engines.postgres.ear import Ear
-from tidemill.engines.postgres.line import Line
+from tidemill.engine.shared.inbox import Inbox
+from tidemill.engines.postgres.connect import PostgresConnector
+from tidemill.engines.postgres.connection import PostgresConnection
+from tidemill.engines.postgres.listen_connection import PostgresListenConnection
 from tidemill.model.errors import EngineError
 from tidemill.model.event import ANY_TOPIC, EVENTS_TOPIC, Signal
 
@@ -45,15 +45,17 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[str]).decode
 
 
-class Post:
+class PostgresPubSub:
     """Sends and receives the signals of one engine object."""
 
-    def __init__(self, dial: Dial) -> None:
-        self._dial = dial
-        self._place = dial.place
-        self._line = Line(dial, "signals")
-        self._ear = Ear(dial, self._place.channel, self._hear, self._missed)
-        self._loud_ear = Ear(dial, self._place.loud_channel, self._hear_events, self._missed)
+    def __init__(self, connector: PostgresConnector) -> None:
+        self._connector = connector
+        self._url = connector.url
+        self._connection = PostgresConnection(connector, "signals")
+        self._listener = PostgresListenConnection(connector, self._url.channel, self._hear, self._missed)
+        self._loud_listener = PostgresListenConnection(
+            connector, self._url.loud_channel, self._hear_events, self._missed
+        )
         self._held: dict[str, None] = {}
         self._loud: list[str] = []
         self._sender: asyncio.Task[None] | None = None
@@ -62,7 +64,7 @@ class Post:
 
     @property
     def listens(self) -> bool:
-        return self._dial.listens
+        return self._connector.listens
 
     def send(self, signals: Iterable[str]) -> None:
         """Publish soon; never waits."""
@@ -84,7 +86,7 @@ class Post:
         """The channel, if it has been quiet: the caller sends its signals along with its change."""
         quiet = self._sender is None and time.monotonic() - self._sent_at > QUIET_S
         self._sent_at = time.monotonic()
-        return self._place.channel if quiet else None
+        return self._url.channel if quiet else None
 
     async def _send_all(self) -> None:
         try:
@@ -92,9 +94,9 @@ class Post:
                 held, self._held = self._held, {}
                 loud, self._loud = self._loud, []
                 payloads = _payloads(held) if held else []
-                channels = [self._place.channel] * len(payloads) + [self._place.loud_channel] * len(loud)
+                channels = [self._url.channel] * len(payloads) + [self._url.loud_channel] * len(loud)
                 with suppress(EngineError):  # signals may be lost
-                    await self._line.fetch(_NOTIFY, channels, payloads + loud)
+                    await self._connection.fetch(_NOTIFY, channels, payloads + loud)
                 self._sent_at = time.monotonic()
                 await asyncio.sleep(MERGE_S)
         finally:
@@ -107,9 +109,9 @@ class Post:
         self._inboxes.add(inbox)
         if self.listens:
             if EVENTS_TOPIC in inbox.topics:
-                await self._loud_ear.open()
+                await self._loud_listener.open()
             if inbox.topics != {EVENTS_TOPIC}:
-                await self._ear.open()
+                await self._listener.open()
         return inbox
 
     async def _cannot_listen(self) -> bool:
@@ -141,9 +143,9 @@ class Post:
             await inbox.close()
         while self._sender is not None:
             await asyncio.wait([self._sender])
-        await self._ear.close()
-        await self._loud_ear.close()
-        await self._line.close()
+        await self._listener.close()
+        await self._loud_listener.close()
+        await self._connection.close()
 
 
 def _payloads(signals: Iterable[str]) -> list[str]:

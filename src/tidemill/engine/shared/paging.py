@@ -1,0 +1,140 @@
+"""Pages of jobs: the cursor that a page ends with, and the walk that it continues.
+
+A listing is a walk over (state, queue) in a fixed order, and within each by a key of a few numbers and texts,
+along an order that the store keeps anyway. A cursor holds the place in the walk and the key of the last job
+that was looked at, so a page costs the same however deep it lies.
+
+A cursor comes back from a browser. It begins with a digest of the filter and of all that it says, so that one
+that was cut off, altered or given to another listing is refused. The digest is no secret: what a cursor says
+is checked all the same before a store sees it.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from tidemill.engine.shared.checks import EXACT
+from tidemill.model.errors import BadInput
+from tidemill.model.job import Job, JobState
+from tidemill.model.lane import PRIORITIES
+from tidemill.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
+
+CursorKey = list[int | str]
+
+DIGEST_SIZE = 6
+
+_KEYS: dict[JobState, tuple[type, ...]] = {
+    JobState.BLOCKED: (int,),
+    JobState.SCHEDULED: (int, int),
+    JobState.READY: (int, int, str, int),
+    JobState.RUNNING: (int,),
+    JobState.COMPLETED: (int, int),
+    JobState.DEAD: (int, int),
+    JobState.CANCELLED: (int, int),
+}
+"""By creation; due time, seq; priority, suspect, group, seq; end, creation."""
+
+
+class Cursor(msgspec.Struct, array_like=True):
+    """Where a page ended."""
+
+    state: JobState
+    queue: str
+    key: CursorKey
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Cursor).decode
+
+
+def write_cursor(only: JobFilter, cursor: Cursor) -> str:
+    """As the caller gets it."""
+    said = _encode(cursor)
+    return base64.urlsafe_b64encode(_digest(only, said) + said).decode()
+
+
+def read_cursor(only: JobFilter, text: str | None) -> Cursor | None:
+    """The place that a cursor names in the listing by this filter, or `BadInput`."""
+    if text is None:
+        return None
+    try:
+        raw = base64.b64decode(text, altchars=b"-_", validate=True)
+        cursor = _decode(raw[DIGEST_SIZE:])
+    except (msgspec.DecodeError, binascii.Error, ValueError, TypeError):
+        raise BadInput(f"{text!r} is not a cursor that a listing gave; begin again without one") from None
+    if raw[:DIGEST_SIZE] != _digest(only, raw[DIGEST_SIZE:]) or not _fits(only, cursor):
+        raise BadInput("this cursor belongs to another listing, or was altered; begin again without one")
+    return cursor
+
+
+def _digest(only: JobFilter, said: bytes) -> bytes:
+    return hashlib.blake2b(_encode(only) + b"\0" + said, digest_size=DIGEST_SIZE).digest()
+
+
+def _fits(only: JobFilter, cursor: Cursor) -> bool:
+    """Whether every store can look behind this place."""
+    kinds, key = _KEYS[cursor.state], cursor.key
+    if cursor.state not in states_of(only) or len(key) != len(kinds) or "\0" in cursor.queue:
+        return False
+    for part, kind in zip(key, kinds, strict=True):
+        if type(part) is not kind:
+            return False
+        if isinstance(part, str):
+            if "\0" in part:
+                return False
+        elif not 0 <= part < EXACT:
+            return False
+    return cursor.state is not JobState.READY or (key[0] in PRIORITIES and key[1] in (0, 1))
+
+
+def places_after(
+    only: JobFilter, at: Cursor | None, queues: Iterable[str]
+) -> Iterator[tuple[JobState, str, CursorKey | None]]:
+    """The states and queues that are left to walk, and the key behind which the first of them goes on.
+    `queues`: all names, in order."""
+    states, names = states_of(only), [name for name in queues if only.queue in (None, name)]
+    if at is None:
+        yield from ((state, name, None) for state in states for name in names)
+        return
+    for name in names:
+        if name >= at.queue:
+            yield at.state, name, at.key if name == at.queue else None
+    for state in states[states.index(at.state) + 1 :]:
+        yield from ((state, name, None) for name in names)
+
+
+def chunk_size(only: JobFilter, limit: int, most: int) -> int:
+    """How many jobs to read at once: with a filter that no order answers, a page may need any number."""
+    filtered = any(part is not None for part in (only.task, only.key, only.tag, only.text))
+    return most if filtered else min(most, limit + 1)
+
+
+class PageBuilder:
+    """A page that is being filled."""
+
+    def __init__(self, only: JobFilter, at: Cursor | None, limit: int) -> None:
+        self._only = only
+        self._last = at
+        self._limit = limit
+        self._jobs: list[Job] = []
+        self._scanned = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more jobs, or has looked at enough."""
+        return len(self._jobs) >= self._limit or self._scanned >= SCAN_LIMIT
+
+    def look_at(self, at: Cursor, job: Job, body: bytes) -> None:
+        """The next job of the walk."""
+        self._scanned += 1
+        self._last = at
+        if matches(self._only, job, body):
+            self._jobs.append(job)
+
+    def page(self, *, more: bool) -> Page:
+        """The page; `more`: the walk has not ended."""
+        cursor = write_cursor(self._only, self._last) if more and self._last is not None else None
+        return Page(jobs=self._jobs, cursor=cursor, scanned=self._scanned)
