@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidemill.engine.statements import load_statements
-from tidemill.engines.postgres.looks import Looks
+from tidemill.engines.postgres.late_commits import LateCommits
 from tidemill.engines.postgres.naming import asked
 from tidemill.engines.postgres.store import Store
 from tidemill.model.errors import BadInput
@@ -22,9 +22,9 @@ _info = msgspec.json.Decoder(MemberInfo).decode
 class PostgresMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: Store, looks: Looks) -> None:
+    def __init__(self, store: Store, late_commits: LateCommits) -> None:
         self._store = store
-        self._looks = looks
+        self._late_commits = late_commits
 
     async def beat(
         self,
@@ -36,11 +36,11 @@ class PostgresMembers:
     ) -> BeatReply:
         if len(info.id) != 16 or info.beat <= 0 or info.lease <= MISSED_BEATS * info.beat:
             raise BadInput("a member has an id of 16 bytes and a lease that is longer than two beats")
-        self._looks.lease = min(self._looks.lease, info.lease)
+        self._late_commits.lease = min(self._late_commits.lease, info.lease)
         self._store.beat_within(info.lease)
         held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
         number, at, new, lost, ids, fences, _ = await self._store.change(
-            self._store.beats, "beat_v1",
+            self._store.beats, "heartbeat_v1",
             info.id, info.name, _encode(info), info.beat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
             [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,

@@ -1,5 +1,5 @@
-"""How many jobs are in each state: counted by the indexes where they are few, taken from a recount where they
-are many. A recount walks an index once and takes at most a twentieth of the time."""
+"""How many jobs are in each state. A few are counted by an index each time. Many are taken from a recount,
+which reads an index once and runs for at most a twentieth of the time."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ SQL = load_statements(__package__, "inspect")
 
 MANY = 100_000
 DEAR, KEPT_S = 50_000, 1.0
-"""A look that counted so many jobs is used again for a second."""
+"""A count of so many jobs is used again for a second."""
 SHARE = 20
 
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.job'::regclass::oid::bigint))"

@@ -11,7 +11,7 @@
 | `jobs`, `inspect`, `queues`, `schedules`, `locks`, `members`, `signals`, `transactions` | the facets |
 | `engine` | all of it |
 
-SQL lives in `sql/`, one file per concern; the schema in `migrations/`.
+SQL lives in `sql/`, one file per concern; the schema in `schema/`.
 """
 
 from tidemill.engines.sqlite.engine import open_engine

@@ -14,7 +14,7 @@ from tidemill.engine.turns import Turns
 from tidemill.engines.sqlite import facts, lanes, moves, promote, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.gates import Room, Rooms, next_wake
-from tidemill.engines.sqlite.places import LaneKey
+from tidemill.engines.sqlite.positions import LaneKey
 from tidemill.engines.sqlite.ready_rows import (
     BY_PK,
     EXPIRES,

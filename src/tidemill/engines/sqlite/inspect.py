@@ -7,7 +7,7 @@ from sqlite3 import Connection
 from tidemill.engine.edge import check_batch
 from tidemill.engine.statements import load_statements
 from tidemill.engines.sqlite import listing, rows
-from tidemill.engines.sqlite.places import TOMBSTONE
+from tidemill.engines.sqlite.positions import TOMBSTONE
 from tidemill.engines.sqlite.storage import storage
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.errors import BadInput
