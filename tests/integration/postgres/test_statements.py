@@ -14,7 +14,7 @@ from tidemill.engines import postgres
 from tidemill.engines.postgres.claim import Claims
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.job import JobState
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queue import Limit, QueueOptions, Rate
 from tidemill.model.run import Failed, Started
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
@@ -285,3 +285,19 @@ async def test_a_list_goes_by_an_index(engine: PostgresEngine, plain: Plain, sta
     if state is not JobState.RUNNING:  # the few running ones are sorted
         assert "Sort" not in text
     assert "Seq Scan on job" not in text
+
+
+async def test_a_rate_reads_the_log_of_its_own_gate_alone(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """With another collation on one of its columns, the key of the log would be used only up to that one."""
+    options = QueueOptions(per_key=Limit(rate=Rate(100, per=1)))
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue([a_job(key=str(n)) for n in range(3)], now=clock.now)
+    plans = await Plans(await plain()).begin()
+    engine.store.claims.adopt(plans.connection)
+    assert len(await claimant.take(most=3)) == 3
+    found = re.findall(r"using start_pkey on start.*\n\s*Index Cond: (.*)", plans.of("sum(count)"))
+    assert len(found) == 3
+    for condition in found:
+        assert all(f"{column} " in condition for column in ("queue", "kind", "name", "step"))

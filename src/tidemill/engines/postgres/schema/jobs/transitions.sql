@@ -76,10 +76,11 @@ END $$;
 -- Count what ended, in its minute: an insert that waits for nobody, folded later.
 CREATE FUNCTION count_finished_v1(
     p_queue text, p_completed integer, p_failed integer, p_dead integer, p_cancelled integer, p_now bigint
-) RETURNS void LANGUAGE sql AS $$
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO finished_new (queue, minute, completed, failed, dead, cancelled)
-    VALUES (p_queue, p_now - p_now % 60000000, p_completed, p_failed, p_dead, p_cancelled)
-$$;
+    VALUES (p_queue, p_now - p_now % 60000000, p_completed, p_failed, p_dead, p_cancelled);
+END $$;
 
 -- The signals for those who wait for these jobs.
 CREATE FUNCTION notify_waiters_v1(p_ids bytea[], p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -95,11 +96,12 @@ BEGIN
 END $$;
 
 -- Delete what belongs to jobs.
-CREATE FUNCTION forget_parts_v1(p_ids bytea[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION forget_parts_v1(p_ids bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     DELETE FROM failure WHERE job = ANY (p_ids);
     DELETE FROM log WHERE job = ANY (p_ids);
     DELETE FROM checkpoint WHERE job = ANY (p_ids);
-$$;
+END $$;
 
 -- Leave tombstones: id, task, queue, state, fences and end stay for an hour.
 CREATE FUNCTION bury_v1(p_ids bytea[]) RETURNS void LANGUAGE plpgsql AS $$

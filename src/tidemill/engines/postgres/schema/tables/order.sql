@@ -50,7 +50,8 @@ CREATE INDEX parked_wake ON parked (queue, wake_at) WHERE wake_at IS NOT NULL;
 -- The log of a rate: how many started, per step of a thousandth of its window. kind: queue, task or key.
 CREATE TABLE start (
     queue text COLLATE "C" NOT NULL,
-    kind  text NOT NULL,
+    kind  text COLLATE "C" NOT NULL,               -- "C" as the rest: a parameter of a function has the collation of its
+                                                    -- arguments, and with another one the index would not be used
     name  text COLLATE "C" NOT NULL,
     step  bigint NOT NULL,
     count bigint NOT NULL,
