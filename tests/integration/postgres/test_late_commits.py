@@ -441,7 +441,7 @@ async def test_a_scan_that_fails_is_logged_and_the_next_one_comes(
         scanned.set()
         return await scan()
 
-    monkeypatch.setattr(late_commits, "LOOK_S", 0.01)
+    monkeypatch.setattr(late_commits, "SCAN_S", 0.01)
     monkeypatch.setattr(engine.late_commits, "scan", failing_once)
     await claimant.take()
     async with asyncio.timeout(10):
