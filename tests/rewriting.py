@@ -1,4 +1,4 @@
-"""How the text of an engine is changed where a bug is planted: its statements, migrations or scripts.
+"""How the text of an engine is changed where a bug is planted: its statements, schema or scripts.
 
 `put` is `setattr` of whoever plants it: of a `MonkeyPatch`, where the bug is taken out again, or for good.
 Each place must be there exactly once: a bug that no longer fits the code must not pass unseen.
@@ -7,6 +7,7 @@ Each place must be there exactly once: a bug that no longer fits the code must n
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tidemill.engine.migrations import Script
 from tidemill.engine.shared.statements import Statements
 
 Put: TypeAlias = Callable[[object, str, object], None]
@@ -17,17 +18,15 @@ def in_statement(put: Put, statements: Statements, name: str, old: str, new: str
     put(statements, name, replaced(getattr(statements, name), old, new, where=name))
 
 
-def in_migration(put: Put, part: str, old: str, new: str) -> None:
-    """Of the PostgreSQL engine: the one whose name contains `part`."""
+def in_schema(put: Put, script: str, old: str, new: str) -> None:
+    """Of the PostgreSQL engine: one script of its schema."""
     from tidemill.engines.postgres import schema
 
-    for place, migration in enumerate(schema.MIGRATIONS):
-        if part in migration.name:
-            changed = list(schema.MIGRATIONS)
-            changed[place] = migration._replace(sql=replaced(migration.sql, old, new, where=migration.name))
-            put(schema, "MIGRATIONS", changed)
-            return
-    raise AssertionError(f"there is no migration {part}")
+    first, *later = schema.MIGRATIONS
+    texts = dict(first.scripts)
+    texts[script] = replaced(texts[script], old, new, where=script)
+    changed = first._replace(scripts=tuple(Script(name, sql) for name, sql in texts.items()))
+    put(schema, "MIGRATIONS", [changed, *later])
 
 
 def in_script(put: Put, name: str, old: str, new: str) -> None:

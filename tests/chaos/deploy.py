@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from tidemill.engine.migrations import Migration
+from tidemill.engine.migrations import Migration, Script
 
 
 def deploy(folder: Path, who: str) -> None:
@@ -38,4 +38,4 @@ def _expand(schema: ModuleType, extra: int) -> None:
     for number in range(1, extra + 1):
         version = base + number
         sql = f"ALTER TABLE job ADD COLUMN release_{number} integer;"
-        schema.MIGRATIONS.append(Migration(version, base, f"{version:04}_release.sql", sql))
+        schema.MIGRATIONS.append(Migration(version, base, (Script(f"{version:04}_release.sql", sql),)))

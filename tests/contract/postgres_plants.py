@@ -1,13 +1,13 @@
 """Planted bugs: each changes the PostgreSQL engine as a mistake would have written it, in Python or in the
-text of a migration: the test server's databases are made with it (see `planting`)."""
+text of its schema: the test server's databases are made with it (see `planting`)."""
 
 import pytest
 
 from tests.contract.planting import Plants
-from tests.rewriting import in_migration
+from tests.rewriting import in_schema
 from tidemill.engines.postgres import claim, settle
 from tidemill.engines.postgres.cursors import Cursors
-from tidemill.engines.postgres.floors import Floors
+from tidemill.engines.postgres.scanned_until import ScannedUntil
 from tidemill.model.run import Answer
 
 PLANTS = Plants()
@@ -15,16 +15,16 @@ plant = PLANTS.plant
 pytest_configure = PLANTS.configure
 
 
-def rewrite(patch: pytest.MonkeyPatch, part: str, old: str, new: str) -> None:
-    """Change the one place in a migration's text."""
-    in_migration(patch.setattr, part, old, new)
+def rewrite(patch: pytest.MonkeyPatch, script: str, old: str, new: str) -> None:
+    """Change the text of one script of the schema, in one place."""
+    in_schema(patch.setattr, script, old, new)
 
 
 @plant("settle::test_only_the_holder_settles")
 def completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
-        "settle",
+        "jobs/settle",
         "j.id = ANY (ARRAY[i.id]) AND j.token IS NOT DISTINCT FROM i.fence",
         "j.id = ANY (ARRAY[i.id]) AND j.token IS NOT NULL",
     )
@@ -37,12 +37,17 @@ def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 @plant("release::test_a_released_job_keeps_its_place")
 def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END", "nextval('seq')")
+    rewrite(
+        patch,
+        "jobs/transitions",
+        "CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END",
+        "nextval('seq')",
+    )
 
 
 @plant("release::test_a_released_job_keeps_its_place")
 def what_is_given_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "back = p_keep_seq", "back = false")
+    rewrite(patch, "jobs/transitions", "back = p_keep_seq", "back = false")
 
 
 @plant("claim::test_a_job_is_taken_once")
@@ -57,28 +62,28 @@ def cursors_run_ahead(patch: pytest.MonkeyPatch) -> None:
 
 @plant("gates::test_a_queue_runs_no_more_than_allowed")
 def permits_are_not_freed(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "settle", "settled_fence = i.fence, gated = false,", "settled_fence = i.fence,")
+    rewrite(patch, "jobs/settle", "settled_fence = i.fence, gated = false,", "settled_fence = i.fence,")
 
 
 @plant("parked::test_a_job_that_somebody_has_locked_closes_no_gate")
 def a_gate_is_parked_for_what_cannot_be_taken(patch: pytest.MonkeyPatch) -> None:
-    looks = "IF NOT FOUND THEN\n                        v_looks"
-    rewrite(patch, "gates", looks, looks.replace("NOT FOUND", "false"))
+    misses = "IF NOT FOUND THEN\n            c.misses"
+    rewrite(patch, "order/turns", misses, misses.replace("NOT FOUND", "false"))
 
 
 @plant("gates::test_a_permit_comes_back")
 def the_gate_of_a_key_is_not_told(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "IF q.key_limited THEN", "IF false THEN")
+    rewrite(patch, "jobs/transitions", "IF q.key_limited THEN", "IF false THEN")
 
 
 @plant("rates::test_a_rate_is_exact_and_used")
 def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "gates", "SET count = start.count + excluded.count", "SET count = excluded.count")
+    rewrite(patch, "order/gates", "SET count = start.count + excluded.count", "SET count = excluded.count")
 
 
 @plant("claim_numbers::test_a_repeated_number_returns_the_same_jobs")
 def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "0005_claim", "ELSIF p_number = v_last THEN", "ELSIF false THEN")
+    rewrite(patch, "jobs/claim", "ELSIF p_number = v_last THEN", "ELSIF false THEN")
 
 
 @plant("lanes::test_turns_go_on_where_the_claimant_stopped")
@@ -88,70 +93,70 @@ def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_a_group_may_come_at_any_time")
 def lanes_are_not_announced(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "enqueue", "IF v_shaped <> '{}' THEN", "IF false THEN")
+    rewrite(patch, "jobs/enqueue", "IF v_shaped <> '{}' THEN", "IF false THEN")
 
 
 @plant("lanes::test_a_reset_never_waits_behind_a_burst")
 def priorities_are_upside_down(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
-        "claim",
-        "priority = ((c.place - 1) / 2)::smallint",
-        "priority = (10 - (c.place - 1) / 2)::smallint",
+        "order/plain_lanes",
+        "priority = ((c.position - 1) / 2)::smallint",
+        "priority = (10 - (c.position - 1) / 2)::smallint",
     )
 
 
 @plant("promote::test_due_jobs_stand_in_the_order_of_their_due_times")
 def due_jobs_stand_by_creation(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "ORDER BY due_at, seq LIMIT", "ORDER BY seq LIMIT")
+    rewrite(patch, "jobs/promote", "ORDER BY due_at, seq LIMIT", "ORDER BY seq LIMIT")
 
 
 @plant("settle::test_failed_for_good")
 def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "settle", "j.attempts := j.attempts + 1;", "")
+    rewrite(patch, "jobs/settle", "j.attempts := j.attempts + 1;", "")
 
 
 @plant("settle::test_a_run_that_fails_after_it_was_asked_to_stop_is_cancelled")
 def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
     old = "IF j.cancel_asked THEN\n            signals := to_final_v1(j, 6, p_now);"
-    rewrite(patch, "settle", old, old.replace("j.cancel_asked", "false"))
+    rewrite(patch, "jobs/settle", old, old.replace("j.cancel_asked", "false"))
 
 
 @plant("prune::test_a_tombstone_answers_for_an_hour")
 def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "SET form = 2,", "SET form = 2, settled_fence = NULL,")
+    rewrite(patch, "jobs/transitions", "SET form = 2,", "SET form = 2, settled_fence = NULL,")
 
 
 @plant("members::test_an_answered_job_that_is_not_held_comes_back")
 def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "WHERE h.claim_no <= p_answered[n] AND", "WHERE h.claim_no < 0 AND")
+    rewrite(patch, "cluster/members", "WHERE h.claim_no <= p_answered[n] AND", "WHERE h.claim_no < 0 AND")
 
 
 @plant("crash::test_a_stranger_may_not_sweep")
 def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "entitled := FOUND AND", "entitled := FOUND OR")
+    rewrite(patch, "cluster/members", "entitled := FOUND AND", "entitled := FOUND OR")
 
 
 @plant("retire::test_a_dead_childs_jobs_are_ready_at_once")
 def the_retired_may_claim(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "claim", "IF c.retired_at IS NOT NULL THEN", "IF false THEN")
+    rewrite(patch, "jobs/claim", "IF c.retired_at IS NOT NULL THEN", "IF false THEN")
 
 
 @plant("replay::test_one_token_replays_once")
 def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "commands", "j.replay_token := p_token;", "")
+    rewrite(patch, "jobs/commands", "j.replay_token := p_token;", "")
 
 
 @plant("children::test_a_child_waits_for_all_its_parents")
 def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "EXIT WHEN moved >= p_limit;", "EXIT;")
+    rewrite(patch, "jobs/dependents", "EXIT WHEN moved >= p_limit;", "EXIT;")
 
 
 @plant("transactions_complete::test_a_stale_run_writes_nothing")
 def completing_in_a_transaction_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
-        "transactions",
+        "users/transactions",
         "WHERE id = p_id AND token IS NOT DISTINCT FROM p_fence FOR NO KEY UPDATE;",
         "WHERE id = p_id AND token IS NOT NULL FOR NO KEY UPDATE;",
     )
@@ -159,89 +164,102 @@ def completing_in_a_transaction_ignores_the_fence(patch: pytest.MonkeyPatch) -> 
 
 @plant("transactions_complete::test_the_outcome_stands_if_the_transaction_commits")
 def completing_in_a_transaction_is_not_remembered(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "transactions", "settled_fence = p_fence, gated = false,", "gated = false,")
+    rewrite(patch, "users/transactions", "settled_fence = p_fence, gated = false,", "gated = false,")
 
 
 @plant("transactions_complete::test_what_a_retirement_had_to_leave_comes_back")
 def a_retirement_forgets_what_it_had_to_leave(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "WHERE c.retired_at IS NOT NULL LIMIT p_limit", "WHERE false LIMIT p_limit")
+    rewrite(
+        patch, "cluster/members", "WHERE c.retired_at IS NOT NULL LIMIT p_limit", "WHERE false LIMIT p_limit"
+    )
 
 
 @plant("moves::test_due_jobs_are_named_in_their_order")
 def what_is_due_is_not_named(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "signals := named_all_v1(v_ids);", "signals := '{}';")
+    rewrite(patch, "jobs/promote", "signals := named_all_v1(v_ids);", "signals := '{}';")
 
 
 @plant("moves::test_one_step_names_no_more_than_the_bound")
 def moves_are_named_without_bound(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "ELSIF v_room = '0' THEN", "ELSIF false THEN")
+    rewrite(patch, "jobs/moves", "ELSIF v_room = '0' THEN", "ELSIF false THEN")
 
 
 @plant("moves::test_a_claim_names_what_it_finds_expired")
 def the_reason_of_a_move_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     rewrite(
-        patch, "moves", "IF j.failures > (SELECT failures FROM job WHERE id = j.id) THEN", "IF false THEN"
+        patch,
+        "jobs/moves",
+        "IF j.failures > (SELECT failures FROM job WHERE id = j.id) THEN",
+        "IF false THEN",
     )
 
 
 @plant("moves::test_a_settle_names_the_new_ones_of_those_that_follow")
 def known_jobs_that_follow_are_named_as_new(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "settle", "named_all_v1(v_stored)", "named_all_v1(p_then_ids)")
+    rewrite(patch, "jobs/settle", "named_all_v1(v_stored)", "named_all_v1(p_then_ids)")
 
 
 @plant("schedules::test_a_firing_says_which_of_its_jobs_are_new")
 def a_firing_calls_every_job_new(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
-        "members",
+        "cluster/schedules",
         "SELECT e.created, e.signals INTO",
         "SELECT array_fill(true, ARRAY[cardinality(p_ids)]), e.signals INTO",
     )
 
 
-@plant("looks::test_every_so_often_everything_is_walked")
-def a_look_never_goes_whole(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Floors, "look_again", lambda self: None)
+@plant("late_commits::test_every_so_often_everything_is_scanned_again")
+def nothing_is_scanned_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ScannedUntil, "scan_again", lambda self: None)
 
 
-@plant("looks::test_a_new_connection_forgets_what_was_seen")
+@plant("late_commits::test_a_new_connection_forgets_what_was_seen")
 def what_was_seen_outlives_the_connection(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Cursors, "forget", lambda self: None)
 
 
-@plant("looks::test_floors_are_forgotten_with_the_cursors")
-def floors_outlive_the_cursors(patch: pytest.MonkeyPatch) -> None:
-    """Everything below them is passed over after a crash."""
-    patch.setattr(Floors, "forget", lambda self: None)
+@plant("late_commits::test_what_was_scanned_is_forgotten_with_the_cursors")
+def what_was_scanned_outlives_the_cursors(patch: pytest.MonkeyPatch) -> None:
+    """Jobs whose claims a crash undid are passed over."""
+    patch.setattr(ScannedUntil, "forget", lambda self: None)
 
 
-@plant("looks::test_what_is_locked_during_a_look_is_found_once_it_is_free")
-def what_is_locked_during_a_look_is_not_asked_for_again(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "FROM mark_back_v1(p_held) AS m", "FROM mark_back_v1('{}') AS m")
+@plant("late_commits::test_what_is_locked_during_a_scan_is_found_once_it_is_free")
+def what_is_locked_during_a_scan_is_not_asked_for_again(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "order/late_commits", "FROM mark_back_v1(p_held) AS m", "FROM mark_back_v1('{}') AS m")
 
 
 @plant("cursor::test_a_late_commit_is_found_within_two_seconds")
-def a_look_asks_for_no_transaction(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "IF v_firsts <> '{}' THEN", "IF false THEN")
+def a_scan_asks_for_no_transaction(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "order/late_commits", "IF v_firsts <> '{}' THEN", "IF false THEN")
 
 
-@plant("looks::test_the_newest_transaction_of_all_is_found_when_it_ends_after_a_look")
-def a_look_asks_only_for_what_its_snapshot_names(patch: pytest.MonkeyPatch) -> None:
+@plant("late_commits::test_the_newest_transaction_of_all_is_found_when_it_ends_after_a_scan")
+def a_scan_asks_only_for_what_its_snapshot_names(patch: pytest.MonkeyPatch) -> None:
     rewrite(
-        patch, "members", "IF pg_snapshot_xmax(p_snapshot::pg_snapshot) < p_me::xid8 THEN", "IF false THEN"
+        patch,
+        "order/late_commits",
+        "IF pg_snapshot_xmax(p_snapshot::pg_snapshot) < p_me::xid8 THEN",
+        "IF false THEN",
     )
 
 
 @plant("schedules::test_a_line_is_kept_with_the_last_tick")
 def a_passed_tick_empties_the_line(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END", "line = p_line")
+    rewrite(
+        patch,
+        "cluster/schedules",
+        "line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END",
+        "line = p_line",
+    )
 
 
 @plant("upkeep::test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind")
 def claims_are_forgotten_of_which_something_runs(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "members", "AND j.token IS NOT NULL OFFSET 0));", "AND false OFFSET 0));")
+    rewrite(patch, "cluster/members", "AND j.token IS NOT NULL OFFSET 0));", "AND false OFFSET 0));")
 
 
 @plant("deaths::test_each_death_of_an_id_that_is_used_again_has_one")
 def a_second_death_is_taken_for_the_first(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "EXIT WHEN v_stored <> '{}';", "EXIT;")
+    rewrite(patch, "jobs/on_dead", "EXIT WHEN v_stored <> '{}';", "EXIT;")

@@ -43,9 +43,9 @@ def test_a_cursor_does_not_go_back_over_a_full_load() -> None:
     assert cursor(cursors) == 500_001
 
 
-def test_looks_in_quick_succession_are_not_kept() -> None:
+def test_claims_in_quick_succession_are_not_all_remembered() -> None:
     cursors = Cursors()
     for number in range(10_000):
         cursors.exhausted("q", number, at=100.0 + number / 100_000)
     (queue,) = cursors._queues.values()
-    assert len(queue.looks) <= 21
+    assert len(queue.drained) <= 21

@@ -35,18 +35,18 @@ async def test_a_late_commit_is_found_within_two_seconds(
         early = some_jobs(5)
         await engine.jobs.enqueue(early, now=clock.now)
         assert ids_of(await claimant.take()) == ids_of(early)
-        for _ in range(2):  # looks come by and do not see it either
-            await engine.looks.look()
+        for _ in range(2):  # scans come by and do not see it either
+            await engine.late_commits.scan()
         assert await claimant.take() == []
     assert await take_within(claimant, 2.0) == [late.id]
 
 
-async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
+async def test_a_scan_while_a_claim_is_on_its_way_misses_nothing(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """The claim does not see the job, the look sees it before the cursor, then the cursor goes past it."""
+    """The claim does not see the job, the scan sees it before the cursor, then the cursor goes past it."""
     user, late, store = await plain(), a_job(), engine.store
-    await engine.looks.look()
+    await engine.late_commits.scan()
     async with user.transaction():
         for statement in engine.transactions.enqueue([late]):
             await user.execute(statement.sql, *statement.parameters)
@@ -55,17 +55,17 @@ async def test_a_look_while_a_claim_is_on_its_way_misses_nothing(
         first, *rows = await store.rows(
             store.claims, "claim_plain_v1", *claims.parameters(request), clock.now
         )
-    await engine.looks.look()
+    await engine.late_commits.scan()
     claimant.hear(engine.jobs._answer(request, first, rows, claims.cursors.generation))
     assert max(claims.cursors.plain(["q"])) > 0, "past the job, which has the lowest seq"
-    await engine.looks.look()
+    await engine.late_commits.scan()
     assert ids_of(await claimant.take()) == [late.id]
 
 
 async def test_a_commit_on_its_way_is_found_by_the_next_claim(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """Not only by the look that comes once a second: a claim leaves room for what is just being stored."""
+    """Not only by the scan that comes once a second: a claim leaves room for what is just being stored."""
     await engine.jobs.enqueue([a_job()], now=clock.now)
     assert len(await claimant.take()) == 1
     user, job = await plain(), a_job()
@@ -77,7 +77,7 @@ async def test_a_commit_on_its_way_is_found_by_the_next_claim(
 
 
 async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain, clock: Clock) -> None:
-    """Whoever looks first marks it, for all."""
+    """Whoever scans first marks it, for all."""
     one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)
     user, late = await plain(), some_jobs(2)
     async with user.transaction():
@@ -87,11 +87,11 @@ async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain,
         assert [len(await each.take(most=2)) for each in (one, other)] == [2, 2]
     engine = one.engine
     assert isinstance(engine, PostgresEngine)
-    await engine.looks.look()
+    await engine.late_commits.scan()
     assert ids_of(await other.take()) == ids_of(late)
 
 
-async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_look(
+async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_scan(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     jobs = some_jobs(6)
@@ -105,11 +105,11 @@ async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_look(
     assert ids_of(await claimant.take()) == ids_of(jobs[3:])
     await held.rollback()
     assert await claimant.take() == []
-    await engine.looks.look()
+    await engine.late_commits.scan()
     assert ids_of(await claimant.take()) == ids_of(jobs[:3])
 
 
-async def test_the_looks_run_by_themselves(connect: Connect, clock: Clock, plain: Plain) -> None:
+async def test_the_scans_run_by_themselves(connect: Connect, clock: Clock, plain: Plain) -> None:
     engine = await connect()
     claimant = await a_claimant(engine, clock, beat=200_000, lease=1_000_000)
     jobs = some_jobs(4)
@@ -205,7 +205,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
     assert await user.fetchval("SELECT reshaped IS NULL FROM tidemill.queue WHERE name = 'q'")
 
 
-async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease(
+async def test_jobs_stored_by_an_old_snapshot_are_found_once_a_lease(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """A transaction that will never see the options as they are now, begun long before it stores anything."""
@@ -218,7 +218,7 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_by_the_look_once_a_lease
             assert await claimant.take() == []
         for statement in engine.transactions.enqueue(jobs):
             await user.execute(statement.sql, *statement.parameters)
-    await engine.looks.once_a_lease()
+    await engine.late_commits.once_a_lease()
     assert ids_of(await claimant.take()) == ids_of(jobs)
 
 
@@ -237,13 +237,13 @@ async def test_jobs_stored_by_an_old_snapshot_stay_within_the_limits_of_their_ta
             assert await claimant.take() == []
         for statement in engine.transactions.enqueue([*limited, *others]):
             await user.execute(statement.sql, *statement.parameters)
-    await engine.looks.look()
+    await engine.late_commits.scan()
     left = ids_of(limited)
     taken = await claimant.take()
     assert ids_of(taken) == [left.pop(0), *ids_of(others)]
     while left:
         assert await claimant.take() == []
-        await engine.looks.look()
+        await engine.late_commits.scan()
         await claimant.complete(*taken)
         taken = await claimant.take()
         assert ids_of(taken) == [left.pop(0)]

@@ -38,7 +38,7 @@ async def test_a_call_is_one_round_trip(
 ) -> None:
     """Signals are sent beside it, on a connection of their own."""
     engine = await connect(behind(url, proxy))
-    monkeypatch.setattr(engine.looks, "begin", lambda: None)  # nothing is sent but for the calls
+    monkeypatch.setattr(engine.late_commits, "begin", lambda: None)  # nothing is sent but for the calls
     claimant = Claimant(engine, clock)
     await claimant.beat()
 

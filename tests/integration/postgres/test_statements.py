@@ -14,7 +14,7 @@ from tidemill.engines import postgres
 from tidemill.engines.postgres.claim import Claims
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.job import JobState
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queue import Limit, QueueOptions, Rate
 from tidemill.model.run import Failed, Started
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
@@ -134,7 +134,7 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
         clock.now,
     )
     assert len(rows) == 51
-    assert "job_ready" in plans.of("NOT suspect AND lane")
+    assert "job_ready" in plans.of("FROM lane_jobs_v1(")
     assert "job_held_" in plans.of("key = p_name"), "by key or by task: both hold running jobs alone"
     assert "lane_open" in plans.of("DISTINCT ON (lane)")
     assert "Seq Scan on job" not in "\n".join(plans.texts)
@@ -156,7 +156,7 @@ async def test_a_settle_goes_by_id_and_token_alone(
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_the_look_for_late_commits_goes_by_transaction(
+async def test_the_scan_for_late_commits_goes_by_transaction(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
 ) -> None:
     """Left alone the planner prefers the index by seq, and walks everything behind the cursor."""
@@ -170,18 +170,18 @@ async def test_the_look_for_late_commits_goes_by_transaction(
     async with user.transaction():
         await user.execute("SELECT pg_current_xact_id()")
         await claimant.take(most=100)
-        await engine.looks.look()
-    await engine.looks.look()
+        await engine.late_commits.scan()
+    await engine.late_commits.scan()
     text = plans.of("xid >= e.first")
     assert "Index Scan using job_late" in text
     assert "job_ready" not in text
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_the_walk_behind_the_cursors_goes_by_seq(
+async def test_the_scan_behind_the_cursors_goes_by_seq(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
 ) -> None:
-    """By another index it would walk everything that was ever ready."""
+    """By another index it would scan everything that was ever ready."""
     await fill(engine, clock)
     await claimant.take(most=1)
     await claimant.take(most=100)
@@ -190,12 +190,12 @@ async def test_the_walk_behind_the_cursors_goes_by_seq(
         await connection.execute("ANALYZE tidemill.job")
     plans = await Plans(connection).begin()
     engine.store.beats.adopt(connection)
-    await engine.looks.look()
+    await engine.late_commits.scan()
     text = plans.of("NOT back\n")
     assert "Index Scan using job_ready" in text
     assert re.search(r"Index Cond: .*queue.*priority.*suspect.*lane.*seq >=.*seq <", text)
     assert "Index Scan using job_pkey" in plans.of("SET back = true")
-    await engine.looks.once_a_lease()
+    await engine.late_commits.once_a_lease()
     assert "Index Scan using job_ready" in plans.of("lane > ''")
     assert "Seq Scan on job" not in "\n".join(plans.texts)
 
@@ -257,8 +257,8 @@ async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
     await claimant.complete(*runs[:3])
     await claimant.settle(completed(runs[3]), settlement(runs[4], Failed(failure=a_failure())))
     await claimant.release(*runs[5:7])
-    await store.change(store.beats, "behind_v1", ["q"], [5], [""], [0], [1_000_000], 1_000_000, 10)
-    await engine.looks.look()
+    await store.change(store.beats, "scan_behind_v1", ["q"], [5], [""], [0], [1_000_000], 1_000_000, 10)
+    await engine.late_commits.scan()
     await claimant.beat()
     await engine.members.leave(claimant.member.id, now=clock.now)
     assert len(texts) > 50
@@ -285,3 +285,19 @@ async def test_a_list_goes_by_an_index(engine: PostgresEngine, plain: Plain, sta
     if state is not JobState.RUNNING:  # the few running ones are sorted
         assert "Sort" not in text
     assert "Seq Scan on job" not in text
+
+
+async def test_a_rate_reads_the_log_of_its_own_gate_alone(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    """With another collation on one of its columns, the key of the log would be used only up to that one."""
+    options = QueueOptions(per_key=Limit(rate=Rate(100, per=1)))
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue([a_job(key=str(n)) for n in range(3)], now=clock.now)
+    plans = await Plans(await plain()).begin()
+    engine.store.claims.adopt(plans.connection)
+    assert len(await claimant.take(most=3)) == 3
+    found = re.findall(r"using start_pkey on start.*\n\s*Index Cond: (.*)", plans.of("sum(count)"))
+    assert len(found) == 3
+    for condition in found:
+        assert all(f"{column} " in condition for column in ("queue", "kind", "name", "step"))

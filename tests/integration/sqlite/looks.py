@@ -71,7 +71,7 @@ _STANDING = {
     "SELECT pk FROM outcome": "SELECT pk FROM job_now WHERE state > 3",
     "SELECT pk FROM more EXCEPT SELECT pk FROM job": "SELECT 1 WHERE 0",
 }  # fmt: skip
-"""What a table of places holds, and which jobs that must be. Stretches are counted out."""
+"""What a table of positions holds, and which jobs that must be. Ranges are counted out."""
 
 
 def beside(path: Path, suffix: str) -> Path:

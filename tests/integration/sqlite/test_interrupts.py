@@ -71,9 +71,9 @@ def test_an_interrupted_enqueue_is_stored_whole_or_not_at_all(path: Path) -> Non
     app.close()
 
     with closing(sqlite3.connect(path)) as db:
-        stored, places = db.execute(
+        stored, positions = db.execute(
             "SELECT (SELECT count(*) FROM job), (SELECT sum(last - first + 1) FROM ready)"
         ).fetchone()
         (counted,) = db.execute("SELECT sum(count) FROM tally").fetchone()
-    assert stored == places == counted
+    assert stored == positions == counted
     assert acknowledged <= stored <= acknowledged + interrupts

@@ -54,7 +54,7 @@ PLACES = {
     JobState.READY: "INSERT INTO ready SELECT queue, priority, 0, '', max(seq), min(seq), seq - pk FROM job",
     JobState.RUNNING: "INSERT INTO run SELECT max(pk), min(pk), 100, queue, 1, 1, 0, 'm' FROM job",
 }
-"""How jobs come to stand where their state belongs. All the ready and all the running are one stretch."""
+"""How jobs come to stand where their state belongs. All the ready and all the running are one range."""
 
 
 def add_jobs(db: sqlite3.Connection, state: JobState, count: int = 9) -> None:
@@ -174,14 +174,14 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
             "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
         ),
         (
-            STATEMENTS["stretches.ready_find"],
+            STATEMENTS["ranges.ready_find"],
             "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
         ),
-        (STATEMENTS["stretches.run_find"], "run USING INTEGER PRIMARY KEY (rowid>?)"),
+        (STATEMENTS["ranges.run_find"], "run USING INTEGER PRIMARY KEY (rowid>?)"),
         (STATEMENTS["settle.runs_plainly"], "run USING INTEGER PRIMARY KEY (rowid>?)"),
         (STATEMENTS["settle.runs_plainly"], "more USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (
-            STATEMENTS["stretches.ended_find"],
+            STATEMENTS["ranges.ended_find"],
             "ended USING PRIMARY KEY (queue=? AND state=? AND ended_at=? AND last>?)",
         ),
         (STATEMENTS["gates.held_by_task"], "held_task (queue=? AND task=?)"),
@@ -193,7 +193,7 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
         "jobs in lane",
         "front of a lane",
         "jobs at the front",
-        "take whole stretches",
+        "take whole ranges",
         "take the front",
         "anything due",
         "anything stale",
@@ -237,8 +237,8 @@ def test_jobs_are_written_by_primary_key(db: sqlite3.Connection, name: str) -> N
 
 @pytest.mark.parametrize("table", ["ready", "run", "ended"])
 @pytest.mark.parametrize("change", ["shorten", "remove", "split"])
-def test_stretches_are_written_by_their_key(db: sqlite3.Connection, table: str, change: str) -> None:
-    (step,) = plan(db, STATEMENTS[f"stretches.{table}_{change}"]).splitlines()
+def test_ranges_are_written_by_their_key(db: sqlite3.Connection, table: str, change: str) -> None:
+    (step,) = plan(db, STATEMENTS[f"ranges.{table}_{change}"]).splitlines()
     assert re.match(rf"SEARCH {table} USING (INTEGER )?PRIMARY KEY .*(last|rowid)=\?", step)
 
 

@@ -1,4 +1,4 @@
-"""Taking jobs: what a claim sends, and what its answer tells."""
+"""Taking jobs: what a claim sends, and how its answer is read."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -47,8 +47,8 @@ class Claims:
     def answer(
         self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], generation: int
     ) -> Claim:
-        """The claim that the rows tell of; remembers where it stopped. `generation`: that of the cursors with
-        which it was sent."""
+        """The claim in these rows. Remembers where it stopped. `generation`: of the cursors with which the
+        claim was sent."""
         refused = head.get("refused")
         if refused is not None:
             raise refusal(refused, request, head.get("number", 0))
@@ -68,8 +68,9 @@ class Claims:
                 self.cursors.taken(row[5], row[6], row[18], row[22], row[3])
             for queue in head["exhausted"]:
                 self.cursors.exhausted(queue, head["seen"])
-        for queue, priority, lane, used in head["turns"]:
-            self._turns.lane_served(request.claimant, queue, priority, lane, used)
+        for queue, turns in head["turns"].items():
+            for priority, (lane, used) in turns.items():
+                self._turns.lane_served(request.claimant, queue, int(priority), lane, used)
         if rows:
             self._turns.queue_served(request.claimant, rows[-1][5])
 

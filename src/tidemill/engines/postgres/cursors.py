@@ -1,17 +1,18 @@
 """Up to which seq this process has claimed each lane.
 
-A claim starts its scan there: with one long transaction elsewhere, which keeps dead index entries from being
-removed, every claim would otherwise walk over all of them (30,000 jobs a second become 2,000). It is memory
-only. A forgotten cursor costs one slow scan, never a wrong one; `looks` finds what stands behind a cursor.
+A claim begins its search at the cursor. Without it, one long transaction elsewhere would slow every claim
+down: dead index entries cannot be removed while it runs, and each claim would walk over all of them (30,000
+jobs a second become 2,000). Cursors are memory only. A forgotten cursor costs one slow search, never a wrong
+one.
 
-That takes up to a second, which is long for a job that was only on its way to its commit when a claim looked.
-So a claim that found all there was moves its cursors no further than to what had been drawn `ON_THE_WAY_S`
-before.
+A ready job below a cursor is found by `late_commits`, within a second. A second is long for a job that was
+just about to commit. So a claim that found all there was moves its cursors only up to what had been drawn
+`ON_THE_WAY_S` before.
 
-What was seen holds for the server that it was seen on. One that crashed without having written everything
-to its disk, or a replica that took over, may have jobs ready that were taken before, and may draw seqs a
-second time. So everything is forgotten with another connection; a claim that was sent before that moves no
-cursor any more (`generation`).
+A cursor is true for the server on which it was made. A server that crashed before it wrote everything to its
+disk, or a replica that took over, may have jobs ready that were taken before, and may draw the same seqs
+again. So a new connection forgets all cursors. The answer to a claim that was sent before moves no cursor:
+its `generation` is an older one.
 """
 
 import time
@@ -22,31 +23,31 @@ from tidemill.model.lane import PRIORITIES
 
 QUEUES_KEPT = 1_000
 LANES_KEPT = 1_000
-"""Of a queue with groups, the lanes that gave last."""
+"""How many lanes of a queue with groups are remembered: those that gave last."""
 BUSY = 64
-"""A lane with a group has a cursor once it has given so many jobs; before, its scan is short."""
+"""A lane with a group gets a cursor when it has given so many jobs. Before that its search is short."""
 
 ON_THE_WAY_S = 0.1
-"""An enqueue that has drawn its seq has committed by then, but for users' transactions."""
+"""An enqueue commits within this time after it has drawn its seq, unless a user's transaction contains it."""
 BACK_S = 1.0
-"""The furthest that cursors go back for that: after a full load the entries of a second are many."""
-LOOKS_APART_S = 0.005
+"""A cursor goes back for that by no more than this: after a full load the entries of a second are many."""
+NOTES_APART_S = 0.005
 
 WIDTH = 2 * len(PRIORITIES)
 """Cursors of a queue: for each priority that of the plain lane, then that of its suspects."""
 
 
 class _Queue:
-    __slots__ = ("gave", "lanes", "looks", "plain", "settled")
+    __slots__ = ("drained", "gave", "lanes", "plain", "settled")
 
     def __init__(self) -> None:
         self.plain = [0] * WIDTH
         self.gave: set[str] = set()
-        """The lanes with a group that have given since quiet ones were forgotten."""
-        self.looks: deque[tuple[float, int]] = deque()
-        """When everything was found, and the last seq drawn before that."""
+        """The lanes with a group that have given since quiet lanes were last forgotten."""
+        self.drained: deque[tuple[float, int]] = deque()
+        """When a claim found all there was, and the last seq drawn before that claim."""
         self.settled: tuple[float, int] | None = None
-        """The newest of these that is old enough."""
+        """The newest of these that is older than `ON_THE_WAY_S`."""
         self.lanes: dict[str, tuple[int, int]] = {}
         """"priority:group" -> (cursor, jobs given)"""
 
@@ -60,7 +61,7 @@ class Cursors:
         """Grows whenever everything is forgotten."""
 
     def forget(self) -> None:
-        """What was seen may not be so any more."""
+        """The server may not be the same any more."""
         self._queues.clear()
         self.generation += 1
 
@@ -80,44 +81,44 @@ class Cursors:
         return {lane: seq for lane, (seq, given) in known.lanes.items() if given >= BUSY}
 
     def taken(self, queue: str, priority: int, suspect: bool, lane: str, seq: int) -> None:
-        """A job was taken; everything before it in its lane has been seen."""
+        """A job was taken: claims have passed everything before it in its lane."""
         known = self._queue(queue)
         if lane:
             if not suspect:
                 name = f"{priority}:{lane}"
-                before, given = known.lanes.pop(name, (0, 0))  # the one used last stands last
+                before, given = known.lanes.pop(name, (0, 0))  # the lane used last comes last
                 known.lanes[name] = max(before, seq + 1), given + 1
                 known.gave.add(name)
                 if len(known.lanes) > LANES_KEPT:
                     del known.lanes[next(iter(known.lanes))]
             return
-        place = 2 * priority + suspect
-        if seq >= known.plain[place]:
-            known.plain[place] = seq + 1
+        at = 2 * priority + suspect
+        if seq >= known.plain[at]:
+            known.plain[at] = seq + 1
 
     def exhausted(self, queue: str, seen: int, at: float | None = None) -> None:
-        """A look found all that the plain lanes had; the seq `seen` had been drawn before it. `at` is this
-        process's clock."""
+        """A claim found all that the plain lanes had. `seen` is the last seq drawn before it, `at` the time
+        on this process's clock."""
         known = self._queue(queue)
         at = time.monotonic() if at is None else at
-        if not known.looks or at - known.looks[-1][0] >= LOOKS_APART_S:
-            known.looks.append((at, seen))
-        while known.looks and at - known.looks[0][0] >= ON_THE_WAY_S:
-            known.settled = known.looks.popleft()
+        if not known.drained or at - known.drained[-1][0] >= NOTES_APART_S:
+            known.drained.append((at, seen))
+        while known.drained and at - known.drained[0][0] >= ON_THE_WAY_S:
+            known.settled = known.drained.popleft()
         if known.settled is None:
             return
         since, settled = known.settled
-        for place in range(0, WIDTH, 2):
-            if known.plain[place] <= settled or at - since <= BACK_S:
-                known.plain[place] = settled + 1
+        for lane in range(0, WIDTH, 2):
+            if known.plain[lane] <= settled or at - since <= BACK_S:
+                known.plain[lane] = settled + 1
 
     def names(self) -> list[str]:
         """The queues with cursors."""
         return list(self._queues)
 
     def forget_quiet_lanes(self) -> None:
-        """The next claims scan lanes with a group that have given nothing since the last call from their
-        start: one that is found empty is closed."""
+        """Forget the cursors of lanes with a group that have given nothing since the last call. The next
+        claims search them from their start; a lane that is found empty is closed."""
         for queue in self._queues.values():
             queue.lanes = {name: lane for name, lane in queue.lanes.items() if name in queue.gave}
             queue.gave.clear()

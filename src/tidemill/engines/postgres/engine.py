@@ -5,8 +5,8 @@ from tidemill.engines.postgres.connect import PostgresConnector
 from tidemill.engines.postgres.errors import translate_opening
 from tidemill.engines.postgres.inspect import PostgresInspect
 from tidemill.engines.postgres.jobs import PostgresJobs
+from tidemill.engines.postgres.late_commits import LateCommits
 from tidemill.engines.postgres.locks import PostgresLocks
-from tidemill.engines.postgres.looks import Looks
 from tidemill.engines.postgres.members import PostgresMembers
 from tidemill.engines.postgres.queues import PostgresQueues, PostgresTasks
 from tidemill.engines.postgres.schedules import PostgresSchedules
@@ -26,16 +26,16 @@ class PostgresEngine:
         claims = Claims()
         self.store = store
         store.renewed.add(claims.cursors.forget)
-        self.looks = Looks(store, claims.cursors)
+        self.late_commits = LateCommits(store, claims.cursors)
         self._closed = False
-        self.jobs = PostgresJobs(store, claims, self.looks)
+        self.jobs = PostgresJobs(store, claims, self.late_commits)
         self.blocking = None
         self.inspect = PostgresInspect(store)
         self.queues = PostgresQueues(store)
         self.tasks = PostgresTasks(store)
         self.schedules = PostgresSchedules(store)
         self.locks = PostgresLocks(store)
-        self.members = PostgresMembers(store, self.looks)
+        self.members = PostgresMembers(store, self.late_commits)
         self.signals = PostgresSignals(store)
         self.transactions = PostgresTransactions(store, identity)
 
@@ -57,7 +57,7 @@ class PostgresEngine:
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            await self.looks.close()
+            await self.late_commits.close()
             await self.store.close()
 
 

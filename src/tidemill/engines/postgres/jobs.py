@@ -36,7 +36,7 @@ from tidemill.engines.postgres import enqueue as enqueuing
 from tidemill.engines.postgres import settle as settling
 from tidemill.engines.postgres.claim import Claims
 from tidemill.engines.postgres.connection import Row
-from tidemill.engines.postgres.looks import Looks
+from tidemill.engines.postgres.late_commits import LateCommits
 from tidemill.engines.postgres.naming import asked, take_named
 from tidemill.engines.postgres.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.engines.postgres.store import PostgresStore
@@ -58,10 +58,10 @@ _head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any
 class PostgresJobs:
     """See `tidemill.engine.protocol.Jobs`."""
 
-    def __init__(self, store: PostgresStore, claims: Claims, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, claims: Claims, late_commits: LateCommits) -> None:
         self._store = store
         self._claims = claims
-        self._looks = looks
+        self._late_commits = late_commits
         self._prune_anew_at = 0.0
         self._prune_marks = "{}"
 
@@ -73,7 +73,7 @@ class PostgresJobs:
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
     ) -> Claim:
         check_claim(request)
-        self._looks.begin()
+        self._late_commits.begin()
         store, generation = self._store, self._claims.cursors.generation
         head, *rows = await store.rows(
             store.claims, "claim_plain_v1", *self._claims.parameters(request), asked(now, moves)
@@ -94,7 +94,7 @@ class PostgresJobs:
         connection, generation = store.settles, self._claims.cursors.generation
         if claim is not None:
             check_claim(claim)
-            self._looks.begin()
+            self._late_commits.begin()
             request, connection = self._claims.parameters(claim), store.claims
         first, *rows = await store.rows(
             connection, "settle_v1", *call.parameters(), asked(now, moves), *request

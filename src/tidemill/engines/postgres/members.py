@@ -6,7 +6,7 @@ from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.heartbeats import plausible
 from tidemill.engine.shared.member_rows import encode_member, member_of
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.postgres.looks import Looks
+from tidemill.engines.postgres.late_commits import LateCommits
 from tidemill.engines.postgres.naming import asked
 from tidemill.engines.postgres.store import PostgresStore
 from tidemill.model.member import Ask, BeatReply, ClaimantBeat, Member, MemberInfo
@@ -19,9 +19,9 @@ SQL = load_statements(__package__, "members")
 class PostgresMembers:
     """See `tidemill.engine.protocol.Members`."""
 
-    def __init__(self, store: PostgresStore, looks: Looks) -> None:
+    def __init__(self, store: PostgresStore, late_commits: LateCommits) -> None:
         self._store = store
-        self._looks = looks
+        self._late_commits = late_commits
 
     async def beat(
         self,
@@ -34,11 +34,11 @@ class PostgresMembers:
         check_heartbeat(info, claimants)
         encoded = encode_member(info)
         claimants, never = plausible(claimants)
-        self._looks.lease = min(self._looks.lease, info.lease)
+        self._late_commits.lease = min(self._late_commits.lease, info.lease)
         self._store.beat_within(info.lease)
         held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
         number, at, new, lost, ids, fences, _ = await self._store.change(
-            self._store.beats, "beat_v1",
+            self._store.beats, "heartbeat_v1",
             info.id, info.name, encoded, info.beat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
             [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,

@@ -1,4 +1,5 @@
-"""Jobs that a call has moved, named among its signals while somebody listens: see `naming_v1`."""
+"""Which jobs a call has moved. While somebody listens to events, the call names them among its signals: see
+`naming_v1` in schema/jobs/moves.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,18 +10,18 @@ from tidemill.model.time import Instant
 
 
 class Asked(NamedTuple):
-    """The parameter `now` of a call that is to name what it moves."""
+    """The parameter `now` of a call that names what it moves."""
 
     now: Instant | None
 
 
 def asked(now: Instant | None, moves: Moves | None) -> Instant | Asked | None:
-    """`now` as a call takes it."""
+    """The parameter `now` of a call: with `moves`, the call names what it moves."""
     return now if moves is None else Asked(now)
 
 
 def marks_of(parameters: Sequence[object]) -> str:
-    """The places of parameters in a call."""
+    """The placeholders of a call's parameters."""
     return ", ".join(
         f"{{schema}}.naming_v1(${n})" if isinstance(each, Asked) else f"${n}"
         for n, each in enumerate(parameters, 1)
@@ -28,12 +29,12 @@ def marks_of(parameters: Sequence[object]) -> str:
 
 
 def values_of(parameters: Sequence[object]) -> list[object]:
-    """What is sent in these places."""
+    """The values that are sent for these placeholders."""
     return [each.now if isinstance(each, Asked) else each for each in parameters]
 
 
 def take_named(signals: Sequence[str], moves: Moves | None) -> Sequence[str]:
-    """The signals alone; what else stands among them goes to `moves`."""
+    """The signals alone. The moves among them are added to `moves`."""
     if moves is None:
         return signals
     for text in signals:

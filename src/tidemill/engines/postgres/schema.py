@@ -18,7 +18,45 @@ from tidemill.model.errors import (
     TidemillError,
 )
 
-MIGRATIONS: list[Migration] = load_migrations(__package__)
+SCHEMA = (
+    "tables/namespace",
+    "tables/jobs",
+    "tables/queues",
+    "tables/order",
+    "tables/cluster",
+    "tables/vacuum",
+    "common/clock",
+    "common/locks",
+    "common/audit",
+    "jobs/moves",
+    "jobs/failures",
+    "jobs/transitions",
+    "jobs/dependents",
+    "jobs/on_dead",
+    "jobs/lost_runs",
+    "jobs/promote",
+    "jobs/enqueue",
+    "order/gates",
+    "order/lanes",
+    "order/turns",
+    "order/plain_lanes",
+    "jobs/claim",
+    "jobs/claim_plain",
+    "jobs/settle",
+    "jobs/commands",
+    "jobs/prune",
+    "cluster/queues",
+    "cluster/members",
+    "cluster/schedules",
+    "cluster/leases",
+    "order/late_commits",
+    "users/transactions",
+    "users/enqueue",
+    "settings",
+)
+"""The scripts of schema version 1, in the order in which they run. A function in SQL must come after the
+functions that it calls; one in PL/pgSQL need not."""
+MIGRATIONS: list[Migration] = load_migrations("tidemill.engines.postgres", SCHEMA)
 OLDEST_SERVER = 130_000
 LONGEST_MIGRATION_S = 3_600.0
 
@@ -30,7 +68,7 @@ SELECT current_user, current_database(), pg_get_userbyid(nspowner),
        has_schema_privilege(oid, 'USAGE'), has_schema_privilege(oid, 'CREATE')
 FROM (SELECT to_regnamespace($1)) AS ours (found) LEFT JOIN pg_namespace ON oid = found
 """
-_IDENTITY = 'SELECT "{}".place_v1()'
+_IDENTITY = 'SELECT "{}".identity_v1()'
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)"
 
 
@@ -115,7 +153,8 @@ async def _migrate(connection: "Connection[Any]", place: PostgresUrl) -> None:
             await connection.execute(f'CREATE SCHEMA "{place.schema}"')
         await connection.execute(f'SET LOCAL search_path = "{place.schema}", pg_catalog')
         for migration in MIGRATIONS[version:]:
-            await connection.execute(migration.sql)
+            for script in migration.scripts:
+                await connection.execute(script.sql)
             values = {
                 "application": "tidemill",
                 "version": str(migration.version),

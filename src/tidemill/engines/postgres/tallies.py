@@ -20,7 +20,7 @@ SQL = load_statements(__package__, "inspect")
 
 MANY = 100_000
 DEAR, KEPT_S = 50_000, 1.0
-"""A look that counted so many jobs is used again for a second."""
+"""A count of so many jobs is used again for a second."""
 SHARE = 20
 
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.job'::regclass::oid::bigint))"

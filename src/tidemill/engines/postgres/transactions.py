@@ -26,15 +26,16 @@ _TYPES = (
 )  # fmt: skip
 _MARKS = ", ".join(f"${n}::{name}[]" for n, name in enumerate(_TYPES, 1))
 _ENQUEUE = (
-    f"SELECT {{schema}}.enqueue_here_v1({_MARKS}, $17::text) FROM {{schema}}.here_v1($18::text) AS here"
+    f"SELECT {{schema}}.enqueue_here_v1({_MARKS}, $17::text) "
+    "FROM {schema}.check_identity_v1($18::text) AS here"
 )
 _COMPLETE = (
     "SELECT {schema}.complete_here_v1($1::bytea, $2::bigint, $3::bigint, $4::bytea, $5::text) "
-    "FROM {schema}.here_v1($6::text) AS here"
+    "FROM {schema}.check_identity_v1($6::text) AS here"
 )
 _WRITE = (
     "SELECT {schema}.write_v1($1::bytea[], $2::bigint[], $3::smallint[], $4::bigint[], $5::text[], "
-    "$6::bytea[], NULL) FROM {schema}.here_v1($7::text) AS here"
+    "$6::bytea[], NULL) FROM {schema}.check_identity_v1($7::text) AS here"
 )
 _SET_SCHEDULE = (
     "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"

@@ -11,7 +11,7 @@ from tidemill.model.time import Instant
 
 _decode = msgspec.json.Decoder(QueueOptions).decode
 encode_options = msgspec.json.Encoder(order="sorted").encode
-_LOOK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ripple) FROM counter"
+_LOOK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
 DEFAULT_OPTIONS = encode_options(QueueOptions())
 
 

@@ -18,7 +18,7 @@ def add(step: Step, parent: int, child: int) -> None:
 
 def parent_ended(step: Step, parent: int, state: int) -> None:
     """Its children are to be told, by this step or, beyond the bound, by the next ones."""
-    step.db.execute(SQL.add_ripple, (parent, state))
+    step.db.execute(SQL.add_ended_parent, (parent, state))
     step.ripples = step.catalogue.rippling = True
 
 

@@ -14,7 +14,7 @@ from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite import facts, lanes, moves, promote, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.gates import GateRoom, Rooms, next_wake
-from tidemill.engines.sqlite.places import LaneKey
+from tidemill.engines.sqlite.positions import LaneKey
 from tidemill.engines.sqlite.ready_rows import (
     BY_PK,
     EXPIRES,

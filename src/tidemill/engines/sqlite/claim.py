@@ -7,11 +7,13 @@ from tidemill.engine.protocol import PROMOTE_LIMIT
 from tidemill.engine.shared.codes import another_members_claimant, refusal
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engine.shared.turns import ClaimTurns
-from tidemill.engines.sqlite import gates, places, plain_claims, ripple
+from tidemill.engines.sqlite import gates, plain_claims, positions, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.choice import Choice, wait_for
-from tidemill.engines.sqlite.places import READY_ORDER
 from tidemill.engines.sqlite.plain_claims import Plain, RunHolder, decode_retry
+from tidemill.engines.sqlite.positions import READY_ORDER
+from tidemill.engines.sqlite.ranges import SQL as RANGES
+from tidemill.engines.sqlite.ranges import Part
 from tidemill.engines.sqlite.ready_rows import (
     EXPIRES,
     FIRST,
@@ -30,8 +32,6 @@ from tidemill.engines.sqlite.ready_rows import (
     Row,
 )
 from tidemill.engines.sqlite.step import READY, RUNNING, Step
-from tidemill.engines.sqlite.stretches import SQL as STRETCHES
-from tidemill.engines.sqlite.stretches import Part
 from tidemill.model.ids import JobId
 from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
 
@@ -121,25 +121,25 @@ def _write(
     fence = step.draw_fences(len(rows))
     runs: list[tuple[object, ...]] = []
     parts: list[Part] = []
-    for first, last in _stretches(rows):
+    for first, last in _ranges(rows):
         lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
-        if first[LAST] is None:  # found by its id: its stretch is not known
+        if first[LAST] is None:  # found by its id: its range is not known
             READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
         else:
             parts.append((lane, first[FIRST], first[LAST], first[SEQ], last[SEQ]))
         size = last[PK] - first[PK] + 1
-        stretch = last[PK], first[PK], fence - first[PK], first[QUEUE]
-        runs.append((*stretch, holder.claimant, holder.number, step.now, holder.member))
+        bounds = last[PK], first[PK], fence - first[PK], first[QUEUE]
+        runs.append((*bounds, holder.claimant, holder.number, step.now, holder.member))
         step.move(first[QUEUE], READY, RUNNING, size)
         fence += size
     READY_ORDER.take(step.db, parts)
-    step.db.executemany(STRETCHES.add_run, runs)
+    step.db.executemany(RANGES.add_run, runs)
     _start(step, rows)
     return _jobs(step, rows, fence - len(rows))
 
 
-def _stretches(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
-    """Neighbours in one stretch of a lane: the first and the last of each."""
+def _ranges(rows: list[Row]) -> Iterator[tuple[Row, Row]]:
+    """Neighbours in one range of a lane: the first and the last of each."""
     first = last = rows[0]
     for row in rows[1:]:
         if row[LAST] != last[LAST] or row[PK] != last[PK] + 1 or row[LAST] is None:
@@ -154,7 +154,7 @@ def _start(step: Step, rows: list[Row]) -> None:
     queues = step.catalogue.by_pk
     expiring = [(row[EXPIRES], row[PK]) for row in rows if row[EXPIRES] is not None]
     if expiring:
-        step.db.executemany(places.SQL.forget_expiring, expiring)
+        step.db.executemany(positions.SQL.forget_expiring, expiring)
     held = [(row[PK], row[QUEUE], row[TASK], row[KEY] or "") for row in rows if queues[row[QUEUE]].limited]
     if held:
         step.db.executemany(gates.SQL.hold, held)

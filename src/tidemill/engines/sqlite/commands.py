@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import facts, moves, places
+from tidemill.engines.sqlite import facts, moves, positions
 from tidemill.engines.sqlite.children import GONE, parent_ended
 from tidemill.engines.sqlite.facts import Facts
-from tidemill.engines.sqlite.places import TOMBSTONE
+from tidemill.engines.sqlite.positions import TOMBSTONE
 from tidemill.engines.sqlite.step import CANCELLED, COMPLETED, RUNNING, Step
 from tidemill.model.event import member_topic
 from tidemill.model.ids import JobId, show_id
@@ -102,7 +102,7 @@ def drop(step: Step, ids: Sequence[JobId], by: str) -> list[DropAnswer]:
 
 def delete(step: Step, job: Facts) -> None:
     """A finished job goes, with everything kept about it."""
-    places.leave(step, job)
+    positions.leave(step, job)
     moves.forget_parts(step, job.pk)
     step.keep_seq(job.pk)
     for statement in (moves.SQL.forget_watches, moves.SQL.delete_more, moves.SQL.delete_job):

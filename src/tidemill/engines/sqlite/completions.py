@@ -2,7 +2,7 @@
 
 Plain means: completed, nothing follows, the queue keeps its jobs, and there is no more to the job than its
 row (`more`). Their jobs are neither read nor written: each gets an outcome, and the
-stretches among the runs and the ended are one statement for many. Anything else takes the long way in
+ranges among the runs and the ended are one statement for many. Anything else takes the long way in
 `settle`, which looks at each job.
 """
 
@@ -14,10 +14,10 @@ import msgspec
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import gates
 from tidemill.engines.sqlite.moves import keep_of
-from tidemill.engines.sqlite.places import RUNS
+from tidemill.engines.sqlite.positions import RUNS
+from tidemill.engines.sqlite.ranges import SQL as RANGES
 from tidemill.engines.sqlite.runs import ClaimedRuns
 from tidemill.engines.sqlite.step import COMPLETED, RUNNING, Step
-from tidemill.engines.sqlite.stretches import SQL as STRETCHES
 from tidemill.model.ids import JobId
 from tidemill.model.job import PAYLOAD_LIMIT
 from tidemill.model.run import Completed, Settlement
@@ -30,7 +30,7 @@ Done = tuple[int, int, Span, bytearray | None, JobId]
 
 
 class _Run(NamedTuple):
-    """A stretch of runs, as it is stored."""
+    """A range of runs, as it is stored."""
 
     last: int
     first: int
@@ -42,7 +42,7 @@ class _Run(NamedTuple):
 _NO_RUN = _Run(0, 0, 0, 0, "")
 
 Part = tuple[list[Done], _Run]
-"""Completions that lie in one stretch of runs."""
+"""Completions that lie in one range of runs."""
 
 
 def plain(settlements: Sequence[Settlement], runs: ClaimedRuns) -> list[Done] | None:
@@ -87,7 +87,7 @@ def _keeps_jobs(step: Step, queue: int) -> bool:
 
 
 def _find_whole(step: Step, done: list[Done]) -> list[Part] | None:
-    """All of them in one stretch of runs, as jobs that were claimed together are."""
+    """All of them in one range of runs, as jobs that were claimed together are."""
     first, last, ahead = done[0][0], done[-1][0], done[0][1] - done[0][0]
     if last - first != len(done) - 1 or {item[1] - item[0] for item in done} != {ahead}:
         return None
@@ -98,7 +98,7 @@ def _find_whole(step: Step, done: list[Done]) -> list[Part] | None:
 
 
 def _find_each(step: Step, done: list[Done]) -> list[Part] | None:
-    """In stretches here and there: two statements, whatever their number."""
+    """In ranges here and there: two statements, whatever their number."""
     pks = _json([item[0] for item in done])
     if step.db.execute(SQL.more_to, (pks,)).fetchone()[0]:
         return None
@@ -130,7 +130,7 @@ def _record(step: Step, parts: list[Part]) -> None:
             pk, fence = done[0][:2]
             ran = _json([item[2] for item in done])
             whole = pk, now, fence - pk, run.claimed_at, run.member, ran
-            step.db.execute(SQL.complete_stretch, whole)
+            step.db.execute(SQL.complete_range, whole)
         else:
             outcomes += [
                 (pk, now, fence, run.claimed_at, now - ran, run.member, result)
@@ -139,7 +139,7 @@ def _record(step: Step, parts: list[Part]) -> None:
     if outcomes:
         step.db.executemany(SQL.complete_plain, outcomes)
     ended = [(run.queue, COMPLETED, now, done[-1][0], done[0][0]) for done, run in parts]
-    step.db.executemany(STRETCHES.add_ended, ended)
+    step.db.executemany(RANGES.add_ended, ended)
     for done, run in parts:
         queue, bounds = step.catalogue.by_pk[run.queue], (done[0][0], done[-1][0])
         step.move(run.queue, RUNNING, COMPLETED, len(done))

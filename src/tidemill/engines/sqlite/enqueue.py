@@ -5,7 +5,7 @@ from itertools import islice
 
 from tidemill.engine.merging import bytes_of, steps
 from tidemill.engine.protocol import PROMOTE_LIMIT
-from tidemill.engines.sqlite import facts, places, ripple, storing
+from tidemill.engines.sqlite import facts, positions, ripple, storing
 from tidemill.engines.sqlite.step import BLOCKED, READY, SCHEDULED, Step
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId, show_id
@@ -74,9 +74,9 @@ def _store_one(step: Step, job: NewJob) -> None:
     seq = step.next_seq()
     step.db.execute(storing.SQL.insert_job, storing.row_of(job, queue, "", seq, BLOCKED, due_at, now))
     step.db.execute(storing.SQL.insert_waiting, (seq, job.parent_died))
-    step.db.execute(places.SQL.add_blocked, (queue.pk, seq))
+    step.db.execute(positions.SQL.add_blocked, (queue.pk, seq))
     if job.expires is not None:
-        step.db.execute(places.SQL.add_expiring, (now + job.expires, seq))
+        step.db.execute(positions.SQL.add_expiring, (now + job.expires, seq))
     step.move(queue.pk, None, BLOCKED)
     ripple.wait_for(step, seq, parents.values())
 

@@ -9,7 +9,7 @@ from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import listing, rows
-from tidemill.engines.sqlite.places import TOMBSTONE
+from tidemill.engines.sqlite.positions import TOMBSTONE
 from tidemill.engines.sqlite.storage import storage
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.ids import JobId, check_id

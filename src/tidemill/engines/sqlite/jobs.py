@@ -32,7 +32,7 @@ from tidemill.engines.sqlite import (
     commands,
     completions,
     enqueue,
-    places,
+    positions,
     promote,
     prune,
     rows,
@@ -205,7 +205,7 @@ def _watch(step: Step, job_id: JobId, waiter: str, ttl: Span) -> Job | None:
     row = rows.find(step.db, job_id)
     if row is None:
         return None
-    if row[rows.FORM] == places.TOMBSTONE:
+    if row[rows.FORM] == positions.TOMBSTONE:
         return rows.tombstone_of(row)
     job = rows.job_of(row)
     if job.state in LIVE:

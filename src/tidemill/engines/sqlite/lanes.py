@@ -9,7 +9,7 @@ the new lanes is by `seq`, as ever.
 from collections.abc import Iterable
 
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import places
+from tidemill.engines.sqlite import positions
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import Step
 from tidemill.model.lane import group_of
@@ -60,7 +60,7 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             return False
         jobs = db.execute(SQL.stale_jobs, (queue.pk, priority, suspect, lane, after, limit)).fetchall()
         limit -= max(1, len(jobs))
-        moves: list[places.Place] = []
+        moves: list[positions.Position] = []
         targets: dict[LaneRow, None] = {}
         for pk, seq, task, key in jobs:
             target = lane_of(queue, priority, suspect, task, key)
@@ -69,8 +69,8 @@ def settle_shape(step: Step, queue: Queue, limit: int) -> bool:
             targets[target] = None
         announce(step, targets)
         db.executemany(SQL.move_job, [(target[3], pk) for target, _, pk in moves])
-        places.take_ready(step, (queue.pk, priority, suspect, lane), [seq for _, seq, _ in moves])
-        places.put_ready(step, moves)
+        positions.take_ready(step, (queue.pk, priority, suspect, lane), [seq for _, seq, _ in moves])
+        positions.put_ready(step, moves)
         if jobs:
             db.execute(SQL.stale_from, (jobs[-1][1] + 1, queue.pk, priority, suspect, lane))
         else:

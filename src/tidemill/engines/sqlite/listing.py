@@ -19,7 +19,7 @@ from tidemill.model.view import JobFilter, Page
 class SqliteWalk(NamedTuple):
     """How jobs of one state in one queue are walked: along an order, each job known by its key.
 
-    Where the order has stretches, what comes after a key is named twice: by the stretch, which SQLite finds
+    Where the order has ranges, what comes after a key is named twice: by the range, which SQLite finds
     in the order, and by the job, since the page may have ended in the middle of one."""
 
     order: str

@@ -7,7 +7,7 @@ everything that hangs on it: where it stands, counts, permits, children, waiters
 import msgspec
 
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import children, deaths, gates, lanes, places
+from tidemill.engines.sqlite import children, deaths, gates, lanes, positions
 from tidemill.engines.sqlite.facts import Facts
 from tidemill.engines.sqlite.step import (
     CANCELLED,
@@ -38,8 +38,8 @@ def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
         _remember_run(step, job._replace(started_at=None))
     lanes.announce(step, (lane,))
     step.db.execute(SQL.to_ready, (lane[3], seq, job.suspect, step.now, job.pk))
-    places.put_ready(step, [(lane[:4], seq, job.pk)])
-    places.put_expiring(step, job)
+    positions.put_ready(step, [(lane[:4], seq, job.pk)])
+    positions.put_expiring(step, job)
     step.move(job.queue, job.state, READY)
     step.moved(job.id, READY, job.queue, job.task)
     step.signal_ready(job.queue)
@@ -51,8 +51,8 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
     if job.state == RUNNING:
         _remember_run(step, job)
     step.db.execute(SQL.to_scheduled, (due_at, job.pk))
-    places.put_scheduled(step, job, due_at)
-    places.put_expiring(step, job)
+    positions.put_scheduled(step, job, due_at)
+    positions.put_expiring(step, job)
     step.move(job.queue, job.state, SCHEDULED)
     step.moved(job.id, SCHEDULED, job.queue, job.task)
     step.signal_ready(job.queue)  # so that timers are set
@@ -74,7 +74,7 @@ def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) ->
     step.db.execute(SQL.add_outcome, outcome)
     if job.waits_for:
         step.db.execute(SQL.wait_no_more, (job.pk,))
-    places.put_ended(step, job, state, step.now, buried=buried)
+    positions.put_ended(step, job, state, step.now, buried=buried)
     step.move(job.queue, job.state, state)
     step.ended(job.pk, job.id)
     if job.has_children:
@@ -89,7 +89,7 @@ def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) ->
 
 def _leave(step: Step, job: Facts) -> None:
     """It leaves where it stood; the permits of a run are free."""
-    places.leave(step, job)
+    positions.leave(step, job)
     if job.state == RUNNING and step.catalogue.by_pk[job.queue].limited:
         step.db.execute(gates.SQL.let_go, (job.pk,))
         gates.reopen(step, {(job.queue, job.task, job.key)})

@@ -2,7 +2,7 @@
 
 No turns, no gates, no suspects: what is taken is the front of a lane. Only the columns that every job has are
 read, 10 of 24: each column costs 0.1 us on its way through sqlite3. `odd` tells of the others; they are read
-for the jobs that have any. Taking is two statements on the order of the lane and a stretch among the runs,
+for the jobs that have any. Taking is two statements on the order of the lane and a range among the runs,
 whatever the number of jobs. Anything else takes the long way in `claim`: also a suspect that waits, if this
 claim may take it.
 """
@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import lanes, places
+from tidemill.engines.sqlite import lanes, positions
 from tidemill.engines.sqlite.catalogue import Queue
+from tidemill.engines.sqlite.ranges import SQL as RANGES
+from tidemill.engines.sqlite.ranges import ranges_of
 from tidemill.engines.sqlite.step import READY, RUNNING, Step
-from tidemill.engines.sqlite.stretches import SQL as STRETCHES
-from tidemill.engines.sqlite.stretches import stretches_of
 from tidemill.model.retry import Retry
 from tidemill.model.run import ClaimedJob, ClaimRequest
 
@@ -93,12 +93,12 @@ def take(step: Step, plain: Plain, holder: RunHolder, fence: int) -> list[Claime
         step.db.execute(SQL.take_whole, (queue.pk, priority, last))
         step.db.execute(SQL.take_front, (queue.pk, priority, last))
         begin = fence + len(jobs)
-        for first_pk, last_pk in stretches_of([row[0] for row in rows]):
-            stretch = last_pk, first_pk, begin - first_pk, queue.pk
-            runs.append((*stretch, holder.claimant, holder.number, step.now, holder.member))
+        for first_pk, last_pk in ranges_of([row[0] for row in rows]):
+            bounds = last_pk, first_pk, begin - first_pk, queue.pk
+            runs.append((*bounds, holder.claimant, holder.number, step.now, holder.member))
             begin += last_pk - first_pk + 1
         jobs += _jobs(queue, priority, rows, fence + len(jobs))
-    step.db.executemany(STRETCHES.add_run, runs)
+    step.db.executemany(RANGES.add_run, runs)
     step.move(queue.pk, READY, RUNNING, len(jobs))
     if plain.odd:
         _complete_odd(step, plain, jobs)
@@ -132,4 +132,4 @@ def _complete_odd(step: Step, plain: Plain, jobs: list[ClaimedJob]) -> None:
             if expires_at is not None:
                 expiring.append((expires_at, pk))
     if expiring:
-        step.db.executemany(places.SQL.forget_expiring, expiring)
+        step.db.executemany(positions.SQL.forget_expiring, expiring)

@@ -1,6 +1,6 @@
 """The hot path of enqueue: jobs without the options that few have, alike and for one plain lane.
 
-They are one stretch in the order of that lane, and their rows leave the columns out that they do not need.
+They are one range in the order of that lane, and their rows leave the columns out that they do not need.
 """
 
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import lanes
 from tidemill.engines.sqlite.catalogue import Queue
+from tidemill.engines.sqlite.ranges import SQL as RANGES
 from tidemill.engines.sqlite.step import READY, Step
-from tidemill.engines.sqlite.stretches import SQL as STRETCHES
 from tidemill.model.job import NewJob
 from tidemill.model.time import Instant
 
@@ -59,7 +59,7 @@ def store(step: Step, queue: Queue, jobs: Sequence[NewJob]) -> bool:
     ]  # fmt: skip
     if not step.all_or_none((SQL.insert_alike, rows)):
         return False
-    step.db.execute(STRETCHES.add_ready, (pk, priority, 0, "", first + count - 1, first, 0))
+    step.db.execute(RANGES.add_ready, (pk, priority, 0, "", first + count - 1, first, 0))
     lanes.announce(step, [(pk, priority, 0, "", "", "")])
     step.move(pk, None, READY, count)
     step.signal_ready(pk)

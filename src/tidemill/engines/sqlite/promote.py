@@ -2,7 +2,7 @@
 
 from tidemill.engine.protocol import HANDLED_LIMIT, Promoted
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import facts, lanes, moves, places, ripple
+from tidemill.engines.sqlite import facts, lanes, moves, positions, ripple
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, SCHEDULED, Step
 from tidemill.model.time import Instant
@@ -18,7 +18,7 @@ def due(step: Step, queue: Queue, limit: int) -> int:
     seq = step.draw_seq(len(jobs))
     targets: dict[lanes.LaneRow, None] = {}
     updates: list[tuple[object, ...]] = []
-    ready: list[places.Place] = []
+    ready: list[positions.Position] = []
     for pk, _, _, priority, suspect, task, key, job_id in jobs:
         step.moved(job_id, READY, queue.pk, task)
         lane = lanes.lane_of(queue, priority, suspect, task, key)
@@ -29,7 +29,7 @@ def due(step: Step, queue: Queue, limit: int) -> int:
     lanes.announce(step, targets)
     step.db.executemany(SQL.forget_due, [(queue.pk, due_at, old) for _, due_at, old, *_ in jobs])
     step.db.executemany(SQL.make_ready, updates)
-    places.put_ready(step, ready)
+    positions.put_ready(step, ready)
     step.move(queue.pk, SCHEDULED, READY, len(jobs))
     step.signal_ready(queue.pk)
     return len(jobs)

@@ -12,7 +12,7 @@ READY_COLUMNS = (
     "job.body, job.headers, job.key, job.timeout, job.retry, job.created_at, job.ready_at, job.crashes, "
     "job.suspect, NULL, job.on_dead, job.schedule"
 )
-"""Before these stand the bounds of its stretch in the lane, if it was found there.
+"""Before these stand the bounds of its range in the lane, if it was found there.
 
 0: its fence; NULL: its queue's name, and whether that has limits. The claim fills them in."""
 FIRST, LAST, PK, QUEUE, LANE, EXPIRES, ID, _, SEQ, TASK, _, PRIORITY = range(12)

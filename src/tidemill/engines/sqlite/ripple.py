@@ -39,22 +39,22 @@ def tell(step: Step, limit: int) -> int:
     if not step.catalogue.rippling:
         return 0
     told = 0
-    while told < limit and (entry := step.db.execute(SQL.next_ripple).fetchone()) is not None:
+    while told < limit and (entry := step.db.execute(SQL.next_ended_parent).fetchone()) is not None:
         pk, parent, state, last = entry
         waiting = step.db.execute(SQL.next_children, (parent, last, limit - told)).fetchall()
         for (child,) in waiting:
             _tell(step, _facts(step, child), parent, state)
         told += len(waiting)
         if waiting:
-            step.db.execute(SQL.told_through, (waiting[-1][0], pk))
+            step.db.execute(SQL.updated_through, (waiting[-1][0], pk))
         else:
-            step.db.execute(SQL.end_ripple, (pk,))
+            step.db.execute(SQL.forget_ended_parent, (pk,))
     return told
 
 
 def unfinished(step: Step) -> bool:
     """Whether children are still to be told."""
-    return step.catalogue.rippling and step.db.execute(SQL.next_ripple).fetchone() is not None
+    return step.catalogue.rippling and step.db.execute(SQL.next_ended_parent).fetchone() is not None
 
 
 def _tell(step: Step, child: Facts, parent: int, state: int) -> None:

@@ -3,12 +3,14 @@
 import os
 import sqlite3
 
-from tidemill.engine.migrations import check_schema, load_migrations
+from tidemill.engine.migrations import Migration, check_schema, load_migrations
 from tidemill.engines.sqlite.connection import APPLICATION_ID, begin
 from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.errors import EngineDamaged, NotOurs, SchemaTooOld
 
-MIGRATIONS = load_migrations(__package__)
+SCHEMA = ("namespace", "queues", "jobs", "positions", "order", "cluster")
+"""The scripts of schema version 1, in the order in which they run."""
+MIGRATIONS: list[Migration] = load_migrations("tidemill.engines.sqlite", SCHEMA)
 QUICK_CHECK_BYTES = 64 << 20
 """Up to this size the whole file is checked at open (about 0.1 s for 64 MB); a larger one is checked
 as it is read, where damage is just as loud."""
@@ -52,8 +54,9 @@ def _migrate(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
     try:
         version = _inspect(db, place)  # again under the lock: another process may have been first
         for migration in MIGRATIONS[version:]:
-            for statement in _split(migration.sql):
-                db.execute(statement)
+            for script in migration.scripts:
+                for statement in _split(script.sql):
+                    db.execute(statement)
             db.execute(f"PRAGMA user_version = {migration.version}")
             _set(db, "oldest_code", str(migration.oldest_code))
         if version == 0:

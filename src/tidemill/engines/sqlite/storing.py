@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import lanes, places, plain_jobs
+from tidemill.engines.sqlite import lanes, plain_jobs, positions
 from tidemill.engines.sqlite.catalogue import Queue
 from tidemill.engines.sqlite.step import READY, SCHEDULED, Step
 from tidemill.model.job import NewJob
@@ -33,7 +33,7 @@ def store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
     seq = step.next_seq()
     plain: list[tuple[object, ...]] = []
     rest: list[tuple[object, ...]] = []
-    ready: list[places.Place] = []
+    ready: list[positions.Position] = []
     due: list[tuple[int, int, int, int]] = []
     expiring: list[tuple[int, int]] = []
     targets: dict[lanes.LaneRow, None] = {}
@@ -58,11 +58,11 @@ def store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
         seq += 1
     if not step.all_or_none((SQL.insert_plain, plain), (SQL.insert_job, rest)):
         return False
-    places.put_ready(step, ready)
+    positions.put_ready(step, ready)
     if due:
-        step.db.executemany(places.SQL.add_due, due)
+        step.db.executemany(positions.SQL.add_due, due)
     if expiring:
-        step.db.executemany(places.SQL.add_expiring, expiring)
+        step.db.executemany(positions.SQL.add_expiring, expiring)
     lanes.announce(step, targets)
     for (queue_pk, code), count in counts.items():
         step.move(queue_pk, None, code, count)

@@ -26,11 +26,11 @@ SELECT pk, attempts, crashes, expires_at, headers, key, timeout, retry, on_dead,
 FROM job WHERE pk IN (SELECT value FROM json_each(?));
 
 -- name: take_whole
--- The stretches at the front of a plain lane that end with this seq or before.
+-- The ranges at the front of a plain lane that end with this seq or before.
 DELETE FROM ready WHERE queue = ? AND priority = ? AND suspect = 0 AND lane = '' AND last <= ?;
 
 -- name: take_front
--- The part up to this seq of the stretch that is now the first.
+-- The part up to this seq of the range that is now the first.
 UPDATE ready SET first = ?3 + 1
 WHERE queue = ?1 AND priority = ?2 AND suspect = 0 AND lane = '' AND first <= ?3 AND last = (
     SELECT min(last) FROM ready WHERE queue = ?1 AND priority = ?2 AND suspect = 0 AND lane = ''

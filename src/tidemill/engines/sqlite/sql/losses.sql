@@ -16,7 +16,7 @@ UPDATE claimant SET retired_at = ifnull(retired_at, ?) WHERE member = ?;
 SELECT pk FROM claimant WHERE member = ?;
 
 -- name: sweeper
-SELECT info, beat_at, steady_since FROM member WHERE id = ?;
+SELECT info, heartbeat_at, steady_since FROM member WHERE id = ?;
 
 -- name: gone
 SELECT id, name FROM member WHERE gone_at < ? ORDER BY gone_at;

@@ -1,14 +1,14 @@
 -- Members and their beats.
 
 -- name: last_beat
-SELECT since, beat_at, steady_since FROM member WHERE id = ?;
+SELECT since, heartbeat_at, steady_since FROM member WHERE id = ?;
 
 -- name: beat
-INSERT OR REPLACE INTO member (id, name, info, since, beat_at, steady_since, gone_at)
+INSERT OR REPLACE INTO member (id, name, info, since, heartbeat_at, steady_since, gone_at)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: draw_beat
-UPDATE counter SET beat = beat + 1 RETURNING beat;
+UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat;
 
 -- name: find_claimant
 SELECT pk FROM claimant WHERE id = ?;
@@ -21,7 +21,7 @@ CROSS JOIN job ON job.pk = more.pk
 WHERE claimant.member = ? ORDER BY 2;
 
 -- name: list
-SELECT info, since, beat_at, steady_since,
+SELECT info, since, heartbeat_at, steady_since,
     (SELECT ifnull(sum(run.last - run.first + 1), 0) FROM claimant JOIN run ON run.claimant = claimant.pk
      WHERE claimant.member = member.id)
 FROM member ORDER BY name, id;

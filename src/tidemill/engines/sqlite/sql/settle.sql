@@ -1,13 +1,13 @@
 -- Recording outcomes. The fence was checked in the same transaction.
 
 -- name: runs_plainly
--- The stretch of runs at or after ?1, and whether it has these fences and there is no more to the jobs ?1 to ?2.
+-- The range of runs at or after ?1, and whether it has these fences and there is no more to the jobs ?1 to ?2.
 SELECT last, first, queue, claimed_at, member,
     ahead = ?3 AND NOT EXISTS (SELECT 1 FROM more WHERE pk BETWEEN ?1 AND ?2)
 FROM run WHERE last >= ?1 ORDER BY last LIMIT 1;
 
 -- name: scattered_runs
--- The stretch of runs at or after each of these pks.
+-- The range of runs at or after each of these pks.
 SELECT at.value, last, first, queue, claimed_at, member, ahead
 FROM json_each(?) AS at
 CROSS JOIN run ON run.last = (SELECT min(last) FROM run WHERE last >= at.value);
@@ -20,8 +20,8 @@ SELECT EXISTS (SELECT 1 FROM json_each(?) AS at CROSS JOIN more ON more.pk = at.
 INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member, result)
 VALUES (?, 4, ?, ?, ?, ?, ?, ?);
 
--- name: complete_stretch
--- Jobs from ?1 on that returned nothing, of one stretch of runs; ?6 says how long each ran. As one statement
+-- name: complete_range
+-- Jobs from ?1 on that returned nothing, of one range of runs; ?6 says how long each ran. As one statement
 -- they cost 0.9 us each; apart, 3, and as many struggles for the interpreter with the loop's thread.
 INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member)
 SELECT ?1 + key, 4, ?2, ?1 + key + ?3, ?4, ?2 - value, ?5 FROM json_each(?6);

@@ -132,7 +132,7 @@ UPDATE lane SET parked = 0 WHERE queue = :queue AND key = :key AND parked = 1
   AND NOT EXISTS (SELECT 1 FROM parked WHERE queue = :queue AND kind = 'key' AND name = :key);
 
 -- name: tell_children
-INSERT INTO ripple (parent, state, told) VALUES (:pk, 4, 0);
+INSERT INTO ended_parent (parent, state, last_child) VALUES (:pk, 4, 0);
 
 -- name: one_less_runs
 INSERT INTO tally (queue, state, count) VALUES (:queue, 3, -1)

@@ -1,0 +1,149 @@
+-- Gates: the limits of a queue, of its tasks and of its keys. A gate has room for so many jobs: by concurrency (how many
+-- run), by rate (how many started in a window), or both. Everything here runs under the queue's exclusive lock, so what
+-- was counted stays true until the commit.
+
+-- How much a gate still lets through. p_taken: chosen by this claim and not yet running.
+CREATE FUNCTION room_v1(
+    p_queue text, p_kind text, p_name text, p_concurrency bigint, p_count bigint, p_window bigint, p_taken bigint,
+    p_now bigint
+) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_left bigint := 1::bigint << 40;
+    v_held bigint;
+BEGIN
+    IF p_concurrency IS NOT NULL THEN
+        IF p_kind = 'queue' THEN
+            SELECT count(*) INTO v_held
+            FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue LIMIT p_concurrency) AS held;
+        ELSIF p_kind = 'task' THEN
+            SELECT count(*) INTO v_held
+            FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue AND task = p_name LIMIT p_concurrency) AS held;
+        ELSE
+            SELECT count(*) INTO v_held
+            FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue AND key = p_name LIMIT p_concurrency) AS held;
+        END IF;
+        v_left := p_concurrency - v_held - p_taken;
+    END IF;
+    IF p_count IS NOT NULL THEN
+        SELECT least(v_left, p_count - coalesce(sum(count), 0)) INTO v_left FROM start
+        WHERE queue = p_queue AND kind = p_kind AND name = p_name
+          AND step > p_now - greatest(1, p_window / 1000) - p_window;
+    END IF;
+    RETURN v_left;
+END $$;
+
+-- model.gate.opens_at: when a rate that is used up allows a start again; NULL if it is not used up.
+CREATE FUNCTION rate_opens_at_v1(p_queue text, p_kind text, p_name text, p_count bigint, p_window bigint, p_now bigint)
+RETURNS bigint LANGUAGE sql AS $$
+    SELECT min(step) + greatest(1, p_window / 1000) + p_window FROM (
+        SELECT step, sum(count) OVER () AS total, sum(count) OVER () - sum(count) OVER (ORDER BY step) AS rest
+        FROM start
+        WHERE queue = p_queue AND kind = p_kind AND name = p_name
+          AND step > p_now - greatest(1, p_window / 1000) - p_window
+    ) AS counting
+    WHERE total >= p_count AND rest < p_count
+$$;
+
+-- The room of a key's gate. p_earlier: the keys of jobs that this claim has chosen, which do not run yet.
+CREATE FUNCTION key_room_v1(q queue, p_key text, p_earlier text[], p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN room_v1(q.name, 'key', p_key, q.key_concurrency, q.key_rate_count, q.key_rate_window,
+                   (SELECT count(*) FROM unnest(p_earlier) AS k WHERE k = p_key), p_now);
+END $$;
+
+-- Add starts to the log of one kind of rate.
+CREATE FUNCTION add_starts_v1(
+    p_queue text, p_kind text, p_names text[], p_counts bigint[], p_window bigint, p_now bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO start (queue, kind, name, step, count, until)
+    SELECT p_queue, p_kind, u.name, p_now - p_now % greatest(1, p_window / 1000), sum(u.count),
+        p_now - p_now % greatest(1, p_window / 1000) + greatest(1, p_window / 1000) + p_window
+    FROM unnest(p_names, p_counts) AS u (name, count) GROUP BY u.name
+    ON CONFLICT (queue, kind, name, step) DO UPDATE SET count = start.count + excluded.count, until = excluded.until;
+END $$;
+
+-- Log what starts: the task and the key of each job. Only gates with a rate have a log.
+CREATE FUNCTION log_starts_v1(q queue, p_tasks text[], p_keys text[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_name text;
+    v_limit jsonb;
+BEGIN
+    IF p_tasks = '{}' THEN
+        RETURN;
+    END IF;
+    IF q.rate_count IS NOT NULL THEN
+        PERFORM add_starts_v1(q.name, 'queue', ARRAY[''], ARRAY[cardinality(p_tasks)::bigint], q.rate_window, p_now);
+    END IF;
+    FOR v_name, v_limit IN SELECT * FROM jsonb_each(q.tasks) LOOP
+        IF v_limit ->> 1 IS NOT NULL AND v_name = ANY (p_tasks) THEN
+            PERFORM add_starts_v1(q.name, 'task', ARRAY[v_name],
+                ARRAY[(SELECT count(*) FROM unnest(p_tasks) AS t WHERE t = v_name)], (v_limit ->> 2)::bigint, p_now);
+        END IF;
+    END LOOP;
+    IF q.key_rate_count IS NOT NULL THEN
+        PERFORM add_starts_v1(q.name, 'key', p_keys, array_fill(1::bigint, ARRAY[cardinality(p_keys)]),
+                              q.key_rate_window, p_now);
+    END IF;
+END $$;
+
+-- Park the keys whose gates have no room: claims skip their lanes until a holder goes, or until the rate opens.
+CREATE FUNCTION park_keys_v1(q queue, p_keys text[], p_rooms bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM unnest(p_rooms) AS k WHERE k <= 0) THEN
+        RETURN;
+    END IF;
+    INSERT INTO parked (queue, key, wake_at)
+    SELECT q.name, u.key, rate_opens_at_v1(q.name, 'key', u.key, q.key_rate_count, q.key_rate_window, p_now)
+    FROM unnest(p_keys, p_rooms) AS u (key, room) WHERE u.room <= 0
+    ON CONFLICT (queue, key) DO UPDATE SET wake_at = excluded.wake_at;
+    UPDATE lane SET parked = true FROM unnest(p_keys, p_rooms) AS u (key, room)
+    WHERE u.room <= 0 AND lane.queue = q.name AND lane.key = u.key AND NOT lane.parked;
+END $$;
+
+CREATE TYPE pair_v1 AS (task text, key text);
+
+-- Whether one job, claimed by its id, may pass all its gates; its starts are logged. p_taken: what this claim
+-- has chosen of the queue so far.
+CREATE FUNCTION pass_gates_v1(q queue, p_task text, p_key text, p_now bigint, p_taken pair_v1[]) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_limit jsonb := q.tasks -> p_task;
+BEGIN
+    IF (q.concurrency IS NOT NULL OR q.rate_count IS NOT NULL) AND room_v1(
+        q.name, 'queue', '', q.concurrency, q.rate_count, q.rate_window, cardinality(p_taken), p_now) <= 0
+    OR v_limit IS NOT NULL AND room_v1(
+        q.name, 'task', p_task, (v_limit ->> 0)::bigint, (v_limit ->> 1)::bigint, (v_limit ->> 2)::bigint,
+        (SELECT count(*) FROM unnest(p_taken) AS t WHERE t.task = p_task), p_now) <= 0
+    OR q.key_limited AND room_v1(
+        q.name, 'key', p_key, q.key_concurrency, q.key_rate_count, q.key_rate_window,
+        (SELECT count(*) FROM unnest(p_taken) AS t WHERE t.key = p_key), p_now) <= 0
+    THEN
+        RETURN false;
+    END IF;
+    PERFORM log_starts_v1(q, ARRAY[p_task], ARRAY[p_key], p_now);
+    RETURN true;
+END $$;
+
+-- When time alone opens something in a queue: a due job, a rate.
+CREATE FUNCTION queue_opens_at_v1(q queue, p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_next bigint;
+    v_name text;
+    v_limit jsonb;
+BEGIN
+    SELECT due_at INTO v_next FROM job WHERE state = 1 AND queue = q.name ORDER BY due_at LIMIT 1;
+    IF q.limited THEN
+        IF q.rate_count IS NOT NULL THEN
+            v_next := least(v_next, rate_opens_at_v1(q.name, 'queue', '', q.rate_count, q.rate_window, p_now));
+        END IF;
+        FOR v_name, v_limit IN SELECT * FROM jsonb_each(q.tasks) LOOP
+            IF v_limit ->> 1 IS NOT NULL THEN
+                v_next := least(v_next, rate_opens_at_v1(q.name, 'task', v_name, (v_limit ->> 1)::bigint,
+                                                 (v_limit ->> 2)::bigint, p_now));
+            END IF;
+        END LOOP;
+        v_next := least(v_next, (SELECT min(wake_at) FROM parked WHERE queue = q.name AND wake_at IS NOT NULL));
+    END IF;
+    RETURN v_next;
+END $$;

@@ -1,0 +1,66 @@
+-- Queues, the catalogue of tasks, and counts by queue.
+
+-- `options` is the record as JSON. The other columns say the same, flat, so that no step reads JSON.
+CREATE TABLE queue (
+    name            text COLLATE "C" PRIMARY KEY,
+    options         bytea NOT NULL DEFAULT '{}',
+    version         bigint NOT NULL DEFAULT 0,      -- grows with every change: a claim compares it under its lock
+    created_at      bigint NOT NULL,
+    paused_at       bigint,
+    paused_by       text NOT NULL DEFAULT '',
+    paused_why      text NOT NULL DEFAULT '',
+    keyed           boolean NOT NULL DEFAULT false, -- each key has its lane
+    shaped          boolean NOT NULL DEFAULT false, -- lanes have groups: by key, or by limited task
+    limited         boolean NOT NULL DEFAULT false, -- some gate may hold jobs back
+    key_limited     boolean NOT NULL DEFAULT false,
+    concurrency     bigint,
+    rate_count      bigint,
+    rate_window     bigint,
+    key_concurrency bigint,
+    key_rate_count  bigint,
+    key_rate_window bigint,
+    tasks           jsonb NOT NULL DEFAULT '{}',    -- limited task -> [concurrency, count, window]
+    weights         jsonb NOT NULL DEFAULT '{}',    -- key -> turns
+    keep_body       boolean NOT NULL DEFAULT true,
+    keep_ages       bigint[] NOT NULL DEFAULT '{86400000000,NULL,86400000000}',  -- completed, dead, cancelled
+    keep_counts     bigint[] NOT NULL DEFAULT '{1000000,NULL,1000000}',
+    keeps_all       boolean NOT NULL DEFAULT true,  -- body kept, and no final state left as a tombstone
+    stale           jsonb,                          -- the shape has changed: the position up to which jobs were moved to their new lanes
+    reshaped        xid8                            -- older transactions may have read the former shape: when they have
+                                                    -- ended, all waiting jobs are checked again. The largest xid8: no
+                                                    -- claim has set it yet
+);
+
+-- The catalogue: what workers published about their tasks.
+CREATE TABLE task (
+    name  text COLLATE "C" PRIMARY KEY,
+    entry bytea NOT NULL
+);
+
+-- Counts of states too large to be counted each time; recounted, never incremented.
+CREATE TABLE tally (
+    queue      text COLLATE "C" NOT NULL,
+    state      smallint NOT NULL,
+    count      bigint NOT NULL,
+    counted_at bigint NOT NULL,
+    PRIMARY KEY (queue, state)
+);
+
+-- What ended, per minute; appended by each step, folded by promotes.
+CREATE TABLE finished_new (
+    queue     text COLLATE "C" NOT NULL,
+    minute    bigint NOT NULL,
+    completed integer NOT NULL,
+    failed    integer NOT NULL,
+    dead      integer NOT NULL,
+    cancelled integer NOT NULL
+);
+CREATE TABLE finished (
+    queue     text COLLATE "C" NOT NULL,
+    minute    bigint NOT NULL,
+    completed bigint NOT NULL,
+    failed    bigint NOT NULL,
+    dead      bigint NOT NULL,
+    cancelled bigint NOT NULL,
+    PRIMARY KEY (minute, queue)
+);

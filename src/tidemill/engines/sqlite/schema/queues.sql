@@ -1,0 +1,37 @@
+-- Queues, the catalogue of tasks, and counts by queue.
+
+CREATE TABLE queue (
+    pk         INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL UNIQUE,
+    options    BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    paused_at  INTEGER,
+    paused_by  TEXT NOT NULL DEFAULT '',
+    paused_why TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+-- The catalogue: what workers published about their tasks.
+CREATE TABLE task (
+    name  TEXT PRIMARY KEY,
+    entry BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How many jobs are in each state now, kept in the same step as the change.
+CREATE TABLE tally (
+    queue INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
+-- What ended, per minute.
+CREATE TABLE finished (
+    queue     INTEGER NOT NULL,
+    minute    INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    dead      INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    PRIMARY KEY (queue, minute)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX finished_minute ON finished (minute);
