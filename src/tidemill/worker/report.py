@@ -99,7 +99,7 @@ class Report:
     def loop_blocked(self, for_s: float, run: Run | None, where: str) -> None:
         """The loop does not answer, and this is what it is busy with."""
         what = "something that is not a job" if run is None else _name(run)
-        log.warning("the loop does not answer for %.1f s, blocked by %s, at %s", for_s, what, where)
+        log.warning("the loop has not answered for %.1f s, blocked by %s, at %s", for_s, what, where)
 
     def loop_answers(self, silent_s: float, *, told: bool) -> None:
         """It answers again. `told`: that it was blocked has been said."""

@@ -17,7 +17,7 @@ async def test_a_task_that_blocks_the_loop_is_logged_with_its_job_and_its_line(
 
     class Listens(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if "the loop does not answer" in record.getMessage():
+            if "the loop has not answered" in record.getMessage():
                 said.set()
 
     async def blocks() -> None:
@@ -32,6 +32,6 @@ async def test_a_task_that_blocks_the_loop_is_logged_with_its_job_and_its_line(
         await workplace.settled(1)
     finally:
         logging.getLogger("tidemill.worker").removeHandler(listens)
-    (line,) = [text for text in caplog.messages if "the loop does not answer" in text]
+    (line,) = [text for text in caplog.messages if "the loop has not answered" in text]
     assert f"blocked by blocks {show_id(job_id)} (attempt 1/" in line
     assert "in blocks" in line
