@@ -16,7 +16,7 @@ def fresh_place(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iter
     """The URL of an empty place in a mode; the body of a fixture."""
     if mode == "postgres-server":
         places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        yield places.fresh()
+        yield places.fresh_kept()
         places.release()
     elif mode == "redis-server":
         redis: RedisPlaces = request.getfixturevalue("redis_places")

@@ -17,13 +17,15 @@ passes in the store, connections that break, wake-ups, order, who is fenced off)
 Of a function with many expensive parameters a run takes as many as the mark says; `every_engine(2)` takes all
 of them on SQLite and two on each other engine. The hash of the commit chooses, so that each has its turn and
 a run can be repeated: the head of the report names the sample, and `--sample NAME` takes it again. A sampled
-test is no proof of a promise (`tests.rows`): the next run may leave it out.
+test is no proof of a promise (`tests.rows`): the next run may leave it out. Of the contract's random commands
+a run takes fewer, and the commit chooses which.
 
 `--all` leaves nothing out. A run that was narrowed (by a path, -k, --row and the like) runs all it names.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
@@ -37,6 +39,8 @@ from tests.rows import engine_mode, family_of, is_full_run
 
 HOME = "sqlite"
 """The engine family on which the tests of every layer run."""
+STATEFUL = "TIDEMILL_STATEFUL"
+"""Of the environment: how long the contract's random commands look (`tidemill.testing.contract.stateful`)."""
 GIVEN = "tidemill_sample"
 """What the controlling process tells its test processes: the sample's name, or nothing for all."""
 
@@ -129,6 +133,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sampled(count): a run takes so many of the function's parameters")
     sample = _sample(config)
     if sample is not None:
+        os.environ.setdefault(STATEFUL, "sample")
+        if os.environ[STATEFUL] == "sample":
+            os.environ.setdefault(f"{STATEFUL}_SEED", str(int.from_bytes(turn(sample, STATEFUL)[:4], "big")))
         folders = [Path(config.rootpath, folder) for folder in config.getini("protocol_only")]
         config.pluginmanager.register(Selection(sample, folders), "tidemill-selection")
 

@@ -42,7 +42,7 @@ def fresh_engine_url(
     """Names a new, empty place in that mode each time."""
     if engine_mode == "postgres-server":
         places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        yield places.fresh
+        yield places.fresh_kept
         places.release()
         return
     if engine_mode == "redis-server":

@@ -23,7 +23,7 @@ def fails_under(plugin: str, mode: str, name: str, checks: Sequence[str]) -> Non
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", f"tests.contract.{plugin}",
          "-p", "no:cacheprovider", "-k", mode, *map(node, checks)],
         cwd=HERE.parent.parent,
-        env={**os.environ, "TIDEMILL_PLANT": name},
+        env={**os.environ, "TIDEMILL_PLANT": name, "TIDEMILL_STATEFUL": "quick"},
         capture_output=True,
         text=True,
         timeout=100,

@@ -20,6 +20,7 @@ def bench(*options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("measure", ["enqueue", "claim", "pair", "lanes", "finished", "scheduled"])
 def test_each_measure_reports_its_ratios(measure: str, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
@@ -31,6 +32,7 @@ def test_each_measure_reports_its_ratios(measure: str, tmp_path: Path) -> None:
     assert measure in run.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("measure", "ratios"), [("api", 2), ("work", 4), ("events", 2)])
 def test_the_product_is_measured_beside_the_raw_loop(measure: str, ratios: int, tmp_path: Path) -> None:
     file = tmp_path / "report.json"
@@ -62,6 +64,7 @@ def on_postgres() -> tuple[str, ...]:
     return ("--engine", "postgres", *TINY, "--held", "0")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("measures", "ratios", "figures"),
     [

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from tests.servers.kept_backends import KeptBackends
 from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import DEFAULT_NAMESPACE, connect
 
@@ -57,20 +58,27 @@ class PostgresPlaces:
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
         self.loop = Loop()
-        self._free: list[str] = []
-        self._used: list[str] = []
+        self._kept = KeptBackends(server.port)
+        self._free: dict[bool, list[str]] = {True: [], False: []}  # whether backends are kept there
+        self._used: dict[bool, list[str]] = {True: [], False: []}
         self._numbers = count(1)
         self._connections: dict[str, asyncpg.Connection[Any]] = {}
         self.loop.run(self._prepare())
 
     def fresh(self) -> str:
         """The URL of an empty place."""
-        return self.server.url(self.loop.run(self._take()))
+        return self.server.url(self.loop.run(self._take(kept=False)))
+
+    def fresh_kept(self) -> str:
+        """The same for tests that do not look at the server: backends outlive their clients there, unseen."""
+        url = self.server.url(self.loop.run(self._take(kept=True)))
+        return url.replace(f":{self.server.port}/", f":{self._kept.port}/")
 
     def release(self) -> None:
         """What was given out is no longer in use."""
-        self._free += self._used
-        self._used = []
+        for kept, names in self._used.items():
+            self._free[kept] += names
+            names.clear()
 
     @contextmanager
     def outage(self, url: str) -> Iterator[None]:
@@ -85,6 +93,7 @@ class PostgresPlaces:
         self.loop.run(self._execute("postgres", f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
 
     def close(self) -> None:
+        self.loop.run(self._kept.close())
         self.loop.run(self._hang_up())
         self.loop.close()
         self.server.close()
@@ -93,20 +102,21 @@ class PostgresPlaces:
         await self._execute("postgres", f"CREATE DATABASE {TEMPLATE}")
         engine = await connect(self.server.url(TEMPLATE))
         await engine.close()
+        await self._kept.start()
 
-    async def _take(self) -> str:
-        for names in (self._free, self._used):
+    async def _take(self, *, kept: bool) -> str:
+        for names in (self._free[kept], self._used[kept]):
             for name in list(names):
                 connection = await self._connection(name)
-                if await connection.fetchval(_OTHERS) == 0:
+                if await connection.fetchval(_OTHERS) == self._kept.without_client(name):
                     names.remove(name)
                     await connection.execute(_EMPTY)
-                    self._used.append(name)
+                    self._used[kept].append(name)
                     return name
         name = f"place_{next(self._numbers)}"
         await self._execute("postgres", f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
         await self._connection(name)
-        self._used.append(name)
+        self._used[kept].append(name)
         return name
 
     async def _connection(self, database: str) -> "asyncpg.Connection[Any]":

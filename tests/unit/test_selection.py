@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.selection import commit, turn
+from tests.selection import STATEFUL, commit, turn
 
 PLUGINS = ("-p", "tests.rows", "-p", "tests.selection", "-p", "xdist.plugin")
 ENGINES = """
@@ -69,6 +69,9 @@ class Suite:
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them all takes a second each time
     monkeypatch.delenv("TIDEMILL_REQUIRE_ALL", raising=False)
+    for name in (STATEFUL, f"{STATEFUL}_SEED"):  # set by the plugin, in this process: undone after the test
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     return Suite(pytester)
 
 
@@ -107,6 +110,17 @@ def test_each_has_its_turn() -> None:
     tests = [f"test_it[{name}]" for name in "abcdefghijklmnop"]
     first = {min(tests, key=lambda test: turn(str(sample), test)) for sample in range(100)}
     assert first == set(tests)
+
+
+def test_random_commands_are_fewer_and_chosen_by_the_sample(suite: Suite) -> None:
+    source = f"""
+    import os
+
+    def test_it():
+        assert os.environ["{STATEFUL}"] == "sample"
+        assert int(os.environ["{STATEFUL}_SEED"]) > 0
+"""
+    suite.run(source).assert_outcomes(passed=1)
 
 
 @pytest.mark.parametrize("options", [(), ("--all",)])

@@ -130,7 +130,6 @@ def test_a_worker_that_cannot_start_says_why(
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.every_engine
 @pytest.mark.row("C1")
 def test_from_the_command_line_to_the_result(shop: Place, execute: Run) -> None:
     url = ("--url", shop.url)

@@ -34,6 +34,7 @@ def a_job(task: str, *args: str) -> NewJob:
     return NewJob(id=new_id(), task=task, queue=QUEUE, body=msgspec.json.encode([args, {}]))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.row("B14", "F7", "A4")
 @pytest.mark.parametrize("point", ["nowhere", *complete_app.POINTS])
 @pytest.mark.parametrize("task", TASKS)

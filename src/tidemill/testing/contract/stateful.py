@@ -5,7 +5,8 @@ swept; operators configure, pause, cancel, replay, drop; the clock jumps. Every 
 twice, as by a caller whose reply was lost. A failure is shrunk by Hypothesis to a short script.
 
 Whoever runs the suite defines the fixture `fresh_engine_url`: a callable that names a new, empty
-place each time. `TIDEMILL_STATEFUL=deep` looks much longer (give pytest `--timeout=0`).
+place each time. `TIDEMILL_STATEFUL=deep` looks much longer (give pytest `--timeout=0`), `sample` a quarter as
+long; `TIDEMILL_STATEFUL_SEED` is a number that chooses the commands.
 """
 
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     initialize,
@@ -45,8 +46,8 @@ from tidemill.testing.contract.commands import (
 )
 from tidemill.testing.contract.side_by_side import SideBySide
 
-EXAMPLES = {"quick": 60, "deep": 5_000}
-STEPS = {"quick": 40, "deep": 80}
+EXAMPLES = {"sample": 15, "quick": 60, "deep": 5_000}
+STEPS = {"sample": 40, "quick": 40, "deep": 80}
 ALL = 1_000
 WAITING = (JobState.READY, JobState.SCHEDULED, JobState.RUNNING)
 
@@ -339,6 +340,8 @@ def run_commands(machine: type[RandomCommands], fresh_engine_url: Callable[[], s
         pass
 
     Bound.fresh_engine_url = staticmethod(fresh_engine_url)
+    if (number := os.environ.get("TIDEMILL_STATEFUL_SEED")) and not instead.get("derandomize"):
+        seed(int(number))(Bound)
     profile = os.environ.get("TIDEMILL_STATEFUL", "quick")
     chosen: dict[str, Any] = {
         "max_examples": EXAMPLES[profile],
