@@ -1,6 +1,41 @@
-"""What is shown of a job, the same whatever store it was read from."""
+"""What is stored and shown of jobs and members, the same in every store."""
 
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tidemill.model.errors import BadInput
 from tidemill.model.job import Job
+from tidemill.model.member import Member, MemberInfo, health
+from tidemill.model.time import Instant
+
+_encode = msgspec.json.Encoder().encode
+decode_member = msgspec.json.Decoder(MemberInfo).decode
+
+
+def encode_member(info: MemberInfo) -> bytes:
+    """As it is stored. `BadInput` where it could not be read again: then nobody could list the members."""
+    try:
+        encoded = _encode(info)
+        decode_member(encoded)
+        return encoded
+    except (UnicodeError, TypeError, OverflowError, msgspec.MsgspecError) as error:
+        raise BadInput(f"a member cannot be stored as it describes itself: {str(error)[:200]}") from None
+
+
+def member_of(row: Sequence[Any], now: Instant) -> Member:
+    """From the columns: encoded, since, beat_at, steady_since, running; with its health at this moment."""
+    encoded, since, beat_at, steady_since, running = row
+    info = decode_member(encoded)
+    return Member(
+        info=info,
+        since=since,
+        beat_at=beat_at,
+        steady_since=steady_since,
+        health=health(info, beat_at, now),
+        running=running,
+    )
 
 
 def tombstone(job: Job) -> Job:

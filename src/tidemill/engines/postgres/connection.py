@@ -87,6 +87,8 @@ class PostgresConnection(Reconnecting["Connection[Any]"]):
 
     def adopt(self, connection: "Connection[Any]") -> None:
         """Take over a connection that was opened to look at the schema."""
+        if self._connection is not None:
+            self._connection.terminate()
         self._connection, self._era = connection, self._connector.era
 
     async def _open(self) -> "Connection[Any]":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.heartbeats import plausible
-from tidemill.engine.shared.member_rows import encode_member, member_of
+from tidemill.engine.shared.records import encode_member, member_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.late_commits import LateCommits
 from tidemill.engines.postgres.naming import asked

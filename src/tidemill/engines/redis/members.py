@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.heartbeats import plausible
-from tidemill.engine.shared.member_rows import encode_member, member_of
+from tidemill.engine.shared.records import encode_member, member_of
 from tidemill.engines.redis.call import ScriptCall
 from tidemill.engines.redis.schema import VERSION, eviction, evicts
 from tidemill.engines.redis.store import RedisStore

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from tidemill.engine.shared.member_rows import encode_member
+from tidemill.engine.shared.records import encode_member
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts
 from tidemill.engines.sqlite.facts import Facts

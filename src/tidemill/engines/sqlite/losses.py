@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tidemill.engine.protocol import Reclaimed
 from tidemill.engine.shared.codes import PROCESS_DIED
-from tidemill.engine.shared.member_rows import decode_member
+from tidemill.engine.shared.records import decode_member
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite import facts, moves
 from tidemill.engines.sqlite.facts import Facts

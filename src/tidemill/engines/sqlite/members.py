@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import check_heartbeat, check_member
 from tidemill.engine.shared.heartbeats import plausible
-from tidemill.engine.shared.member_rows import member_of
+from tidemill.engine.shared.records import member_of
 from tidemill.engines.sqlite import beats, losses
 from tidemill.engines.sqlite.store import Session
 from tidemill.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
