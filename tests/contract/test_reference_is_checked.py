@@ -137,7 +137,7 @@ def test_without_a_planted_error_nothing_is_found() -> None:
     search(max_examples=40)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("plant", "finding"), PLANTED)
 def test_a_planted_error_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], finding: str, monkeypatch: pytest.MonkeyPatch
