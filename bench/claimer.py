@@ -6,8 +6,8 @@ import os
 from bench.load import QUEUE, RESULT
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
+from tidemill.model.jobs.run import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import Answer, Claim, ClaimedJob, ClaimRequest, Completed, Settlement, Want
 from tidemill.model.time import HOUR
 
 
@@ -23,10 +23,10 @@ class Claimer:
 
     @classmethod
     async def join(cls, engine: Engine, queue: str = QUEUE) -> "Claimer":
-        """A claimer whose member has beaten: only then may it claim."""
+        """A claimer whose member has sent a heartbeat: only then may it claim."""
         claimer = cls(engine, queue)
         info = MemberInfo(id=claimer._member, name=f"bench:{os.getpid()}", pid=os.getpid(), lease=HOUR)
-        await engine.members.beat(info)
+        await engine.members.heartbeat(info)
         return claimer
 
     async def take(self, most: int) -> list[ClaimedJob]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from bench.plan import BULK
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 from tidemill.model.time import Span
 
 QUEUE = "default"

@@ -14,7 +14,7 @@ from bench.progress import Steps
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, compare
 from bench.subjects import RAW, Subjects
-from tidemill.cli.bench.crew import Crew, hire
+from tidemill.cli.bench.crew import BenchWorkers, hire
 from tidemill.cli.bench.run import open_engine
 from tidemill.engine.protocol import Engine
 
@@ -79,7 +79,7 @@ class Product:
         return found
 
     @asynccontextmanager
-    async def hired(self, processes: int, slots: int | None) -> AsyncIterator[Crew]:
+    async def hired(self, processes: int, slots: int | None) -> AsyncIterator[BenchWorkers]:
         """A worker on a queue of its own, warmed up."""
         queue = f"crew-{processes}-{slots or 'default'}"
         async with hire(self.engine, queue, processes=processes, slots=slots) as crew:

@@ -14,7 +14,7 @@ from bench.plan import BULK, Plan
 from bench.rounds import Subject, Turn, Watch
 from bench.stores import Raw
 from tidemill.cli.bench import measures
-from tidemill.cli.bench.crew import Crew
+from tidemill.cli.bench.crew import BenchWorkers
 from tidemill.engine.protocol import Engine
 
 RAW = "product_raw"
@@ -31,7 +31,7 @@ class Subjects:
 
         self._engine, self._plan, self._app, self._raw = engine, plan, app, raw
 
-    def through(self, crew: Crew, task: Any, jobs: int | None = None) -> Subject:
+    def through(self, crew: BenchWorkers, task: Any, jobs: int | None = None) -> Subject:
         """No-op jobs through a worker."""
 
         async def turn() -> Turn:
@@ -71,7 +71,9 @@ class Subjects:
             jobs, measures.enqueue_in_bulk, app.app, app.in_loop, "bulk", app.PAYLOAD, jobs
         )
 
-    def _in_thread(self, jobs: int, enqueue: Callable[..., measures.Rate], *options: object) -> Subject:
+    def _in_thread(
+        self, jobs: int, enqueue: Callable[..., measures.MeasuredRate], *options: object
+    ) -> Subject:
         """A sync producer, with what it makes the store do."""
 
         async def turn() -> Turn:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 import msgspec
 
-from tidemill.cli import shapes
 from tidemill.cli.bench.figures import BenchShape, Figure
+from tidemill.cli.output import shapes
 
 PAGE_WIDTH = 110
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from tidemill.app.producer import Producer
+from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 
 async def enqueue_at_once(engine: Engine, jobs: Sequence[NewJob]) -> list[list[bool] | BaseException]:

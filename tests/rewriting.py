@@ -20,7 +20,7 @@ def in_statement(put: Put, statements: Statements, name: str, old: str, new: str
 
 def in_schema(put: Put, script: str, old: str, new: str) -> None:
     """Of the PostgreSQL engine: one script of its schema."""
-    from tidemill.engines.postgres import schema
+    from tidemill.engines.postgres.db import schema
 
     first, *later = schema.MIGRATIONS
     texts = dict(first.scripts)
@@ -31,7 +31,7 @@ def in_schema(put: Put, script: str, old: str, new: str) -> None:
 
 def in_script(put: Put, name: str, old: str, new: str) -> None:
     """Of the Redis engine."""
-    from tidemill.engines.redis import scripts
+    from tidemill.engines.redis.db import scripts
 
     right = scripts.source
     changed = replaced(right(name), old, new, where=f"{name}.lua")

@@ -40,7 +40,8 @@ from tests.rows import engine_mode, family_of, is_full_run
 HOME = "sqlite"
 """The engine family on which the tests of every layer run."""
 STATEFUL = "TIDEMILL_STATEFUL"
-"""Of the environment: how long the contract's random commands look (`tidemill.testing.contract.stateful`)."""
+"""Of the environment: how long the contract's random commands run
+(`tidemill.testing.contract.stateful.stateful`)."""
 GIVEN = "tidemill_sample"
 """What the controlling process tells its test processes: the sample's name, or nothing for all."""
 

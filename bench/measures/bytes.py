@@ -14,10 +14,10 @@ from tests.servers.redis import RedisServer
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
-from tidemill.model.job import Failure, NewJob
+from tidemill.model.jobs.job import Failure, NewJob
+from tidemill.model.jobs.run import ClaimRequest, Completed, Failed, Outcome, Settlement, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.queue import Keep, QueueOptions
-from tidemill.model.run import ClaimRequest, Completed, Failed, Outcome, Settlement, Want
+from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import DAY, Span
 
 JOBS, BULK = 100_000, 1_000
@@ -45,7 +45,7 @@ async def ended(
     """Jobs that were claimed and have ended so; None: that still run."""
     member, claimant = MemberInfo(id=new_id(), name="bench:1"), new_id()
     await engine.queues.configure(QUEUE, options)
-    await engine.members.beat(member)
+    await engine.members.heartbeat(member)
     for number in range(1, count // BULK + 1):
         await enqueued(engine, BULK, body=body)
         claim = await engine.jobs.claim(

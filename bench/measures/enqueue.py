@@ -8,10 +8,10 @@ from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from bench.stores import Raw
-from tidemill.app.producer import Producer
+from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 MERGED = (50, 200)
 

@@ -13,12 +13,12 @@ from bench.product import Product
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Turn
 from bench.stores import PostgresStore
-from tidemill.cli.bench.crew import Crew
+from tidemill.cli.bench.crew import BenchWorkers
 from tidemill.cli.bench.measures import ended
 from tidemill.cli.bench.run import MANY_SLOTS
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
-from tidemill.model.queue import QueueOptions
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND
 
 WANTED = 0.7
@@ -66,7 +66,7 @@ async def _held(bench: Product, who: str, begin: str) -> list[Comparison | Figur
 
 async def _under(
     bench: Product,
-    crew: Crew,
+    crew: BenchWorkers,
     session: "asyncpg.Connection[Any]",
     begin: str,
     question: Question,

@@ -15,8 +15,8 @@ from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.model.job import NewJob
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.queues.queue import Limit, QueueOptions
 
 QUEUE = "tenants"
 WANTED = 0.9

@@ -6,7 +6,7 @@ from bench.product import Product
 from bench.report import Figure
 from bench.stores import RedisStore
 from tidemill.engine.registry import connect
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import DAY
 
 QUEUED = 50_000

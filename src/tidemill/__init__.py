@@ -8,14 +8,13 @@ not load an event loop for it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidemill.app.events import Events
     from tidemill.app.job import Job
-    from tidemill.app.job_info import FailureInfo, JobInfo
-    from tidemill.app.members import Member, MemberProcess
-    from tidemill.app.schedules import ScheduleInfo, Schedules
+    from tidemill.app.operating.schedules import ScheduleInfo, Schedules
+    from tidemill.app.reading.events import Events
+    from tidemill.app.reading.job_info import FailureInfo, JobInfo
+    from tidemill.app.reading.members import Member, MemberProcess
     from tidemill.app.task import Bound, Call, Task
     from tidemill.app.tidemill import Tidemill
-    from tidemill.model.death import DeadJob
     from tidemill.model.errors import (
         AlreadyCompleted,
         BadArguments,
@@ -44,10 +43,11 @@ if TYPE_CHECKING:
         WrongPlace,
     )
     from tidemill.model.event import Event, Gap
-    from tidemill.model.job import Failure, JobState
+    from tidemill.model.jobs.death import DeadJob
+    from tidemill.model.jobs.job import Failure, JobState
+    from tidemill.model.jobs.retry import Retry
     from tidemill.model.member import Health
-    from tidemill.model.queue import Keep, Limit, Rate
-    from tidemill.model.retry import Retry
+    from tidemill.model.queues.queue import Keep, Limit, Rate
     from tidemill.task.current import Abort, Aborted, RunningJob, current_job
 
 __all__ = [
@@ -105,14 +105,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "tidemill.app.events": ("Events",),
+    "tidemill.app.reading.events": ("Events",),
     "tidemill.app.job": ("Job",),
-    "tidemill.app.job_info": ("FailureInfo", "JobInfo"),
-    "tidemill.app.members": ("Member", "MemberProcess"),
+    "tidemill.app.reading.job_info": ("FailureInfo", "JobInfo"),
+    "tidemill.app.reading.members": ("Member", "MemberProcess"),
     "tidemill.app.tidemill": ("Tidemill",),
-    "tidemill.app.schedules": ("ScheduleInfo", "Schedules"),
+    "tidemill.app.operating.schedules": ("ScheduleInfo", "Schedules"),
     "tidemill.app.task": ("Bound", "Call", "Task"),
-    "tidemill.model.death": ("DeadJob",),
+    "tidemill.model.jobs.death": ("DeadJob",),
     "tidemill.model.errors": (
         "AlreadyCompleted",
         "BadArguments",
@@ -141,10 +141,10 @@ _HOME = {
         "WrongPlace",
     ),
     "tidemill.model.event": ("Event", "Gap"),
-    "tidemill.model.job": ("Failure", "JobState"),
+    "tidemill.model.jobs.job": ("Failure", "JobState"),
     "tidemill.model.member": ("Health",),
-    "tidemill.model.queue": ("Keep", "Limit", "Rate"),
-    "tidemill.model.retry": ("Retry",),
+    "tidemill.model.queues.queue": ("Keep", "Limit", "Rate"),
+    "tidemill.model.jobs.retry": ("Retry",),
     "tidemill.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),
 }
 

@@ -16,8 +16,8 @@ from tests.chaos.recording import connect_recorded
 from tests.chaos.swap import swap
 from tests.chaos.weather import Weather
 from tidemill import DeadJob, Limit, Retry, Tidemill, current_job
-from tidemill.model.queue import Keep
-from tidemill.worker import child
+from tidemill.model.queues.queue import Keep
+from tidemill.worker.process import main
 
 MOST_ATTEMPTS = 4
 DOOMED_ATTEMPTS = 2
@@ -37,7 +37,7 @@ _recorder: Recorder | None = None
 if "CHAOS_FOLDER" in os.environ:
     _folder, _who = Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]
     _recorder = Recorder(_folder, _who)
-    swap(child, "connect", connect_recorded(_recorder, Weather(_folder / f"{_who}.weather")))
+    swap(main, "connect", connect_recorded(_recorder, Weather(_folder / f"{_who}.weather")))
     clock.shift_from_environment()
     plants.plant_from_environment()
     deploy.upgrade_from_environment()

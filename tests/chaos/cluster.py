@@ -113,7 +113,7 @@ class Cluster:
         times = self._times
         options = [
             "-m", "tests.chaos.member", APP, f"--url={url}", f"--slots={slots}",
-            f"--beat={times.beat_s}", f"--lease={times.lease_s}", f"--sweep={times.sweep_s}",
+            f"--heartbeat={times.heartbeat_s}", f"--lease={times.lease_s}", f"--sweep={times.sweep_s}",
             "--shutdown-timeout=5", "--cancel-grace=1",
         ]  # fmt: skip
         environment = {"TIDEMILL_URL": url, **self._environment}

@@ -26,8 +26,8 @@ def upgrade_from_environment() -> None:
     """A process's side."""
     extra = release_of(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"])
     if extra:
-        from tidemill.engines.postgres import schema as postgres
-        from tidemill.engines.sqlite import schema as sqlite
+        from tidemill.engines.postgres.db import schema as postgres
+        from tidemill.engines.sqlite.db import schema as sqlite
 
         for module in (postgres, sqlite):
             _expand(module, extra)

@@ -21,8 +21,8 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
     """One line."""
 
     kind: str
-    """enqueue, cancel, replay, look; claim, settle, release, retire; beat, reclaim, leave; start, end; fault,
-    heal, death; acquire, renew, fire: see who writes them."""
+    """enqueue, cancel, replay, look; claim, settle, release, retire; heartbeat, reclaim, leave; start, end;
+    fault, heal, death; acquire, renew, fire: see who writes them."""
     at: float
     pid: int
     who: str

@@ -7,7 +7,7 @@ from tests.chaos.checkers.case import Case
 from tests.chaos.history import Event, merged
 from tests.chaos.reading import Reading, SeenJob, SeenSchedule
 from tests.chaos.times import Times
-from tidemill.model.schedule import tick_id
+from tidemill.model.schedules.schedule import tick_id
 from tidemill.model.time import SECOND
 
 ONE, OTHER = "01" * 16, "02" * 16
@@ -52,9 +52,9 @@ def blamed(at: float, job: str, fence: int) -> list[Event]:
     return asked("retire", at, jobs=[job], fences=[fence], outcomes=["crash"])
 
 
-def beaten(at: float, name: str = "host:1", member: str = "aa") -> Event:
+def heartbeat_answered(at: float, name: str = "host:1", member: str = "aa") -> Event:
     engine_at = int((at + OFFSET_S) * 1e6)
-    return event("beat", at, began=at - 0.01, phase="ok", text=name, member=member, engine_at=engine_at)
+    return event("heartbeat", at, began=at - 0.01, phase="ok", text=name, member=member, engine_at=engine_at)
 
 
 def swept(at: float, *gone: str) -> Event:

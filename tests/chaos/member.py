@@ -11,7 +11,7 @@ from tests.chaos.recording import connect_recorded
 from tests.chaos.swap import swap
 from tests.chaos.weather import Weather
 from tidemill.cli import main
-from tidemill.worker import supervisor
+from tidemill.worker.member import supervisor
 
 if __name__ == "__main__":
     folder, who = Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]

@@ -18,7 +18,7 @@ BEFORE_S, AFTER_PROCESS_S, AFTER_HOST_S = 7.0, 6.0, 9.0
 """How long nothing else happens then."""
 PROCESS_DEATH, HOST_DEATHS = "kill worker", ("kill supervisor", "kill member", "kill controller")
 LENGTHS_S = (0.2, 0.6, 1.5, 3.0, 5.0)
-"""Around the beat (0.5 s) and the lease (2.5 s) of a run."""
+"""Around the heartbeat (0.5 s) and the lease (2.5 s) of a run."""
 TARGETS = 60
 """A number that 1, 2, 3, 4 and 5 members divide."""
 

@@ -24,7 +24,7 @@ from tests.chaos.recording import phase_of
 from tests.integration.app.claimer import record_of
 from tidemill.model.errors import IdTaken, TidemillError, UnknownJob
 from tidemill.model.ids import new_id
-from tidemill.model.job import FINAL
+from tidemill.model.jobs.job import FINAL
 
 OPEN_LIMIT = 400
 """The most of its jobs that have not ended, as far as it knows, before it waits: a cluster that is mostly

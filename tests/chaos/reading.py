@@ -6,7 +6,7 @@ from collections.abc import Collection
 import msgspec
 
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
-from tidemill.model.job import STATES, Failure, Job
+from tidemill.model.jobs.job import STATES, Failure, JobRecord
 from tidemill.model.view import PAGE_LIMIT, JobFilter
 
 
@@ -57,7 +57,7 @@ class Reading(msgspec.Struct, kw_only=True):
     """What to add to the monotonic clock to get the engine's, in seconds."""
 
 
-def seen(job: Job) -> SeenJob:
+def seen(job: JobRecord) -> SeenJob:
     return SeenJob(
         state=job.state.value,
         task=job.task.rpartition(".")[2],

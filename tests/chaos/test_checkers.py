@@ -17,19 +17,19 @@ from tests.chaos.made import (
     TICK,
     Made,
     asked,
-    beaten,
     blamed,
     claimed,
     elected,
     event,
     fired,
+    heartbeat_answered,
     ran,
     settled,
     swept,
 )
 from tests.chaos.reading import SeenJob
-from tidemill.model.firing import MISSED_LIMIT
-from tidemill.model.job import Failure
+from tidemill.model.jobs.job import Failure
+from tidemill.model.schedules.firing import MISSED_LIMIT
 from tidemill.model.time import SECOND
 
 SPOILT: dict[str, Callable[[Made], None]] = {}
@@ -136,12 +136,12 @@ def the_window_counts_what_ended(made: Made) -> None:
 
 @spoils
 def nobody_living_is_reclaimed(made: Made) -> None:
-    made.events += [beaten(9.0), swept(11.0, "host:1")]
+    made.events += [heartbeat_answered(9.0), swept(11.0, "host:1")]
 
 
 @spoils
 def sweepers_are_steady(made: Made) -> None:
-    made.events += [beaten(9.5, "host:2", "bb"), swept(20.0, "host:1")]
+    made.events += [heartbeat_answered(9.5, "host:2", "bb"), swept(20.0, "host:1")]
 
 
 @spoils
@@ -241,8 +241,14 @@ def test_one_handler_for_each_death_and_none_without() -> None:
 
 def test_a_sound_run_is_green() -> None:
     made = Made()
-    steady = [beaten(10 + number / 2, "host:2", "bb") for number in range(12)]
-    made.events += [beaten(9.0), *steady, swept(15.6, "host:1"), elected(10.0, 3), elected(20.0, 4)]
+    steady = [heartbeat_answered(10 + number / 2, "host:2", "bb") for number in range(12)]
+    made.events += [
+        heartbeat_answered(9.0),
+        *steady,
+        swept(15.6, "host:1"),
+        elected(10.0, 3),
+        elected(20.0, 4),
+    ]
     fired(11.0, made, 0)
     fired(12.0, made, 1, 2, 3)
     assert {name: found for name, found in judge(made.case()).items() if found} == {}

@@ -6,7 +6,7 @@ import msgspec
 class Times(msgspec.Struct, frozen=True, kw_only=True):
     """A quarter of the defaults, so that minutes hold many leases."""
 
-    beat_s: float = 0.5
+    heartbeat_s: float = 0.5
     lease_s: float = 2.5
     sweep_s: float = 0.5
     process_bound_s: float = 1.0

@@ -8,28 +8,26 @@ from tests.contract.planting import Plants
 from tests.rewriting import in_statement
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.statements import Statements
-from tidemill.engines.sqlite import (
-    beats,
-    claim,
+from tidemill.engines.sqlite import transactions
+from tidemill.engines.sqlite.claiming import claim
+from tidemill.engines.sqlite.cluster import heartbeat, schedules
+from tidemill.engines.sqlite.db import writer
+from tidemill.engines.sqlite.jobs import (
     commands,
-    completions,
-    deaths,
+    dependents,
     enqueue,
-    gates,
-    lanes,
-    losses,
-    moves,
+    lost_runs,
+    on_dead,
+    plain_settle,
     promote,
-    ripple,
-    schedules,
     settle,
-    transactions,
-    writer,
+    transitions,
 )
-from tidemill.engines.sqlite.step import READY, RUNNING, Step
-from tidemill.model.job import JobState
-from tidemill.model.move import Moves
-from tidemill.model.run import Answer
+from tidemill.engines.sqlite.jobs.step import READY, RUNNING, Step
+from tidemill.engines.sqlite.order import gates, lanes
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.move import Moves
+from tidemill.model.jobs.run import Answer
 
 PLANTS = Plants()
 plant = PLANTS.plant
@@ -45,12 +43,12 @@ def settle_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         settle, "judge", lambda job, fence: Answer.APPLIED if job and job.state == 3 else Answer.STALE
     )
-    patch.setattr(completions, "complete", lambda *_: False)
+    patch.setattr(plain_settle, "complete", lambda *_: False)
 
 
 @plant("settle::test_a_batch_that_only_has_wrong_fences_is_stale")
 def plain_completion_ignores_the_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, completions.SQL, "runs_plainly", "ahead = ?3", "?3 > 0")
+    rewrite(patch, plain_settle.SQL, "runs_plainly", "ahead = ?3", "?3 > 0")
 
 
 @plant("settle::test_a_repeated_settle_is_told_from_a_zombie")
@@ -65,8 +63,8 @@ def settle_answers_applied_twice(patch: pytest.MonkeyPatch) -> None:
 
 @plant("crash::test_the_jobs_of_a_gone_member_come_back")
 def reclaim_sends_to_the_back(patch: pytest.MonkeyPatch) -> None:
-    right = moves.to_ready
-    patch.setattr(moves, "to_ready", lambda step, job, *, keep_seq: right(step, job, keep_seq=False))
+    right = transitions.to_ready
+    patch.setattr(transitions, "to_ready", lambda step, job, *, keep_seq: right(step, job, keep_seq=False))
 
 
 @plant("promote::test_due_jobs_stand_in_the_order_of_their_due_times")
@@ -123,18 +121,18 @@ def cancelled_jobs_are_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("prune::test_a_tombstone_answers_for_an_hour")
 def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, moves.SQL, "bury", "form = 2,", "form = 2, fence = NULL,")
+    rewrite(patch, transitions.SQL, "bury", "form = 2,", "form = 2, fence = NULL,")
 
 
 @plant("members::test_an_answered_job_that_is_not_held_comes_back")
-def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    right = beats._compare
-    patch.setattr(beats, "_compare", lambda step, told, give_back: right(step, told, lambda *_: None))
+def heartbeats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+    right = heartbeat._compare
+    patch.setattr(heartbeat, "_compare", lambda step, told, give_back: right(step, told, lambda *_: None))
 
 
 @plant("crash::test_a_fresh_sweeper_waits_one_lease")
 def anybody_may_sweep(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(losses, "may_sweep", lambda *_: True)
+    patch.setattr(lost_runs, "may_sweep", lambda *_: True)
 
 
 @plant("retire::test_a_dead_childs_jobs_are_ready_at_once")
@@ -149,7 +147,7 @@ def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
 
 @plant("children::test_a_child_waits_for_all_its_parents")
 def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ripple, "tell", lambda step, limit: 0)
+    patch.setattr(dependents, "tell", lambda step, limit: 0)
 
 
 @plant("bad_input::test_a_bad_job_is_not_stored")
@@ -198,7 +196,7 @@ def what_time_moves_is_not_named(patch: pytest.MonkeyPatch) -> None:
 
 @plant("moves::test_one_step_names_no_more_than_the_bound")
 def moves_are_named_without_bound(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Moves, "add", lambda moves, move: moves.named.append(move))
+    patch.setattr(Moves, "add", lambda transitions, move: transitions.named.append(move))
 
 
 @plant("moves::test_a_settle_names_the_new_ones_of_those_that_follow")
@@ -224,5 +222,5 @@ def a_passed_tick_empties_the_line(patch: pytest.MonkeyPatch) -> None:
 
 @plant("deaths::test_each_way_to_die_leaves_a_handler")
 def only_the_death_of_a_run_is_handled(patch: pytest.MonkeyPatch) -> None:
-    right = deaths.leave_handler
-    patch.setattr(deaths, "leave_handler", lambda step, job: job.state == RUNNING and right(step, job))
+    right = on_dead.leave_handler
+    patch.setattr(on_dead, "leave_handler", lambda step, job: job.state == RUNNING and right(step, job))

@@ -5,10 +5,10 @@ import pytest
 
 from tests.contract.planting import Plants
 from tests.rewriting import in_schema
-from tidemill.engines.postgres import claim, settle
-from tidemill.engines.postgres.cursors import Cursors
-from tidemill.engines.postgres.scanned_until import ScannedUntil
-from tidemill.model.run import Answer
+from tidemill.engines.postgres.jobs import claim, settle
+from tidemill.engines.postgres.order.cursors import Cursors
+from tidemill.engines.postgres.order.scanned_until import ScannedUntil
+from tidemill.model.jobs.run import Answer
 
 PLANTS = Plants()
 plant = PLANTS.plant
@@ -88,7 +88,7 @@ def a_repeated_claim_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_turns_go_on_where_the_claimant_stopped")
 def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(claim.Claims, "_turns_in", lambda self, claimant, queue: {})
+    patch.setattr(claim.ClaimMemory, "_turns_in", lambda self, claimant, queue: {})
 
 
 @plant("lanes::test_a_group_may_come_at_any_time")
@@ -128,7 +128,7 @@ def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("members::test_an_answered_job_that_is_not_held_comes_back")
-def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+def heartbeats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "cluster/members", "WHERE h.claim_no <= p_answered[n] AND", "WHERE h.claim_no < 0 AND")
 
 

@@ -93,8 +93,8 @@ def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("members::test_an_answered_job_that_is_not_held_comes_back")
-def beats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "beat", "if j.cn <= said[1] then", "if j.cn < 0 then")
+def heartbeats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "heartbeat", "if j.cn <= said[1] then", "if j.cn < 0 then")
 
 
 @plant("crash::test_a_fresh_sweeper_waits_one_lease")

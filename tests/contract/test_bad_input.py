@@ -1,1 +1,1 @@
-from tidemill.testing.contract.bad_input import *
+from tidemill.testing.contract.faults.bad_input import *

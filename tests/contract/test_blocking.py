@@ -1,1 +1,1 @@
-from tidemill.testing.contract.blocking import *
+from tidemill.testing.contract.transactions.blocking import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.cancel import *
+from tidemill.testing.contract.jobs.cancel import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.children import *
+from tidemill.testing.contract.jobs.children import *

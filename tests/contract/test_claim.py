@@ -1,1 +1,1 @@
-from tidemill.testing.contract.claim import *
+from tidemill.testing.contract.jobs.claim import *

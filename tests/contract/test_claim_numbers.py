@@ -1,1 +1,1 @@
-from tidemill.testing.contract.claim_numbers import *
+from tidemill.testing.contract.jobs.claim_numbers import *

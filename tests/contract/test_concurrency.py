@@ -1,1 +1,1 @@
-from tidemill.testing.contract.concurrency import *
+from tidemill.testing.contract.faults.concurrency import *

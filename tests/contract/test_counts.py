@@ -1,1 +1,1 @@
-from tidemill.testing.contract.counts import *
+from tidemill.testing.contract.read.counts import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.crash import *
+from tidemill.testing.contract.cluster.crash import *

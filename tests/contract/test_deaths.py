@@ -1,1 +1,1 @@
-from tidemill.testing.contract.deaths import *
+from tidemill.testing.contract.jobs.deaths import *

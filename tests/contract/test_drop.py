@@ -1,1 +1,1 @@
-from tidemill.testing.contract.drop import *
+from tidemill.testing.contract.jobs.drop import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.engines import *
+from tidemill.testing.contract.faults.engines import *

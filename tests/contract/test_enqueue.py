@@ -1,1 +1,1 @@
-from tidemill.testing.contract.enqueue import *
+from tidemill.testing.contract.jobs.enqueue import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.gates import *
+from tidemill.testing.contract.order.gates import *

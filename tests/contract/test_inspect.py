@@ -1,1 +1,1 @@
-from tidemill.testing.contract.inspect import *
+from tidemill.testing.contract.read.inspect import *

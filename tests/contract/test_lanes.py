@@ -1,1 +1,1 @@
-from tidemill.testing.contract.lanes import *
+from tidemill.testing.contract.order.lanes import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.lifecycle import *
+from tidemill.testing.contract.jobs.lifecycle import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.locks import *
+from tidemill.testing.contract.cluster.locks import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.lost_reply import *
+from tidemill.testing.contract.faults.lost_reply import *

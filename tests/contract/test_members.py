@@ -1,1 +1,1 @@
-from tidemill.testing.contract.members import *
+from tidemill.testing.contract.cluster.members import *

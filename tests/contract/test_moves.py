@@ -1,1 +1,1 @@
-from tidemill.testing.contract.moves import *
+from tidemill.testing.contract.read.moves import *

@@ -40,7 +40,7 @@ def node(check: str) -> str:
     return f"{file}" + (f"::{test}" if test else "")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", plants.PLANTS)
 def test_the_suite_finds(name: str) -> None:
     checks = plants.PLANTS[name].checks
@@ -48,13 +48,13 @@ def test_the_suite_finds(name: str) -> None:
     fails_under("plants", "sqlite-file" if shared else "sqlite-memory", name, checks)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", postgres_plants.PLANTS)
 def test_the_suite_finds_in_postgres(name: str, postgres_places: PostgresPlaces) -> None:
     fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name].checks)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", redis_plants.PLANTS)
 def test_the_suite_finds_in_redis(name: str, redis_places: RedisPlaces) -> None:
     fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name].checks)

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.promote import *
+from tidemill.testing.contract.order.promote import *

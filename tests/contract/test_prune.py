@@ -1,1 +1,1 @@
-from tidemill.testing.contract.prune import *
+from tidemill.testing.contract.order.prune import *

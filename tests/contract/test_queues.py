@@ -1,1 +1,1 @@
-from tidemill.testing.contract.queues import *
+from tidemill.testing.contract.cluster.queues import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.rates import *
+from tidemill.testing.contract.order.rates import *

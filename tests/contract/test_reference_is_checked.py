@@ -9,19 +9,19 @@ from uuid import uuid4
 import pytest
 from hypothesis import Phase
 
-from tidemill.model.crash import AfterLoss
 from tidemill.model.errors import ClaimOutOfOrder
-from tidemill.model.job import JobState
-from tidemill.model.run import Answer, ClaimRequest, Failed, Settlement
+from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Answer, ClaimRequest, Failed, Settlement
 from tidemill.model.time import Instant
 from tidemill.testing.contract import reference
 from tidemill.testing.contract.reference import gates, members
-from tidemill.testing.contract.reference.claims import Claims
+from tidemill.testing.contract.reference.claims import ReferenceClaims
 from tidemill.testing.contract.reference.gates import Room
-from tidemill.testing.contract.reference.jobs import Jobs
-from tidemill.testing.contract.reference.records import Gate, JobRecord
-from tidemill.testing.contract.reference.store import Store
-from tidemill.testing.contract.stateful import RandomCommands, run_commands
+from tidemill.testing.contract.reference.jobs import ReferenceJobs
+from tidemill.testing.contract.reference.records import Gate, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore
+from tidemill.testing.contract.stateful.stateful import RandomCommands, run_commands
 
 
 def test_the_reference_imports_only_the_model() -> None:
@@ -36,39 +36,41 @@ def test_the_reference_imports_only_the_model() -> None:
 
 
 def release_goes_to_the_back(patch: pytest.MonkeyPatch) -> None:
-    right = Store.give_back
+    right = ReferenceStore.give_back
 
-    def wrong(self: Store, job: JobRecord, now: Instant, *, due_at: Instant | None = None) -> None:
+    def wrong(
+        self: ReferenceStore, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None
+    ) -> None:
         right(self, job, now, due_at=due_at)
         job.place = self.next_place()
 
-    patch.setattr(Store, "give_back", wrong)
+    patch.setattr(ReferenceStore, "give_back", wrong)
 
 
 def a_failed_attempt_is_not_counted(patch: pytest.MonkeyPatch) -> None:
-    right = Jobs._fail
+    right = ReferenceJobs._fail
 
-    def wrong(self: Jobs, job: JobRecord, failed: Failed, now: Instant) -> None:
+    def wrong(self: ReferenceJobs, job: ReferenceJob, failed: Failed, now: Instant) -> None:
         right(self, job, failed, now)
         job.attempts -= 1
 
-    patch.setattr(Jobs, "_fail", wrong)
+    patch.setattr(ReferenceJobs, "_fail", wrong)
 
 
 def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
-    right = Jobs._settle
+    right = ReferenceJobs._settle
 
-    def wrong(self: Jobs, settlement: Settlement, now: Instant) -> Answer:
+    def wrong(self: ReferenceJobs, settlement: Settlement, now: Instant) -> Answer:
         answer = right(self, settlement, now)
         return Answer.STALE if answer is Answer.ALREADY else answer
 
-    patch.setattr(Jobs, "_settle", wrong)
+    patch.setattr(ReferenceJobs, "_settle", wrong)
 
 
 def a_gate_admits_one_more(patch: pytest.MonkeyPatch) -> None:
     right = gates.room
 
-    def wrong(store: Store, gate: Gate, now: Instant) -> Room:
+    def wrong(store: ReferenceStore, gate: Gate, now: Instant) -> Room:
         room = right(store, gate, now)
         return Room(room.sure + 1, room.most + 1)
 
@@ -76,14 +78,14 @@ def a_gate_admits_one_more(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_rate_permit_is_given_back(patch: pytest.MonkeyPatch) -> None:
-    right = Store.end
+    right = ReferenceStore.end
 
-    def wrong(self: Store, job: JobRecord, state: JobState, now: Instant) -> None:
+    def wrong(self: ReferenceStore, job: ReferenceJob, state: JobState, now: Instant) -> None:
         right(self, job, state, now)
         for log in self.queues[job.queue].logs.values():
             log.since = log.since[:-1]
 
-    patch.setattr(Store, "end", wrong)
+    patch.setattr(ReferenceStore, "end", wrong)
 
 
 def a_lost_job_is_never_suspected(patch: pytest.MonkeyPatch) -> None:
@@ -95,17 +97,17 @@ def a_lost_job_is_never_suspected(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_child_outlives_its_parent(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Store, "parent_died", lambda self, child, now: None)
+    patch.setattr(ReferenceStore, "parent_died", lambda self, child, now: None)
 
 
 def an_older_number_is_answered(patch: pytest.MonkeyPatch) -> None:
-    right = Claims._reasons
+    right = ReferenceClaims._reasons
 
-    def wrong(self: Claims, request: ClaimRequest, now: Instant) -> tuple[set[Any], set[Any]]:
+    def wrong(self: ReferenceClaims, request: ClaimRequest, now: Instant) -> tuple[set[Any], set[Any]]:
         sure, possible = right(self, request, now)
         return sure - {ClaimOutOfOrder}, possible
 
-    patch.setattr(Claims, "_reasons", wrong)
+    patch.setattr(ReferenceClaims, "_reasons", wrong)
 
 
 PLANTED = [
@@ -136,7 +138,7 @@ def test_without_a_planted_error_nothing_is_found() -> None:
     search(max_examples=40)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("plant", "finding"), PLANTED)
 def test_a_planted_error_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], finding: str, monkeypatch: pytest.MonkeyPatch

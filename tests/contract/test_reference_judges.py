@@ -6,10 +6,10 @@ import pytest
 
 from tidemill.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Job, JobState, NewJob
+from tidemill.model.jobs.job import JobRecord, JobState, NewJob
+from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.queue import Limit, QueueOptions, Rate
-from tidemill.model.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import HOUR, MINUTE, SECOND, Instant, Span
 from tidemill.testing.contract.reference import Reference, gates
 
@@ -26,7 +26,7 @@ class Scene:
         self.fence = 0
         self.number = 0
         self.now = NOW
-        self.reference.members.beat(self.member, [], now=NOW)
+        self.reference.members.heartbeat(self.member, [], now=NOW)
         if options is not None:
             self.reference.queues.configure("q", options, now=NOW)
 
@@ -62,7 +62,7 @@ class Scene:
     ) -> list[ClaimedJob]:
         """This answer is judged, and adopted if it is legal."""
         shown = [self.shown(job.id, **instead) for job in jobs]
-        seen: dict[JobId, Job | None] = {}
+        seen: dict[JobId, JobRecord | None] = {}
         self.reference.claims.accept(request, Claim(shown, wait), self.now, seen)
         self.number = max(self.number, request.number)
         return shown

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.release import *
+from tidemill.testing.contract.jobs.release import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.replay import *
+from tidemill.testing.contract.jobs.replay import *

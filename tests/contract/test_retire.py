@@ -1,1 +1,1 @@
-from tidemill.testing.contract.retire import *
+from tidemill.testing.contract.cluster.retire import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.schedules import *
+from tidemill.testing.contract.cluster.schedules import *

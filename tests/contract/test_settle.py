@@ -1,1 +1,1 @@
-from tidemill.testing.contract.settle import *
+from tidemill.testing.contract.jobs.settle import *

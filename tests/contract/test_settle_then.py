@@ -1,1 +1,1 @@
-from tidemill.testing.contract.settle_then import *
+from tidemill.testing.contract.jobs.settle_then import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.signals import *
+from tidemill.testing.contract.cluster.signals import *

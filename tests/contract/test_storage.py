@@ -1,1 +1,1 @@
-from tidemill.testing.contract.storage import *
+from tidemill.testing.contract.read.storage import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.tasks import *
+from tidemill.testing.contract.cluster.tasks import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.transactions import *
+from tidemill.testing.contract.transactions.transactions import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.transactions_complete import *
+from tidemill.testing.contract.transactions.transactions_complete import *

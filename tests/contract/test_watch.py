@@ -1,1 +1,1 @@
-from tidemill.testing.contract.watch import *
+from tidemill.testing.contract.jobs.watch import *

@@ -1,1 +1,1 @@
-from tidemill.testing.contract.write import *
+from tidemill.testing.contract.jobs.write import *

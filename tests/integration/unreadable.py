@@ -2,8 +2,8 @@
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import handler_id
-from tidemill.model.job import JobState
-from tidemill.model.run import Answer
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Answer
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, job_of
 
 ENTRIES = [

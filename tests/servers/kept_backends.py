@@ -1,8 +1,8 @@
 """Stands before a PostgreSQL and keeps its backends for the next client: a session pooler, unnoticed.
 
-An engine opens six connections. A backend needs about 25 ms of processor time before it is as quick as it can
-be: it has to read the catalogue, to compile each function and to plan each statement. That was three quarters
-of what a test on PostgreSQL cost.
+An engine opens six connections. A new backend has to read the catalogue, to compile each function and to plan
+each statement. For a small test (20 turns on a busy machine, 2026-11-18) the server took 198 ms of processor
+time with new backends and 57 ms with kept ones.
 
 A client that says goodbye leaves its backend, reset, to the next one with the same startup message (the same
 database, user, name of application and settings), which is greeted as the first one was. The process id in

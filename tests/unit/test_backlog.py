@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from tidemill.app.backlog import Backlog
+from tidemill.app.reading.backlog import Backlog
 from tidemill.model.event import Event, Gap
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 
 
 def some_events(count: int) -> list[Event]:

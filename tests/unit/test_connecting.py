@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tidemill.engine.shared.connecting import Connecting, StillConnecting
+from tidemill.engine.shared.calls.connecting import Connecting, StillConnecting
 
 SOON_S = 0.01
 

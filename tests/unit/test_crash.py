@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from tidemill.model.crash import CRASH_LIMIT, AfterLoss, after_claimant_lost, after_member_lost
-from tidemill.model.job import JobState
-from tidemill.model.lifecycle import allowed
-from tidemill.model.run import LossVerdict
+from tidemill.model.jobs.crash import CRASH_LIMIT, AfterLoss, after_claimant_lost, after_member_lost
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.lifecycle import allowed
+from tidemill.model.jobs.run import LossVerdict
 
 READY, DEAD, CANCELLED = JobState.READY, JobState.DEAD, JobState.CANCELLED
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tidemill import Retry, Tidemill
-from tidemill.app.by_name import Parameters
+from tidemill.app.enqueueing.by_name import Parameters
 from tidemill.model.errors import BadInput
-from tidemill.model.queue import QueueOptions
-from tidemill.model.schedule import Every
+from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.schedules.schedule import Every
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry, nearest
 

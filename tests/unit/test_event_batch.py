@@ -18,7 +18,7 @@ from tidemill.model.event_batch import (
     unpack,
 )
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 
 EMITTER = b"emitter-1"
 EVERYTHING = EventFilter()

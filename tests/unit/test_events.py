@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.events.reading import new_jobs, read, read_until
 from tidemill import Events, Tidemill
-from tidemill.app.events import EventListener
+from tidemill.app.reading.events import EventListener
 from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.firing import (
+from tidemill.model.ids import new_id
+from tidemill.model.jobs.job import Failure, JobRecord, JobState, NewJob
+from tidemill.model.jobs.run import Completed, Crashed, Failed, Stopped, Then
+from tidemill.model.schedules.firing import (
     MISSED_LIMIT,
     ON_TIME,
     after_end,
@@ -22,10 +25,7 @@ from tidemill.model.firing import (
     right_time,
     then_of,
 )
-from tidemill.model.ids import new_id
-from tidemill.model.job import Failure, Job, JobState, NewJob
-from tidemill.model.run import Completed, Crashed, Failed, Stopped, Then
-from tidemill.model.schedule import Cron, Every, Schedule, Startup, check_schedule, tick_id
+from tidemill.model.schedules.schedule import Cron, Every, Schedule, Startup, check_schedule, tick_id
 from tidemill.model.time import DAY, HOUR, MINUTE, SECOND, Instant, instant_of, moment_of
 
 NOON = instant_of(datetime(2026, 6, 1, 12, tzinfo=UTC))
@@ -280,7 +280,7 @@ def test_other_jobs_set_nothing(headers: bytes | None) -> None:
 @pytest.mark.row("D4")
 def test_a_job_that_ended_without_setting_the_next_time() -> None:
     every = Every(seconds=60)
-    job = Job(id=new_id(), task="t", queue="q", priority=5, state=JobState.CANCELLED, ended_at=NOON)
+    job = JobRecord(id=new_id(), task="t", queue="q", priority=5, state=JobState.CANCELLED, ended_at=NOON)
     assert after_end(every, job, NOON + SECOND) == NOON + MINUTE
     assert after_end(every, job, NOON + HOUR) == NOON + HOUR
     assert after_end(every, None, NOON) == NOON + MINUTE

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.model.gate import counts_until, opens_at, step_at, step_length
-from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.queues.gate import counts_until, opens_at, step_at, step_length
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import MILLISECOND, MINUTE, SECOND, Instant
 from tidemill.testing.contract.reference.gates import gates_of, permits
 from tidemill.testing.contract.reference.records import Gate

@@ -2,13 +2,15 @@
 
 import pytest
 
-from tidemill.model.generation import goes_on, live_workers
-from tidemill.model.member import Health, Member, MemberInfo
+from tidemill.model.member import Health, MemberInfo, MemberRecord
+from tidemill.model.schedules.generation import goes_on, live_workers
 
 
-def a_worker(since: int, beat_at: int, health: Health = Health.HEALTHY, **info: object) -> Member:
+def a_worker(since: int, heartbeat_at: int, health: Health = Health.HEALTHY, **info: object) -> MemberRecord:
     made = MemberInfo(**{"id": bytes(16), "name": "h:1", "slots": 10, **info})  # type: ignore[arg-type]
-    return Member(info=made, since=since, beat_at=beat_at, steady_since=since, health=health, running=0)
+    return MemberRecord(
+        info=made, since=since, heartbeat_at=heartbeat_at, steady_since=since, health=health, running=0
+    )
 
 
 @pytest.mark.row("D4")
@@ -20,11 +22,11 @@ def a_worker(since: int, beat_at: int, health: Health = Health.HEALTHY, **info: 
         ([a_worker(10, 50), a_worker(45, 50)], 40, True),  # one has joined
         ([a_worker(45, 50)], 40, False),  # all former ones have signed off, or their leases are over
         ([a_worker(10, 41), a_worker(45, 50)], 40, None),  # was the former one killed? its lease still runs
-        ([a_worker(10, 46), a_worker(45, 50)], 40, True),  # no: it has beaten since
+        ([a_worker(10, 46), a_worker(45, 50)], 40, True),  # no: it has sent a heartbeat since
     ],
 )
 def test_workers_that_follow_one_another_are_one_generation(
-    workers: list[Member], seen_at: int | None, expected: bool | None
+    workers: list[MemberRecord], seen_at: int | None, expected: bool | None
 ) -> None:
     assert goes_on(workers, seen_at) is expected
 

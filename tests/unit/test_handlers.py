@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from tidemill import BadInput, DeadJob, Retry, Tidemill
-from tidemill.model.death import Death, handler_job
 from tidemill.model.ids import handler_id, new_id, show_id
-from tidemill.model.job import Failure
+from tidemill.model.jobs.death import Death, handler_job
+from tidemill.model.jobs.job import Failure
 from tidemill.model.view import TaskEntry
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.engine.shared.in_flight import InFlight
+from tidemill.engine.shared.calls.in_flight import InFlight
 from tidemill.model.errors import EngineClosed, EngineUnavailable
 
 

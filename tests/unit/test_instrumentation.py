@@ -6,7 +6,7 @@ from tidemill.engine.instrumentation import EngineCall, instrument
 from tidemill.engine.registry import connect
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 
 async def test_calls_are_told() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import new_id
-from tidemill.model.job import (
+from tidemill.model.jobs.job import (
     MESSAGE_LIMIT,
     PARENTS_LIMIT,
     PAYLOAD_LIMIT,
@@ -19,8 +19,8 @@ from tidemill.model.job import (
     check_new_jobs,
     clip_failure,
 )
-from tidemill.model.retry import ATTEMPTS_LIMIT
-from tidemill.model.run import check_result
+from tidemill.model.jobs.retry import ATTEMPTS_LIMIT
+from tidemill.model.jobs.run import check_result
 from tidemill.model.time import FAR_FUTURE, SECOND
 
 ID = new_id()

@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.lane import Lane, check_priority, group_of, key_of, take_turns, turn_order, weight_of
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queues.lane import (
+    Lane,
+    check_priority,
+    group_of,
+    key_of,
+    take_turns,
+    turn_order,
+    weight_of,
+)
+from tidemill.model.queues.queue import Limit, QueueOptions
 
 PLAIN = QueueOptions()
 FAIR = QueueOptions(fair_by="key", weights={"gold": 3})

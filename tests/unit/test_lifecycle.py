@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from tidemill.model.errors import IllegalTransition
-from tidemill.model.job import FINAL, LIVE, STATES, JobState
-from tidemill.model.lifecycle import (
+from tidemill.model.jobs.job import FINAL, LIVE, STATES, JobState
+from tidemill.model.jobs.lifecycle import (
     STEPS,
     allowed,
     check_step,

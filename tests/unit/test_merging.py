@@ -7,10 +7,10 @@ import pytest
 
 from tidemill.engine.merging import MERGED_BYTES, StepRoom, steps
 from tidemill.engine.protocol import BATCH_LIMIT
-from tidemill.engines.sqlite import enqueue as sqlite
-from tidemill.engines.sqlite.writer import GROUP_ITEMS
+from tidemill.engines.sqlite.db.writer import GROUP_ITEMS
+from tidemill.engines.sqlite.jobs import enqueue as sqlite
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 HALF = bytes(MERGED_BYTES // 2)
 

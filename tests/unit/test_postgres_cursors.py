@@ -1,6 +1,6 @@
 """How far a claim moves its cursors."""
 
-from tidemill.engines.postgres.cursors import BACK_S, ON_THE_WAY_S, Cursors
+from tidemill.engines.postgres.order.cursors import BACK_S, ON_THE_WAY_S, Cursors
 
 LATER = 1.01 * ON_THE_WAY_S
 

@@ -1,7 +1,7 @@
 """Where the scans for late commits begin."""
 
-from tidemill.engines.postgres.cursors import BUSY, Cursors
-from tidemill.engines.postgres.scanned_until import RECENT, ScannedLane, ScannedUntil, SeqRange
+from tidemill.engines.postgres.order.cursors import BUSY, Cursors
+from tidemill.engines.postgres.order.scanned_until import RECENT, ScannedLane, ScannedUntil, SeqRange
 
 PLAIN = ScannedLane("q", 5, "")
 

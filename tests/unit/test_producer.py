@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from tidemill.app import producer
-from tidemill.app.producer import Producer
+from tidemill.app.enqueueing import producer
+from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 
 class Scripted:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.queues.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import HOUR, MILLISECOND, MINUTE, SECOND, Span
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.retry import ATTEMPTS_LIMIT, Retry
+from tidemill.model.jobs.retry import ATTEMPTS_LIMIT, Retry
 from tidemill.model.time import SECOND
 
 seconds = st.floats(min_value=0, max_value=1e6, allow_nan=False)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tidemill.model.ids import new_id
-from tidemill.model.run import ClaimedJob
+from tidemill.model.jobs.run import ClaimedJob
 from tidemill.task.current import Abort, ControlledJob
 from tidemill.task.definition import Definition
-from tidemill.worker.runners.process_child import perform
-from tidemill.worker.runners.process_messages import Raised
+from tidemill.worker.runner.main import perform
+from tidemill.worker.runner.messages import Raised
 
 JOB = ClaimedJob(
     id=new_id(),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.job import NewJob
-from tidemill.model.schedule import Cron, Every, Schedule, check_schedule, tick_id
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.schedules.schedule import Cron, Every, Schedule, check_schedule, tick_id
 from tidemill.model.time import SECOND, Instant, instant_of, moment_of
 
 BERLIN = "Europe/Berlin"

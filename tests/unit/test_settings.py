@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.model.errors import BadInput
-from tidemill.model.job import PAYLOAD_LIMIT
-from tidemill.model.member import BEAT, LEASE
-from tidemill.model.queue import Keep, QueueOptions
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import PAYLOAD_LIMIT
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.member import HEARTBEAT, LEASE
+from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import span_of
 from tidemill.task.settings import Settings
 from tidemill.task.settings.documents import env_example, settings_page
@@ -33,7 +33,7 @@ def load(folder: Path, environ: Mapping[str, str] | None = None, **given: Any) -
 def test_the_defaults_are_those_of_the_model(tmp_path: Path) -> None:
     settings = load(tmp_path)
     assert settings.url == "sqlite:///tidemill.db"
-    assert (span_of(settings.beat), span_of(settings.lease)) == (BEAT, LEASE)
+    assert (span_of(settings.heartbeat), span_of(settings.lease)) == (HEARTBEAT, LEASE)
     assert settings.payload_limit == PAYLOAD_LIMIT
     assert settings.keep_completed is QueueOptions().keep_completed is QueueOptions().keep_cancelled is None
     assert settings.keep_dead == QueueOptions().keep_dead
@@ -44,7 +44,9 @@ def test_the_defaults_are_those_of_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.row("A11")
-def test_an_argument_beats_the_environment_beats_dotenv_beats_pyproject(tmp_path: Path) -> None:
+def test_an_argument_heartbeats_the_environment_heartbeats_dotenv_heartbeats_pyproject(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nslots = 1\n")
     assert load(tmp_path).slots == 1
     (tmp_path / ".env").write_text("TIDEMILL_SLOTS=2\n")
@@ -58,10 +60,10 @@ def test_every_value_knows_its_source(tmp_path: Path) -> None:
     pyproject, dotenv = tmp_path / "pyproject.toml", tmp_path / ".env"
     pyproject.write_text('[tool.tidemill]\napp = "shop:app"\n')
     dotenv.write_text("TIDEMILL_SLOTS=2\n")
-    settings = load(tmp_path, {"TIDEMILL_BEAT": "1s"}, lease=20)
+    settings = load(tmp_path, {"TIDEMILL_HEARTBEAT": "1s"}, lease=20)
     assert settings.source_of("app") == f"{pyproject} [tool.tidemill] app"
     assert settings.source_of("slots") == f"{dotenv} TIDEMILL_SLOTS"
-    assert settings.source_of("beat") == "environment TIDEMILL_BEAT"
+    assert settings.source_of("heartbeat") == "environment TIDEMILL_HEARTBEAT"
     assert settings.source_of("lease") == "the argument lease"
     assert settings.source_of("sweep") == "default"
 
@@ -143,9 +145,9 @@ def test_retention(text: str, keep: Keep | None, tmp_path: Path) -> None:
         ("slots", 0, "between 1 and"),
         ("slots", True, "a whole number"),
         ("slots", 1.5, "a whole number"),
-        ("beat", "2 fortnights", "such as 30, 500ms or 5m"),
-        ("beat", "nan", "a length of time"),
-        ("beat", float("nan"), "a length of time"),
+        ("heartbeat", "2 fortnights", "such as 30, 500ms or 5m"),
+        ("heartbeat", "nan", "a length of time"),
+        ("heartbeat", float("nan"), "a length of time"),
         ("timeout", "-1", "a length of time"),
         ("timeout", 0, "a length of time"),
         ("payload_limit", "2MiB", "1,048,576 bytes"),
@@ -187,9 +189,9 @@ def test_a_bad_value_names_where_it_came_from(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_lease_shorter_than_two_beats_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="longer than two beats"):
-        load(tmp_path, {"TIDEMILL_BEAT": "5s"})
+def test_a_lease_shorter_than_two_heartbeats_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="longer than two heartbeats"):
+        load(tmp_path, {"TIDEMILL_HEARTBEAT": "5s"})
 
 
 def test_unknown_names_are_refused_with_a_hint(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tidemill.model.job import NewJob
-from tidemill.model.schedule import Cron, Every, Schedule, Startup, Timing
-from tidemill.model.spoken import length_of, state_of, words_of
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.schedules.schedule import Cron, Every, Schedule, Startup, Timing
+from tidemill.model.schedules.spoken import length_of, state_of, words_of
 from tidemill.model.time import instant_of
 
 NEW_YEAR = instant_of(datetime(2027, 1, 1, tzinfo=UTC))

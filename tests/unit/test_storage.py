@@ -9,16 +9,16 @@ from tidemill.model.storage import (
     MANY_DEAD,
     MUCH_FREE,
     MUCH_HELD,
-    Holder,
     HolderKind,
     Part,
     Storage,
+    StorageHolder,
     warnings_of,
 )
 from tidemill.model.time import SECOND
 
 
-def held_by(holder: Holder) -> Storage:
+def held_by(holder: StorageHolder) -> Storage:
     return Storage(bytes=0, parts=[], holders=[holder])
 
 
@@ -29,19 +29,19 @@ def made_of(part: Part) -> Storage:
 @pytest.mark.parametrize(
     ("holder", "warns"),
     [
-        (Holder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD - 1), False),
-        (Holder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD), True),
-        (Holder(kind=HolderKind.TRANSACTION, name="7", age=SECOND, behind=10 * MANY_BEHIND), False),
-        (Holder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND - 1), False),
-        (Holder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND), True),
-        (Holder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD), True),
-        (Holder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT] - 1), False),
-        (Holder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT]), True),
-        (Holder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER] - 1), False),
-        (Holder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER]), True),
+        (StorageHolder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD - 1), False),
+        (StorageHolder(kind=HolderKind.TRANSACTION, name="7", age=LONG_HELD), True),
+        (StorageHolder(kind=HolderKind.TRANSACTION, name="7", age=SECOND, behind=10 * MANY_BEHIND), False),
+        (StorageHolder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND - 1), False),
+        (StorageHolder(kind=HolderKind.TRANSACTION, name="7", behind=MANY_BEHIND), True),
+        (StorageHolder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD), True),
+        (StorageHolder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT] - 1), False),
+        (StorageHolder(kind=HolderKind.SLOT, name="s", bytes=MUCH_HELD[HolderKind.SLOT]), True),
+        (StorageHolder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER] - 1), False),
+        (StorageHolder(kind=HolderKind.READER, bytes=MUCH_HELD[HolderKind.READER]), True),
     ],
 )
-def test_who_holds_back_for_long_is_named(holder: Holder, warns: bool) -> None:
+def test_who_holds_back_for_long_is_named(holder: StorageHolder, warns: bool) -> None:
     found = warnings_of(held_by(holder))
     assert [warning.kind for warning in found] == ["held"] * warns
 
@@ -61,7 +61,7 @@ def test_what_loses_data_comes_first(storage: Storage, kinds: list[str]) -> None
 
 
 def test_a_warning_says_who_it_is_and_what_to_do() -> None:
-    holder = Holder(
+    holder = StorageHolder(
         kind=HolderKind.TRANSACTION,
         name="4711",
         age=600 * SECOND,
@@ -94,7 +94,7 @@ def test_dead_rows_and_free_room_count_when_they_are_many(part: Part, kinds: lis
 
 
 def test_a_server_that_does_not_clear_away_is_told_of_after_the_cause() -> None:
-    holder = Holder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD)
+    holder = StorageHolder(kind=HolderKind.PREPARED, name="x", age=LONG_HELD)
     part = Part(name="job", bytes=0, rows=0, dead=MANY_DEAD)
     storage = Storage(bytes=0, parts=[part], holders=[holder], cleared=False)
     assert [warning.kind for warning in warnings_of(storage)] == ["held", "off", "dead"]

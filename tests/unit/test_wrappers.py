@@ -11,20 +11,20 @@ from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.instrumentation import instrument
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.model.move import Moves
+from tidemill.model.jobs.move import Moves
 from tidemill.testing.contract.fixtures import a_job
 
 FACETS = {
-    "jobs": protocol.Jobs,
-    "blocking": protocol.Blocking,
-    "inspect": protocol.Inspect,
-    "queues": protocol.Queues,
-    "tasks": protocol.Tasks,
-    "schedules": protocol.Schedules,
-    "locks": protocol.Locks,
-    "members": protocol.Members,
-    "signals": protocol.Signals,
-    "transactions": protocol.Transactions,
+    "jobs": protocol.JobsFacet,
+    "blocking": protocol.BlockingFacet,
+    "inspect": protocol.InspectFacet,
+    "queues": protocol.QueuesFacet,
+    "tasks": protocol.TasksFacet,
+    "schedules": protocol.SchedulesFacet,
+    "locks": protocol.LocksFacet,
+    "members": protocol.MembersFacet,
+    "signals": protocol.SignalsFacet,
+    "transactions": protocol.TransactionsFacet,
 }
 WRAPPERS: dict[str, Callable[[Engine], Engine]] = {
     "emitting": EmittingEngine,

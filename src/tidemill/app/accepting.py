@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from tidemill.model.errors import BadInput
-from tidemill.model.queue import Limit
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.queues.queue import Limit
 from tidemill.task.registry import nearest
 
 P = ParamSpec("P")

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import msgspec
 
-from tidemill.app.job_info import JobInfo, info_of
-from tidemill.app.link import Link, Work
-from tidemill.app.options import Seconds, read_seconds
-from tidemill.app.session import Session
-from tidemill.model import job as model
+from tidemill.app.access.link import Link, Work
+from tidemill.app.access.session import EngineSession
+from tidemill.app.enqueueing.options import Seconds, read_seconds
+from tidemill.app.reading.job_info import JobInfo, info_of
 from tidemill.model.errors import BadResult, JobCancelled, JobFailed, ResultGone, ResultTimeout, UnknownJob
 from tidemill.model.ids import JobId, new_id, show_id
-from tidemill.model.job import LIVE, CancelAnswer, JobState, ReplayAnswer
+from tidemill.model.jobs import job as model
+from tidemill.model.jobs.job import LIVE, CancelAnswer, JobState, ReplayAnswer
 from tidemill.model.time import SECOND
 from tidemill.task.definition import Definition
 
@@ -32,7 +32,7 @@ class Job(Generic[R_co]):
         self._id = job_id
         self._task = task
         self._definition = definition
-        self._record: model.Job | None = None
+        self._record: model.JobRecord | None = None
 
     def __repr__(self) -> str:
         state = "" if self._record is None else f" {self._record.state.value}"
@@ -100,14 +100,14 @@ class Job(Generic[R_co]):
         """`replay` for async code."""
         return await self._link.run(self._replaying())
 
-    async def _get(self, session: Session) -> model.Job | None:
+    async def _get(self, session: EngineSession) -> model.JobRecord | None:
         (record,) = await session.engine.inspect.get([self._id])
         return record
 
-    def _ended(self, timeout: Seconds | None) -> Work[model.Job | None]:
+    def _ended(self, timeout: Seconds | None) -> Work[model.JobRecord | None]:
         seconds = None if timeout is None else read_seconds("timeout", timeout) / SECOND
 
-        async def wait(session: Session) -> model.Job | None:
+        async def wait(session: EngineSession) -> model.JobRecord | None:
             if seconds == 0:
                 (found,) = await session.engine.jobs.watch([self._id], waiter="", ttl=0)
                 if found is None or found.state not in LIVE:
@@ -121,27 +121,27 @@ class Job(Generic[R_co]):
 
         return wait
 
-    async def _cancel(self, session: Session) -> CancelAnswer:
+    async def _cancel(self, session: EngineSession) -> CancelAnswer:
         (answer,) = await session.engine.jobs.cancel([self._id])
         return answer
 
     def _replaying(self) -> Work[ReplayAnswer]:
         token = new_id()  # one wish: a repeat after a lost reply does not replay twice
 
-        async def replay(session: Session) -> ReplayAnswer:
+        async def replay(session: EngineSession) -> ReplayAnswer:
             (answer,) = await session.engine.jobs.replay([self._id], token=token)
             return answer
 
         return replay
 
-    def _keep(self, record: model.Job | None) -> model.Job:
+    def _keep(self, record: model.JobRecord | None) -> model.JobRecord:
         if record is None:
             raise UnknownJob(f"there is no job {self.id}: never enqueued here, dropped, or no longer kept")
         self._record = record
         self._task = record.task
         return record
 
-    def _result_of(self, found: model.Job | None) -> R_co:
+    def _result_of(self, found: model.JobRecord | None) -> R_co:
         record = self._keep(found)
         if record.state is JobState.DEAD:
             raise JobFailed(_last_words(record), record.error)
@@ -151,12 +151,12 @@ class Job(Generic[R_co]):
             raise ResultGone(f"{self!r} completed, but the queue {record.queue!r} keeps no results")
         return self._decoded(record)
 
-    def _info_of(self, found: model.Job | None) -> JobInfo[R_co]:
+    def _info_of(self, found: model.JobRecord | None) -> JobInfo[R_co]:
         record = self._keep(found)
         result = self._decoded(record) if record.state is JobState.COMPLETED else None
         return info_of(record, self._definition, result)
 
-    def _decoded(self, record: model.Job) -> R_co:
+    def _decoded(self, record: model.JobRecord) -> R_co:
         value: R_co
         try:
             if self._definition is not None:
@@ -168,7 +168,7 @@ class Job(Generic[R_co]):
         return value
 
 
-def _last_words(record: model.Job) -> str:
+def _last_words(record: model.JobRecord) -> str:
     attempts = f"{record.attempts} of {record.max_attempts} attempts"
     head = f"{record.task} {show_id(record.id)} is dead after {attempts}"
     failure = record.error

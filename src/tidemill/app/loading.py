@@ -4,7 +4,7 @@ import os
 import sys
 from importlib import import_module
 
-from tidemill.app.in_worker import AppInWorker
+from tidemill.app.access.in_worker import AppInWorker
 from tidemill.app.tidemill import Tidemill
 from tidemill.model.errors import BadInput
 

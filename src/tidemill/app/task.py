@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, over
 
 from msgspec.structs import replace
 
+from tidemill.app.enqueueing.options import Defaults, Options, Using, read_options, resolve, too_large
 from tidemill.app.job import Job
-from tidemill.app.options import Defaults, Options, Using, read_options, resolve, too_large
 from tidemill.model.errors import BadArguments, BadInput
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 from tidemill.task.definition import Definition
 
 if TYPE_CHECKING:

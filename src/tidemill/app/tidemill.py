@@ -6,34 +6,34 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from uuid import UUID
 
-from tidemill.app import bulk
 from tidemill.app.accepting import accepts, read_retry, yes_or_no
-from tidemill.app.by_name import job_by_name
-from tidemill.app.declaring import Declaring
-from tidemill.app.events import Events
+from tidemill.app.access.link import Link, refuse_in_loop
+from tidemill.app.access.session import EngineSession
+from tidemill.app.declaring.declarations import Declaring
+from tidemill.app.enqueueing import bulk
+from tidemill.app.enqueueing.by_name import job_by_name
+from tidemill.app.enqueueing.options import NOTHING, Options, Seconds, Using, read_options
+from tidemill.app.enqueueing.same_call import refuse_others, refuse_others_unlocked
 from tidemill.app.job import Job
-from tidemill.app.link import Link, refuse_in_loop
-from tidemill.app.members import Member, members
-from tidemill.app.options import NOTHING, Options, Seconds, Using, read_options
-from tidemill.app.same_call import refuse_others, refuse_others_unlocked
-from tidemill.app.schedules import Schedules
-from tidemill.app.session import Session
+from tidemill.app.operating.schedules import Schedules
+from tidemill.app.reading.events import Events
+from tidemill.app.reading.members import Member, members
 from tidemill.app.task import Bound, Call, Task
 from tidemill.engine import connections
 from tidemill.model.errors import BadInput
 from tidemill.model.event import EventFilter
 from tidemill.model.ids import parse_id
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
-from tidemill.model.queue import QueueOptions
-from tidemill.model.retry import Retry
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import span_of
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
 from tidemill.task.settings import Settings
 
 if TYPE_CHECKING:
-    from tidemill.worker.embedded import EmbeddedWorker
+    from tidemill.worker.process.embedded import EmbeddedWorker
 
 R = TypeVar("R")
 
@@ -127,7 +127,7 @@ class Tidemill(Declaring):
         return await self._aput(new, self.registry.find(task), read)
 
     def _by_name(self, task: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> Any:
-        async def make(session: Session) -> NewJob:
+        async def make(session: EngineSession) -> NewJob:
             return await job_by_name(session, self, task, args, kwargs, options)
 
         return make
@@ -150,7 +150,7 @@ class Tidemill(Declaring):
         return Job(self._link, parse_id(job_id))
 
     def members(self) -> list[Member]:
-        """Who is there: every process group that beats, by name, with its health and what it runs."""
+        """Who is there: every process group that heartbeats, by name, with its health and what it runs."""
         return self._link.wait("members", members)
 
     async def amembers(self) -> list[Member]:
@@ -193,7 +193,7 @@ class Tidemill(Declaring):
 
         It shares the program's loop and its fate: a task that blocks the loop blocks the program, and a crash
         takes both. Use `tidemill worker` where jobs must not harm one another."""
-        from tidemill.app.embedding import embed
+        from tidemill.app.access.embedding import embed
 
         return embed(
             self, slots=slots, queues=queues, shutdown_timeout=shutdown_timeout, controller=controller

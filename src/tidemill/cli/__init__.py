@@ -7,34 +7,34 @@ returns its exit code (`exits`); errors become one line on standard error (`prog
 
 import click
 
-from tidemill.cli.program import Commands, Program, debug_option
+from tidemill.cli.program import CommandLine, Commands, debug_option
 
 COMMANDS = {
     "bench": "tidemill.cli.bench:bench",
-    "config": "tidemill.cli.config:config",
-    "controller": "tidemill.cli.controller:controller",
-    "dead": "tidemill.cli.dead:dead",
+    "config": "tidemill.cli.commands.config:config",
+    "controller": "tidemill.cli.commands.controller:controller",
+    "dead": "tidemill.cli.commands.dead:dead",
     "demo": "tidemill.cli.demo:demo",
-    "doctor": "tidemill.cli.doctor:doctor",
-    "enqueue": "tidemill.cli.enqueue:enqueue",
-    "events": "tidemill.cli.events:events",
-    "jobs": "tidemill.cli.jobs:jobs",
-    "members": "tidemill.cli.members:members",
-    "migrate": "tidemill.cli.migrate:migrate",
-    "queues": "tidemill.cli.queues:queues",
-    "schedules": "tidemill.cli.schedules:schedules",
-    "stats": "tidemill.cli.stats:stats",
-    "worker": "tidemill.cli.worker:worker",
+    "doctor": "tidemill.cli.commands.doctor:doctor",
+    "enqueue": "tidemill.cli.commands.enqueue:enqueue",
+    "events": "tidemill.cli.commands.events:events",
+    "jobs": "tidemill.cli.commands.jobs:jobs",
+    "members": "tidemill.cli.commands.members:members",
+    "migrate": "tidemill.cli.commands.migrate:migrate",
+    "queues": "tidemill.cli.commands.queues:queues",
+    "schedules": "tidemill.cli.commands.schedules:schedules",
+    "stats": "tidemill.cli.commands.stats:stats",
+    "worker": "tidemill.cli.commands.worker:worker",
     # of Tidemill's own, not listed
-    "_child": "tidemill.cli.children:child",
-    "_runner": "tidemill.cli.children:runner",
-    "_worker_config": "tidemill.cli.worker:worker_config",
+    "_child": "tidemill.cli.commands.children:child",
+    "_runner": "tidemill.cli.commands.children:runner",
+    "_worker_config": "tidemill.cli.commands.worker:worker_config",
 }
 
 __all__ = ["Commands", "main"]
 
 
-@click.group(cls=Program, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandLine, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tidemill", message="%(prog)s %(version)s")
 @debug_option
 def main() -> None:

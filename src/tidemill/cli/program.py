@@ -47,7 +47,7 @@ class ReaderGone(Exception):
     """Whoever read our output has closed it."""
 
 
-class Program(Commands):
+class CommandLine(Commands):
     """The whole program: whatever goes wrong ends in one line and an exit code."""
 
     def main(

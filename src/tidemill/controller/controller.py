@@ -2,12 +2,12 @@
 
 Each tick has a loop of its own, so that a slow one holds up no other, and each run is bounded in time. (What
 an engine does one call after the other it does here too: retention and promotion may wait for each other's
-calls, which are bounded steps. Firings of schedules go another way, and so do beats and the lease.) A run
-begins only while the term is trusted; when the term is lost, what still runs is cancelled. A cancelled call
-may have been applied: that is why ticks are written to bear being done twice.
+calls, which are bounded steps. Firings of schedules go another way, and so do heartbeats and the lease.) A
+run begins only while the term is trusted; when the term is lost, what still runs is cancelled. A cancelled
+call may have been applied: that is why ticks are written to bear being done twice.
 
 A tick that fails is logged and runs again after its usual pause. A fault in the election itself is logged and
-ends the term, and a beat later the member stands again. Neither ever takes the member down: the next one
+ends the term, and a heartbeat later the member stands again. Neither ever takes the member down: the next one
 elected would meet the same fault, and the cluster would lose one worker after the other to it.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from tidemill.controller.election import Election
 from tidemill.controller.term import ElectedTerm
-from tidemill.controller.tick import Tick
+from tidemill.controller.ticks.tick import Tick
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineClosed, EngineError
 
@@ -68,7 +68,7 @@ class Controller:
             except EngineClosed:
                 raise
             except Exception:
-                log.exception("standing for controller has failed; it begins anew in a beat")
+                log.exception("standing for controller has failed; it begins anew in a heartbeat")
                 await self._election.rest()
 
     async def _serve(self, term: ElectedTerm) -> None:

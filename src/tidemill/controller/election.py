@@ -5,8 +5,8 @@
         |--- refused, or out of reach too long ----+   +--- asked to end: release, and tell the candidates
 
 **Who has authority.** The engine: a lease of a fixed name, with a fence that grows with every election. The
-holder is a member's id, new for every start. The elected renews at every beat and trusts its term only until
-request start + lease - margin (`term`); past that it does nothing more, and says so.
+holder is a member's id, new for every start. The elected renews at every heartbeat and trusts its term only
+until request start + lease - margin (`term`); past that it does nothing more, and says so.
 
 **Candidates wait for a moment, not in a loop.** A candidate reads who holds the lease and until when, and
 looks again when that is over: once in a lease, because the holder keeps renewing. It tries to take the lease
@@ -35,7 +35,7 @@ from tidemill.model.view import CONTROLLER_LEASE
 
 SHORTEST_WAIT_S = 0.01
 SPREAD = 0.25
-"""Candidates ask within this part of a beat after the lease is over."""
+"""Candidates ask within this part of a heartbeat after the lease is over."""
 TRIES_PER_LEASE = 5
 """A renewal that failed is tried again this soon."""
 RELEASE_S = 2.0
@@ -47,11 +47,11 @@ log = logging.getLogger("tidemill.controller")
 class Election:
     """One member's part in it."""
 
-    def __init__(self, engine: Engine, *, member: bytes, lease_s: float, beat_s: float) -> None:
+    def __init__(self, engine: Engine, *, member: bytes, lease_s: float, heartbeat_s: float) -> None:
         self._engine = engine
         self._holder = member.hex()
         self._lease_s = lease_s
-        self._beat_s = beat_s
+        self._heartbeat_s = heartbeat_s
         self._vacant = asyncio.Event()
 
     def vacant(self) -> None:
@@ -70,19 +70,19 @@ class Election:
                 raise
             except EngineError as error:
                 log.debug("the election has to wait: %s", error)
-                wait_s = self._beat_s
-            await self._wait(max(wait_s, SHORTEST_WAIT_S) + random.uniform(0, SPREAD * self._beat_s))
+                wait_s = self._heartbeat_s
+            await self._wait(max(wait_s, SHORTEST_WAIT_S) + random.uniform(0, SPREAD * self._heartbeat_s))
 
     async def hold(self, term: ElectedTerm) -> None:
         """Renew the term until it is lost."""
-        pause_s = self._beat_s
+        pause_s = self._heartbeat_s
         while True:
             await asyncio.sleep(min(pause_s, term.left_s()))
             left_s = term.left_s()
             if not left_s:
                 _step_down(term, "its lease was not renewed in time")
                 return
-            sent_ns, pause_s = boot_ns(), self._beat_s
+            sent_ns, pause_s = boot_ns(), self._heartbeat_s
             try:
                 async with asyncio.timeout(left_s):
                     renewed = await self._renew(term)
@@ -92,7 +92,7 @@ class Election:
                 raise
             except EngineError as error:
                 log.debug("the lease was not renewed: %s", error)
-                pause_s = min(self._beat_s, self._lease_s / TRIES_PER_LEASE)
+                pause_s = min(self._heartbeat_s, self._lease_s / TRIES_PER_LEASE)
                 continue
             if not renewed:
                 _step_down(term, "its lease is over or has another holder")
@@ -116,8 +116,8 @@ class Election:
             log.exception("the controller's lease could not be given up, it will run out")
 
     async def rest(self) -> None:
-        """For a beat, whatever is heard: after a fault."""
-        await asyncio.sleep(self._beat_s)
+        """For a heartbeat, whatever is heard: after a fault."""
+        await asyncio.sleep(self._heartbeat_s)
 
     async def _until_free_s(self) -> float:
         """How long others hold the lease; 0: it is free, or ours already."""

@@ -15,7 +15,7 @@ MARGIN = 0.1
 
 
 class ElectedTerm:
-    """See `tidemill.controller.tick.Term`."""
+    """See `tidemill.controller.ticks.tick.Term`."""
 
     def __init__(
         self, fence: int, *, sent_ns: int, lease_s: float, clock: Callable[[], int] = boot_ns

@@ -15,18 +15,18 @@ from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from tidemill.engine.protocol import (
-    Blocking,
+    BlockingFacet,
     Engine,
-    Inspect,
-    Jobs,
-    Locks,
-    Members,
-    Queues,
-    Schedules,
-    Signals,
-    Tasks,
+    InspectFacet,
+    JobsFacet,
+    LocksFacet,
+    MembersFacet,
+    QueuesFacet,
+    SchedulesFacet,
+    SignalsFacet,
+    TasksFacet,
 )
-from tidemill.model.queue import Keep
+from tidemill.model.queues.queue import Keep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,9 +129,9 @@ class _Watch:
 
 
 class WatchedJobs:
-    """See `tidemill.engine.protocol.Jobs`."""
+    """See `tidemill.engine.protocol.JobsFacet`."""
 
-    def __init__(self, jobs: Jobs, watch: _Watch) -> None:
+    def __init__(self, jobs: JobsFacet, watch: _Watch) -> None:
         self.enqueue = watch(jobs.enqueue)
         self.claim = watch(jobs.claim)
         self.settle = watch(jobs.settle)
@@ -148,16 +148,16 @@ class WatchedJobs:
 
 
 class WatchedBlocking:
-    """See `tidemill.engine.protocol.Blocking`."""
+    """See `tidemill.engine.protocol.BlockingFacet`."""
 
-    def __init__(self, blocking: Blocking, watch: _Watch) -> None:
+    def __init__(self, blocking: BlockingFacet, watch: _Watch) -> None:
         self.enqueue = watch.here(blocking.enqueue)
 
 
 class WatchedInspect:
-    """See `tidemill.engine.protocol.Inspect`."""
+    """See `tidemill.engine.protocol.InspectFacet`."""
 
-    def __init__(self, inspect: Inspect, watch: _Watch) -> None:
+    def __init__(self, inspect: InspectFacet, watch: _Watch) -> None:
         self.get = watch(inspect.get)
         self.counts = watch(inspect.counts)
         self.series = watch(inspect.series)
@@ -169,9 +169,9 @@ class WatchedInspect:
 
 
 class WatchedQueues:
-    """See `tidemill.engine.protocol.Queues`."""
+    """See `tidemill.engine.protocol.QueuesFacet`."""
 
-    def __init__(self, queues: Queues, watch: _Watch) -> None:
+    def __init__(self, queues: QueuesFacet, watch: _Watch) -> None:
         self.configure = watch(queues.configure)
         self.list = watch(queues.list)
         self.pause = watch(queues.pause)
@@ -179,17 +179,17 @@ class WatchedQueues:
 
 
 class WatchedTasks:
-    """See `tidemill.engine.protocol.Tasks`."""
+    """See `tidemill.engine.protocol.TasksFacet`."""
 
-    def __init__(self, tasks: Tasks, watch: _Watch) -> None:
+    def __init__(self, tasks: TasksFacet, watch: _Watch) -> None:
         self.publish = watch(tasks.publish)
         self.list = watch(tasks.list)
 
 
 class WatchedSchedules:
-    """See `tidemill.engine.protocol.Schedules`."""
+    """See `tidemill.engine.protocol.SchedulesFacet`."""
 
-    def __init__(self, schedules: Schedules, watch: _Watch) -> None:
+    def __init__(self, schedules: SchedulesFacet, watch: _Watch) -> None:
         self.put = watch(schedules.put)
         self.list = watch(schedules.list)
         self.fire = watch(schedules.fire)
@@ -199,9 +199,9 @@ class WatchedSchedules:
 
 
 class WatchedLocks:
-    """See `tidemill.engine.protocol.Locks`."""
+    """See `tidemill.engine.protocol.LocksFacet`."""
 
-    def __init__(self, locks: Locks, watch: _Watch) -> None:
+    def __init__(self, locks: LocksFacet, watch: _Watch) -> None:
         self.acquire = watch(locks.acquire)
         self.renew = watch(locks.renew)
         self.release = watch(locks.release)
@@ -209,18 +209,18 @@ class WatchedLocks:
 
 
 class WatchedMembers:
-    """See `tidemill.engine.protocol.Members`."""
+    """See `tidemill.engine.protocol.MembersFacet`."""
 
-    def __init__(self, members: Members, watch: _Watch) -> None:
-        self.beat = watch(members.beat)
+    def __init__(self, members: MembersFacet, watch: _Watch) -> None:
+        self.heartbeat = watch(members.heartbeat)
         self.leave = watch(members.leave)
         self.list = watch(members.list)
 
 
 class WatchedSignals:
-    """See `tidemill.engine.protocol.Signals`."""
+    """See `tidemill.engine.protocol.SignalsFacet`."""
 
-    def __init__(self, signals: Signals, watch: _Watch) -> None:
+    def __init__(self, signals: SignalsFacet, watch: _Watch) -> None:
         self._signals = signals
         self.publish = watch(signals.publish)
         self.subscribe = watch(signals.subscribe)

@@ -17,7 +17,7 @@ steps than the short ways save ([why](../../../docs/decisions/0017-enqueues-merg
 from collections.abc import Iterable, Iterator, Sequence
 
 from tidemill.engine.protocol.limits import BATCH_LIMIT
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 MERGED_BYTES = 16 << 20
 """The most bytes of payload in one step of several calls. A single call may be larger: it stays whole."""

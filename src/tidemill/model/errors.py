@@ -18,7 +18,7 @@
     |   +-- IllegalTransition         the state machine has no such step
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
     |   +-- ClaimOutOfOrder           an older claim number than one already answered
-    |   +-- MemberGone                beat first: the engine does not know this member
+    |   +-- MemberGone                heartbeat first: the engine does not know this member
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
     |   +-- IdTaken                   `using(id=...)` of a job that is there and was another call
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
@@ -51,7 +51,7 @@ A message says what was wrong and what to do next. A caller that repeats a call 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidemill.model.job import Failure
+    from tidemill.model.jobs.job import Failure
 
 
 class TidemillError(Exception):
@@ -133,7 +133,7 @@ class ClaimOutOfOrder(Refused):
 
 
 class MemberGone(Refused):
-    """The engine does not know this member (never beat, or dropped after its lease): beat first."""
+    """The engine does not know this member (never heartbeat, or dropped after its lease): heartbeat first."""
 
 
 class SingleProcess(Refused):

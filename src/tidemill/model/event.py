@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.time import Instant, moment_of
 
 
@@ -90,7 +90,7 @@ def waiter_topic(waiter: str) -> str:
 
 
 def member_topic(member: bytes) -> str:
-    """A job of this member was asked to stop: beat now, and see."""
+    """A job of this member was asked to stop: heartbeat now, and see."""
     return f"asked:{member.hex()}"
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from tidemill.model.event import Event, EventFilter, Gap
 from tidemill.model.ids import ID_SIZE, JobId
-from tidemill.model.job import STATES, JobState
+from tidemill.model.jobs.job import STATES, JobState
 from tidemill.model.time import Instant
 
 ERROR_LIMIT = 300

@@ -1,8 +1,8 @@
-"""Members: process groups that beat, and what their silence means.
+"""Members: process groups that heartbeat, and what their silence means.
 
-A supervisor beats for itself and its children, every 2 s; its lease is 10 s. All times are the
+A supervisor heartbeats for itself and its children, every 2 s; its lease is 10 s. All times are the
 engine's. A sweeper may declare others gone only while its own view is good: after a full lease of
-beats without a gap of more than two beats, because an outage silences everybody alike.
+heartbeats without a gap of more than two heartbeats, because an outage silences everybody alike.
 """
 
 from collections.abc import Iterable
@@ -11,28 +11,28 @@ from enum import StrEnum
 import msgspec
 
 from tidemill.model.ids import JobId
-from tidemill.model.job import Fence
+from tidemill.model.jobs.job import Fence
 from tidemill.model.time import SECOND, Instant, Span
 
 CONTROLLER = "controller"
 """The role of those who stand for controller."""
 
-BEAT: Span = 2 * SECOND
+HEARTBEAT: Span = 2 * SECOND
 LEASE: Span = 10 * SECOND
-MISSED_BEATS = 2
-"""A gap of more than this many beats restarts a sweeper's wait, and makes a member late."""
+MISSED_HEARTBEATS = 2
+"""A gap of more than this many heartbeats restarts a sweeper's wait, and makes a member late."""
 
 
 class Health(StrEnum):
     HEALTHY = "healthy"
     LATE = "late"
-    """More than two beats silent; its lease still runs."""
+    """More than two heartbeats silent; its lease still runs."""
     GONE = "gone"
     """Silent for its whole lease: a sweeper may give its jobs to others."""
 
 
 class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How a member introduces itself with every beat."""
+    """How a member introduces itself with every heartbeat."""
 
     id: bytes
     """16 bytes, new for every start of the process group."""
@@ -50,7 +50,7 @@ class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The app whose code its workers have loaded, `module:attribute`."""
     schedules: tuple[str, ...] | None = None
     """The names of the schedules which that code declares; None: nothing is loaded yet."""
-    beat: Span = BEAT
+    heartbeat: Span = HEARTBEAT
     lease: Span = LEASE
 
 
@@ -83,11 +83,11 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """What a member says of itself for people. Everything may be missing: other versions say other things."""
 
     memory: int | None = None
-    """Resident bytes of the process that beats."""
+    """Resident bytes of the process that heartbeats."""
     processes: tuple[ProcessDetail, ...] = ()
 
 
-class ClaimantBeat(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimantHeartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """What a child holds. A running job of an answered claim that is not held is released."""
 
     claimant: bytes
@@ -97,38 +97,38 @@ class ClaimantBeat(msgspec.Struct, frozen=True, kw_only=True):
     """Every run it has: waiting in its buffer, running, or with a settle or release not yet answered."""
 
 
-class Ask(msgspec.Struct, frozen=True):
+class StopRequest(msgspec.Struct, frozen=True):
     """A running job that was asked to stop."""
 
     id: JobId
     fence: Fence
 
 
-class BeatReply(msgspec.Struct, kw_only=True):
-    """The engine's answer to a beat."""
+class HeartbeatReply(msgspec.Struct, kw_only=True):
+    """The engine's answer to a heartbeat."""
 
     number: int
-    """Grows with every beat in the namespace; one smaller than seen before means lost data."""
+    """Grows with every heartbeat in the namespace; one smaller than seen before means lost data."""
     now: Instant
     new: bool
     """The engine did not know this member: it is new, or was gone and has lost its jobs."""
     lost: list[Fence]
-    """Held, says the beat, but no longer ours."""
-    asked: list[Ask]
+    """Held, says the heartbeat, but no longer ours."""
+    asked: list[StopRequest]
     """Running jobs of this member that were asked to stop."""
     rolled_back: bool = False
-    """The engine has found that it lost data since this member's last beat. False proves nothing: a loss that
-    left no trace in what this member knows is not seen."""
+    """The engine has found that it lost data since this member's last heartbeat. False proves nothing: a loss
+    that left no trace in what this member knows is not seen."""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A member as the engine sees it."""
 
     info: MemberInfo
     since: Instant
-    beat_at: Instant
+    heartbeat_at: Instant
     steady_since: Instant
-    """Since when its beats have come without a gap of more than two beats."""
+    """Since when its heartbeats have come without a gap of more than two heartbeats."""
     health: Health
     running: int
 
@@ -141,7 +141,7 @@ def detail_of(info: MemberInfo) -> Detail:
         return Detail()
 
 
-def without_controller(members: Iterable[Member]) -> bool:
+def without_controller(members: Iterable[MemberRecord]) -> bool:
     """Members are there, and none of them stands for controller: nobody does the cluster's chores."""
     there = [member for member in members if member.health is not Health.GONE]
     return bool(there) and not any(CONTROLLER in member.info.roles for member in there)
@@ -153,21 +153,23 @@ NO_CONTROLLER = (
 )
 
 
-def health(member: MemberInfo, beat_at: Instant, now: Instant) -> Health:
+def health(member: MemberInfo, heartbeat_at: Instant, now: Instant) -> Health:
     """Healthy, late or gone, by the engine's clock."""
-    silence = now - beat_at
+    silence = now - heartbeat_at
     if silence > member.lease:
         return Health.GONE
-    return Health.LATE if silence > MISSED_BEATS * member.beat else Health.HEALTHY
+    return Health.LATE if silence > MISSED_HEARTBEATS * member.heartbeat else Health.HEALTHY
 
 
-def steady_after_beat(member: MemberInfo, beat_at: Instant, steady_since: Instant, now: Instant) -> Instant:
-    """A gap of more than two beats restarts the wait."""
-    return now if now - beat_at > MISSED_BEATS * member.beat else steady_since
+def steady_after_heartbeat(
+    member: MemberInfo, heartbeat_at: Instant, steady_since: Instant, now: Instant
+) -> Instant:
+    """A gap of more than two heartbeats restarts the wait."""
+    return now if now - heartbeat_at > MISSED_HEARTBEATS * member.heartbeat else steady_since
 
 
-def may_sweep(member: MemberInfo, beat_at: Instant, steady_since: Instant, now: Instant) -> bool:
+def may_sweep(member: MemberInfo, heartbeat_at: Instant, steady_since: Instant, now: Instant) -> bool:
     """Whether this member may declare others gone: silence is evidence only while the engine was
-    reachable, and the sweeper's own unbroken beats are the proof that it was."""
-    unbroken = now - beat_at <= MISSED_BEATS * member.beat
+    reachable, and the sweeper's own unbroken heartbeats are the proof that it was."""
+    unbroken = now - heartbeat_at <= MISSED_HEARTBEATS * member.heartbeat
     return unbroken and now - steady_since >= member.lease

@@ -53,7 +53,7 @@ MUCH_HELD = {HolderKind.SLOT: 1 << 30, HolderKind.READER: 1 << 27}
 """Bytes that somebody keeps from being used again: from here on worth a warning."""
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class StorageHolder(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who keeps the store from clearing away what is no longer needed."""
 
     kind: HolderKind
@@ -78,7 +78,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """All parts."""
     parts: list[Part]
     """Largest first."""
-    holders: list[Holder] = []
+    holders: list[StorageHolder] = []
     """Whoever holds most back first; short ones of the moment too."""
     cleared: bool = True
     """False: the store's own clearing away (autovacuum) is switched off."""
@@ -139,14 +139,14 @@ def _ago(span: Span) -> str:
     return f"{span // MINUTE:,} min" if span >= 2 * MINUTE else f"{span // SECOND} s"
 
 
-def _holds_much(holder: Holder) -> bool:
+def _holds_much(holder: StorageHolder) -> bool:
     if holder.age is not None and holder.age >= LONG_HELD:
         return True
     unseen = holder.age is None and (holder.behind or 0) >= MANY_BEHIND
     return unseen or (holder.bytes or 0) >= MUCH_HELD.get(holder.kind, 1 << 30)
 
 
-def _held(holder: Holder) -> StorageWarning:
+def _held(holder: StorageHolder) -> StorageWarning:
     who = {
         HolderKind.TRANSACTION: f"the transaction of process {holder.name}",
         HolderKind.PREPARED: f"the prepared transaction {holder.name}",

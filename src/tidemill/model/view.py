@@ -3,10 +3,10 @@
 import msgspec
 
 from tidemill.model.errors import BadInput
-from tidemill.model.job import FINAL, LIVE, Job, JobState
+from tidemill.model.jobs.job import FINAL, LIVE, JobRecord, JobState
+from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
-from tidemill.model.queue import QueueOptions
-from tidemill.model.retry import Retry
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import DAY, MINUTE, Instant, Span
 
 PAGE_LIMIT = 1_000
@@ -31,7 +31,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 class Page(msgspec.Struct, kw_only=True):
     """Some jobs, and where to go on. A short page with a cursor is not the end."""
 
-    jobs: list[Job]
+    jobs: list[JobRecord]
     cursor: str | None
     """None: there is no more."""
     scanned: int
@@ -172,7 +172,7 @@ def states_of(only: JobFilter) -> tuple[JobState, ...]:
     return (only.state,) if only.state else (*LIVE, *FINAL)
 
 
-def matches(only: JobFilter, job: Job, body: bytes) -> bool:
+def matches(only: JobFilter, job: JobRecord, body: bytes) -> bool:
     """Whether a job passes those parts of a filter that no index answers."""
     if only.task is not None and job.task != only.task:
         return False

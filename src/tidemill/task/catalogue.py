@@ -8,7 +8,7 @@ later has said otherwise: its code is newer (docs/decisions/0014-schedules.md).
 import msgspec
 
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Instant
 from tidemill.task.registry import Registry
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from tidemill.engine import connections
-from tidemill.engine.protocol import Script, Transactions
+from tidemill.engine.protocol import Script, TransactionsFacet
 from tidemill.model.errors import (
     AlreadyCompleted,
     BadInput,
@@ -28,9 +28,9 @@ from tidemill.model.errors import (
     SyncInLoop,
     TidemillError,
 )
-from tidemill.model.firing import then_of
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.run import Answer, ClaimedJob, Completed, Note, Settlement
+from tidemill.model.jobs.run import Answer, ClaimedJob, Completed, Note, Settlement
+from tidemill.model.schedules.firing import then_of
 from tidemill.model.time import Span, moment_of
 from tidemill.task import codec
 
@@ -73,12 +73,12 @@ class Means(Protocol):
 
     def ran_so_far(self) -> Span: ...
 
-    def hold(self) -> tuple[Transactions | None, list[Note]]:
+    def hold(self) -> tuple[TransactionsFacet | None, list[Note]]:
         """The facet, and what the run noted and is not known to be written. From now on its notes wait: a
         write about a job that a transaction holds would wait for that transaction."""
         ...
 
-    async def ahold(self) -> tuple[Transactions | None, list[Note]]: ...
+    async def ahold(self) -> tuple[TransactionsFacet | None, list[Note]]: ...
 
     def hold_notes(self) -> list[Note]:
         """The same without the facet, for a job that runs in another process."""
@@ -258,7 +258,7 @@ class RunningJob:
         return self._means, self._means.encode_result(result)
 
     def _script(
-        self, transactions: Transactions | None, notes: list[Note], result: bytes | None
+        self, transactions: TransactionsFacet | None, notes: list[Note], result: bytes | None
     ) -> Script[Answer]:
         if transactions is None:
             raise NoTransaction("complete() needs PostgreSQL, or SQLite in a file")

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 
-from tidemill.model.death import DeadJob
 from tidemill.model.errors import (
     BadInput,
     BadPayload,
@@ -17,10 +16,11 @@ from tidemill.model.errors import (
     Unencodable,
     UnencodableResult,
 )
-from tidemill.model.lane import DEFAULT_PRIORITY, check_priority
+from tidemill.model.jobs.death import DeadJob
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.run import check_result
 from tidemill.model.names import KEY_LIMIT, check_key, check_queue, check_task, qualified_name
-from tidemill.model.retry import Retry
-from tidemill.model.run import check_result
+from tidemill.model.queues.lane import DEFAULT_PRIORITY, check_priority
 from tidemill.model.time import Span
 from tidemill.model.view import TaskEntry
 from tidemill.task import codec

@@ -3,7 +3,7 @@
 import traceback
 from types import TracebackType
 
-from tidemill.model.job import Failure, FailureKind
+from tidemill.model.jobs.job import Failure, FailureKind
 from tidemill.model.names import qualified_name
 
 

@@ -9,10 +9,10 @@ from types import FunctionType
 from msgspec.structs import replace
 
 from tidemill.model.errors import BadInput
+from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
-from tidemill.model.queue import QueueOptions
-from tidemill.model.retry import Retry
-from tidemill.model.schedule import Schedule
+from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.schedules.schedule import Schedule
 from tidemill.model.time import Span, span_of
 from tidemill.model.view import TaskEntry
 from tidemill.task.definition import Definition

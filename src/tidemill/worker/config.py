@@ -7,7 +7,7 @@ import msgspec
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.names import check_queue
-from tidemill.model.schedule import PROGRAM
+from tidemill.model.schedules.schedule import PROGRAM
 from tidemill.model.time import Instant
 from tidemill.task.settings.setting import without_password
 
@@ -37,11 +37,11 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 10
     """How many jobs run at once, in each process."""
     processes: int = 1
-    beat_s: float = 2.0
+    heartbeat_s: float = 2.0
     lease_s: float = 10.0
     sweep_s: float = 2.0
     give_up_after: int = 30
-    """Failed beats."""
+    """Failed heartbeats."""
     shutdown_timeout_s: float = 30.0
     cancel_grace_s: float | None = 5.0
     """From the abort flag to CancelledError or SIGKILL, for a job that was asked to stop. None: never."""
@@ -60,9 +60,10 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.processes < 1:
             raise BadInput(f"a worker has 1 process or more, not {self.processes}")
-        if not 0 < self.beat_s < self.lease_s:
+        if not 0 < self.heartbeat_s < self.lease_s:
             raise BadInput(
-                f"a lease ({self.lease_s} s) must be longer than a beat ({self.beat_s} s): usual are 5 beats"
+                f"a lease ({self.lease_s} s) must be longer than a heartbeat ({self.heartbeat_s} s): "
+                "usual are 5 heartbeats"
             )
         if not self.roles:
             raise BadInput("a member is a worker, a controller, or both")

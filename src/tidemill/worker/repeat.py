@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tidemill.worker.bell import Bell
+from tidemill.worker.claiming.wakeup import Wakeup
 
 
 async def repeat(
-    do_round: Callable[[], Awaitable[float]], wake: Bell | None = None, *, gap_s: float = 0.0
+    do_round: Callable[[], Awaitable[float]], wake: Wakeup | None = None, *, gap_s: float = 0.0
 ) -> None:
     """Rounds for ever, one after the other, never two at once. `wake` cuts a wait short, but for `gap_s`
     after every round: a ring that comes in that time is remembered, and many make one round."""

@@ -5,10 +5,10 @@ import time
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import show_id
-from tidemill.model.run import Completed, Crashed, Failed
-from tidemill.worker.notes import clip_line
-from tidemill.worker.outcomes import Ending, Instead
-from tidemill.worker.runs import Run
+from tidemill.model.jobs.run import Completed, Crashed, Failed
+from tidemill.worker.running.notes import clip_line
+from tidemill.worker.running.outcomes import Ending, Instead
+from tidemill.worker.running.run import Run
 
 log = logging.getLogger("tidemill.worker")
 

@@ -7,9 +7,9 @@
 The constructor is the map: each part gets those that it calls. Two values are made first, because everybody
 shares them: the runs that are active, and those that are not settled. A run knows the slots it has to leave.
 
-The worker does not beat: its supervisor does (or, embedded, a thread), so that a job that blocks this loop
-does not cost the lease. What the beats learn comes in by `asked`, `lost` and `beaten`; what they need to
-know stands on the board.
+The worker does not heartbeat: its supervisor does (or, embedded, a thread), so that a job that blocks this
+loop does not cost the lease. What the heartbeats learn comes in by `asked`, `lost` and `heartbeat_answered`;
+what they need to know stands on the board.
 
 **The end.** `drain` takes no more jobs, gives back what waits, and lets what runs finish. At its deadline
 everything that still runs is told to stop, and given back as soon as its code has ended; `DRAIN_GRACE_S`
@@ -22,34 +22,34 @@ from collections.abc import Callable, Iterable
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId
-from tidemill.model.job import Fence
-from tidemill.model.run import Stopped
+from tidemill.model.jobs.job import Fence
+from tidemill.model.jobs.run import Stopped
 from tidemill.task.catalogue import publish, publish_schedules
 from tidemill.task.registry import Registry
-from tidemill.worker.board import Board
-from tidemill.worker.channel import Drained
-from tidemill.worker.claims import Claims
+from tidemill.worker.claiming.claim_size import ClaimSize
+from tidemill.worker.claiming.claim_timing import ClaimTiming
+from tidemill.worker.claiming.exchange import Exchange
+from tidemill.worker.claiming.listener import WakeupListener
+from tidemill.worker.claiming.slots import Slots
+from tidemill.worker.claiming.unsettled import Unsettled
+from tidemill.worker.claiming.until_answered import GaveUp, UntilAnswered
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.endings import Endings
-from tidemill.worker.exchange import Exchange
-from tidemill.worker.executor import Executor
-from tidemill.worker.insistence import Forsaken, Insistence
-from tidemill.worker.listener import Listener
-from tidemill.worker.loop_watch import LoopWatch
+from tidemill.worker.member.messages import Drained
 from tidemill.worker.moments import Moments
-from tidemill.worker.notes import Notebook
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.process.loop_watch import LoopWatch
 from tidemill.worker.report import Report
-from tidemill.worker.resolver import Resolver
-from tidemill.worker.run_steps import RunSteps
-from tidemill.worker.runners.apart import ApartRunner, Processes
-from tidemill.worker.runners.loop import LoopRunner
-from tidemill.worker.runners.thread import ThreadRunner
-from tidemill.worker.runs import Run
-from tidemill.worker.slots import Slots
-from tidemill.worker.stops import Stops
-from tidemill.worker.terms import TermsBook
-from tidemill.worker.unsettled import Unsettled
-from tidemill.worker.wants import Wants
+from tidemill.worker.running.endings import Endings
+from tidemill.worker.running.in_process import InProcessRunner, Processes
+from tidemill.worker.running.in_thread import ThreadRunner
+from tidemill.worker.running.in_transaction import TransactionOutcomes
+from tidemill.worker.running.notes import Notebook
+from tidemill.worker.running.on_loop import LoopRunner
+from tidemill.worker.running.pipeline import Pipeline
+from tidemill.worker.running.run import Run
+from tidemill.worker.running.run_steps import RunSteps
+from tidemill.worker.running.stopping import Stopping
+from tidemill.worker.running.task_rules import TaskRulesBook
 
 DRAIN_GRACE_S = 1.0
 """From the drain's deadline to leaving without what does not stop; half of it until SIGKILL."""
@@ -66,7 +66,7 @@ class Worker:
         *,
         member: bytes,
         claimant: bytes,
-        board: Board,
+        board: HeldTable,
         processes: Processes | None,
         takes_suspects: bool,
         supervised: bool = True,
@@ -86,33 +86,33 @@ class Worker:
         active: dict[Fence, Run] = {}
         self._notebook = notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
         self._unsettled = unsettled = Unsettled(active, board, notebook, self.moments, report)
-        self._insist = insist = Insistence(self.moments, report, leaving=unsettled.waits_for_answers_only)
+        self._insist = insist = UntilAnswered(self.moments, report, leaving=unsettled.waits_for_answers_only)
         self._watch = LoopWatch(board, active, report)
-        self._stops = stops = Stops(active, board, config, report, self.moments, processes)
+        self._stops = stops = Stopping(active, board, config, report, self.moments, processes)
         endings = Endings(unsettled, report)
-        self._resolver = resolver = Resolver(
+        self._resolver = resolver = TransactionOutcomes(
             engine.transactions, unsettled, insist, notebook, report, go_on=endings.go_on
         )
         steps = RunSteps(board, stops, unsettled, endings, resolver)
         self._threads = ThreadRunner(steps, config.slots)
-        executor = Executor(
-            TermsBook(registry),
+        executor = Pipeline(
+            TaskRulesBook(registry),
             steps,
             stops.deadlines,
             unsettled,
             report,
             loop=LoopRunner(steps),
             thread=self._threads,
-            apart=None if processes is None else ApartRunner(steps, processes, engine.jobs, insist),
+            apart=None if processes is None else InProcessRunner(steps, processes, engine.jobs, insist),
         )
         self._slots = slots = Slots(
             config.slots, board, config.lease_s, active, begin=executor.begin, give_back=unsettled.give_back
         )
-        self._claims = Claims(
+        self._claims = ClaimTiming(
             board,
             slots,
             stops,
-            Wants(self._queues, registry),
+            ClaimSize(self._queues, registry),
             looked=unsettled.looked,
             member=member,
             claimant=claimant,
@@ -130,7 +130,7 @@ class Worker:
         try:
             await self._insist(self._publish)
             await self._work()
-        except Forsaken:
+        except GaveUp:
             pass  # told to end before the engine ever answered
         finally:
             self._stop()
@@ -181,10 +181,10 @@ class Worker:
                 self._slots.buffer.remove(waiting)
                 self._unsettled.forget(waiting)
 
-    def beaten(self, ok: bool) -> None:
-        """A beat was answered, or not. The board has the moment; after an outage this is the word to
+    def heartbeat_answered(self, ok: bool) -> None:
+        """A heartbeat was answered, or not. The board has the moment; after an outage this is the word to
         go on."""
-        if ok and self._claims.beaten():
+        if ok and self._claims.heartbeat_answered():
             self._unsettled.look()
 
     def introduce(self) -> None:
@@ -218,7 +218,7 @@ class Worker:
     async def _work(self) -> None:
         """The exchange and the ear, until the former ends."""
         exchange = self._loop.create_task(self._exchange.run(), name="exchange")
-        listener = Listener(self._engine, self._queues, self._unsettled.look)
+        listener = WakeupListener(self._engine, self._queues, self._unsettled.look)
         ear = self._loop.create_task(listener.run(), name="listener")
         try:
             await asyncio.wait({exchange, ear}, return_when=asyncio.FIRST_COMPLETED)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tests.chaos.history import Event, History, Operation
 from tests.chaos.reading import Reading
 from tests.chaos.times import Times
-from tidemill.model.job import FINAL
+from tidemill.model.jobs.job import FINAL
 
 ENDED = frozenset(state.value for state in FINAL)
 ANSWERED = ("applied", "already")

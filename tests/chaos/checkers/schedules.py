@@ -7,8 +7,8 @@ from itertools import pairwise
 from tests.chaos.app import EVERY_SECOND, INTERVAL, INTERVAL_S
 from tests.chaos.checkers.case import Case
 from tests.chaos.history import Operation
-from tidemill.model.firing import MISSED_LIMIT
-from tidemill.model.schedule import tick_id
+from tidemill.model.schedules.firing import MISSED_LIMIT
+from tidemill.model.schedules.schedule import tick_id
 from tidemill.model.time import SECOND, Instant, span_of
 
 

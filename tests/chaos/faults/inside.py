@@ -11,7 +11,7 @@ from tests.chaos.recording.facet import DEATH
 from tests.chaos.weather import Forecast, announce, struck
 
 HOUR, MONTH = 3_600, 30 * 86_400
-CALLS = ("claim", "settle", "release", "retire", "beat", "reclaim", "acquire", "renew", "fire")
+CALLS = ("claim", "settle", "release", "retire", "heartbeat", "reclaim", "acquire", "renew", "fire")
 POINTS = [f"{when} {call}" for call in CALLS for when in ("before", "after")]
 POINTS_A_STEP = 2
 STRIDE = 7

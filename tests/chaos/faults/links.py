@@ -51,7 +51,7 @@ async def half_open(scene: Scene, step: Step) -> None:
 async def reply_lost(scene: Scene, step: Step) -> None:
     say(scene, step)
     for link in _links(scene, step):
-        for purpose in ("claims", "settles", "enqueues", "commands", "beats"):
+        for purpose in ("claims", "settles", "enqueues", "commands", "heartbeats"):
             for _ in range(1 + step.dice % 3):
                 scene.store.proxies[link].cut_next_reply(purpose)
 
@@ -82,4 +82,4 @@ async def flapping(scene: Scene, step: Step) -> None:
         for proxy in proxies:
             proxy.mute("requests", on=False)
             proxy.cut_all()
-        await asyncio.sleep(scene.times.beat_s * dice.uniform(0.5, 3))
+        await asyncio.sleep(scene.times.heartbeat_s * dice.uniform(0.5, 3))

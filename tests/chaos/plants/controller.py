@@ -5,14 +5,14 @@ from typing import Any
 from tests.chaos.plants import plant, step
 from tests.chaos.swap import swap
 from tests.rewriting import in_statement
-from tidemill.controller import schedules
 from tidemill.controller.election import Election
 from tidemill.controller.term import ElectedTerm
+from tidemill.controller.ticks import schedules
 from tidemill.engine.boot import boot_ns
-from tidemill.engines.sqlite import schedules as stored
-from tidemill.model import firing
-from tidemill.model.firing import Firing, job_of
-from tidemill.model.schedule import Every, Schedule
+from tidemill.engines.sqlite.cluster import schedules as stored
+from tidemill.model.schedules import firing
+from tidemill.model.schedules.firing import Firing, job_of
+from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
 
 

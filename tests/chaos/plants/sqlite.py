@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from tests.chaos.plants import ZOMBIES, plant, step
 from tests.chaos.swap import swap
 from tests.rewriting import in_statement
-from tidemill.engines.sqlite import commands, completions, enqueue, losses, queues, settle
-from tidemill.engines.sqlite.step import RUNNING, Step
-from tidemill.model.job import CancelAnswer, NewJob
-from tidemill.model.run import Answer
+from tidemill.engines.sqlite.cluster import queues
+from tidemill.engines.sqlite.jobs import commands, enqueue, lost_runs, plain_settle, settle
+from tidemill.engines.sqlite.jobs.step import RUNNING, Step
+from tidemill.model.jobs.job import CancelAnswer, NewJob
+from tidemill.model.jobs.run import Answer
 
 rewrite = partial(in_statement, swap)
 
@@ -23,7 +24,7 @@ def anybody_may_settle() -> None:
         return Answer.APPLIED if job and job.state == RUNNING else Answer.STALE
 
     swap(settle, "judge", judge)
-    swap(completions, "complete", lambda *_: False)
+    swap(plain_settle, "complete", lambda *_: False)
 
 
 @plant("sqlite", "nothing_acknowledged_is_lost")
@@ -65,14 +66,14 @@ def cancel_only_says_so() -> None:
 
 @plant("sqlite", "nobody_living_is_reclaimed")
 def leases_end_early() -> None:
-    rewrite(losses.SQL, "gone", "gone_at < ?", "gone_at < ? + 2200000")
+    rewrite(lost_runs.SQL, "gone", "gone_at < ?", "gone_at < ? + 2200000")
 
 
 @plant(
     "sqlite", "sweepers_are_steady", step(1, "out of reach", 4.0, all_of_them=True), rate=4.0, CHAOS_NAP="2.5"
 )
 def anybody_may_sweep() -> None:
-    swap(losses, "may_sweep", lambda *_: True)
+    swap(lost_runs, "may_sweep", lambda *_: True)
 
 
 @plant("sqlite", "limits_hold")

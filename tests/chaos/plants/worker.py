@@ -4,25 +4,25 @@ from typing import Any
 
 from tests.chaos.plants import plant, step
 from tests.chaos.swap import swap
-from tidemill.model import crash
-from tidemill.worker.beats import Beats
-from tidemill.worker.seat import Seat
+from tidemill.model.jobs import crash
+from tidemill.worker.member.heartbeat import Heartbeats
+from tidemill.worker.member.respawn import Respawn
 
 
 @plant("sqlite", "rescue_within_bounds", step(1, "kill member", target=0))
 def nobody_sweeps() -> None:
-    async def sweep(self: Beats) -> float:
+    async def sweep(self: Heartbeats) -> float:
         return 1.0
 
-    swap(Beats, "sweep", sweep)
+    swap(Heartbeats, "sweep", sweep)
 
 
 @plant("sqlite", "everything_drains", step(1, "kill worker", target=0), step(2, "kill worker", target=1))
 def deaths_are_not_reported() -> None:
-    async def retire(self: Seat, *_: Any) -> int:
+    async def retire(self: Respawn, *_: Any) -> int:
         return 0
 
-    swap(Seat, "_retire", retire)
+    swap(Respawn, "_retire", retire)
 
 
 @plant("sqlite", "crashes_are_counted", CHAOS_POISON="5")

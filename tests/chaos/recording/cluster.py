@@ -16,15 +16,15 @@ class RecordedMembers(Facet):
     def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
         super().__init__(engine.members, recorder, weather)
 
-    async def beat(self, info: Any, claimants: Any = (), **options: Any) -> Any:
+    async def heartbeat(self, info: Any, claimants: Any = (), **options: Any) -> Any:
         began, about = time.monotonic(), {"member": info.id.hex(), "text": info.name}
         try:
-            reply = await self._ask("beat", lambda: self._facet.beat(info, claimants, **options))
+            reply = await self._ask("heartbeat", lambda: self._facet.heartbeat(info, claimants, **options))
         except BaseException as error:
-            self._recorder.write("beat", phase=phase_of(error), began=began, **about)
+            self._recorder.write("heartbeat", phase=phase_of(error), began=began, **about)
             raise
         self._recorder.write(
-            "beat", phase="ok", began=began, engine_at=reply.now, number=reply.number, **about
+            "heartbeat", phase="ok", began=began, engine_at=reply.now, number=reply.number, **about
         )
         return reply
 

@@ -12,7 +12,7 @@ from tests.servers.proxy import POSTGRES, Proxy
 from tidemill.engine import connections
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 SETTINGS = {"max_wal_size": "128MB", "min_wal_size": "32MB", "max_connections": "200"}
 """Fits on the small disk."""

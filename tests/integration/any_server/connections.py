@@ -18,9 +18,9 @@ from tidemill.engine.registry import connect as open_engine
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Answer
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import Answer
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 
@@ -85,7 +85,7 @@ async def test_a_server_killed_and_started_again(durable_server: Server, clock: 
     """Nothing that was acknowledged is lost."""
     engine = await open_engine(durable_server.url())
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     subscription = await engine.signals.subscribe("news")
     acknowledged: list[bytes] = []
     stop = asyncio.Event()
@@ -128,7 +128,7 @@ async def test_a_reply_cut_after_the_step(
 ) -> None:
     engine, witness = await connect(proxied_url), await connect()
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
 
     async def cut(purpose: str, call: Any, warm: Any) -> Any:
         """Make a call whose answer is lost, and make it again. Another of its kind goes before: what the
@@ -170,51 +170,53 @@ async def test_a_reply_cut_after_the_step(
     assert (counts.completed, counts.running, counts.ready, counts.window.completed) == (1, 1, 3, 1)
 
 
-async def test_a_beat_is_given_up_in_time_for_another(
+async def test_a_heartbeat_is_given_up_in_time_for_another(
     connect: Connect, proxied_url: str, proxy: Proxy
 ) -> None:
-    """Whatever a call may take: with half of the lease left the beat goes by another connection."""
+    """Whatever a call may take: with half of the lease left the heartbeat goes by another connection."""
     engine = await connect(proxied_url)
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND, lease=6 * SECOND)
-    await engine.members.beat(info)
+    info = MemberInfo(id=new_id(), name="host:1", heartbeat=SECOND, lease=6 * SECOND)
+    await engine.members.heartbeat(info)
     proxy.forget_all()
     begin = time.monotonic()
     with pytest.raises(EngineUnavailable, match="did not answer in 3 s"):
-        await engine.members.beat(info)
-    assert not (await engine.members.beat(info)).new
+        await engine.members.heartbeat(info)
+    assert not (await engine.members.heartbeat(info)).new
     assert time.monotonic() - begin < 6, "its lease"
 
 
 async def test_a_connect_that_hangs_does_not_outlast_the_lease(
     connect: Connect, proxied_url: str, proxy: Proxy
 ) -> None:
-    """A connect may take ten seconds; one that a beat waits for takes no longer than the beat may."""
+    """A connect may take ten seconds; one that a heartbeat waits for takes no longer than the heartbeat
+    may."""
     engine = await connect(proxied_url)
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND // 2, lease=2 * SECOND)
-    await engine.members.beat(info)
+    info = MemberInfo(id=new_id(), name="host:1", heartbeat=SECOND // 2, lease=2 * SECOND)
+    await engine.members.heartbeat(info)
     proxy.mute("replies")
     proxy.cut_all()  # and who connects again is not answered
     begun = time.monotonic()
     with pytest.raises(EngineUnavailable):
-        await engine.members.beat(info)
+        await engine.members.heartbeat(info)
     assert time.monotonic() - begun < 5.0
     proxy.mute("replies", on=False)
-    assert not (await until_it_works(partial(engine.members.beat, info))).new
+    assert not (await until_it_works(partial(engine.members.heartbeat, info))).new
 
 
-async def test_a_connect_that_takes_longer_than_a_beat_may_is_there_for_a_later_one(
+async def test_a_connect_that_takes_longer_than_a_heartbeat_may_is_there_for_a_later_one(
     connect: Connect, proxied_url: str, proxy: Proxy
 ) -> None:
-    """As with a name server that does not answer: begun anew by every beat it would never come to its end."""
+    """As with a name server that does not answer: begun anew by every heartbeat it would never come to its
+    end."""
     engine = await connect(proxied_url)
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND // 2, lease=2 * SECOND)
-    await engine.members.beat(info)
-    proxy.slow_connects(1.5)  # a beat has one second
+    info = MemberInfo(id=new_id(), name="host:1", heartbeat=SECOND // 2, lease=2 * SECOND)
+    await engine.members.heartbeat(info)
+    proxy.slow_connects(1.5)  # a heartbeat has one second
     proxy.cut_all()
-    assert not (await until_it_works(partial(engine.members.beat, info))).new
+    assert not (await until_it_works(partial(engine.members.heartbeat, info))).new
     proxy.cut_all()
     with pytest.raises(EngineUnavailable):
-        await engine.members.beat(info)
+        await engine.members.heartbeat(info)
     begun = time.monotonic()
     await engine.close()  # and it does not wait for what goes on
     assert time.monotonic() - begun < 1.0

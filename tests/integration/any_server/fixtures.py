@@ -41,7 +41,7 @@ async def opening(url: str, kind: type[E]) -> AsyncIterator[Callable[..., Awaita
 @pytest.fixture
 async def claimant(engine: Engine, clock: Clock) -> Claimant:
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     return claimant
 
 

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from tidemill import Job, Tidemill, UnknownJob
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.model import job as model
 from tidemill.model.ids import new_id
+from tidemill.model.jobs import job as model
+from tidemill.model.jobs.run import ClaimedJob, ClaimRequest, Completed, Outcome, Settlement, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import ClaimedJob, ClaimRequest, Completed, Outcome, Settlement, Want
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Hand:
         self._number = 0
 
     async def take(self, *queues: str, most: int = 100) -> list[ClaimedJob]:
-        await self.engine.members.beat(self._member)
+        await self.engine.members.heartbeat(self._member)
         self._number += 1
         request = ClaimRequest(
             member=self._member.id, claimant=self._claimant, number=self._number,
@@ -60,7 +60,7 @@ def bodies(jobs: list[Any]) -> list[bytes]:
     return [job.body for job in jobs]
 
 
-def record_of(job: Job[Any]) -> model.Job:
+def record_of(job: Job[Any]) -> model.JobRecord:
     """What the engine has of a job, as it has it."""
     found = job._link.wait("info", job._get)
     if found is None:

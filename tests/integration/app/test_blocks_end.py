@@ -10,11 +10,11 @@ from tests.integration.app.claimer import Hand, with_hand
 from tests.integration.app.test_loops import session_of
 from tests.integration.supervisor.processes import until
 from tidemill import Event, Events, Gap, Tidemill
-from tidemill.app.producer import Producer
+from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import EngineClosed
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 PATIENCE_S = 10.0
 
@@ -97,7 +97,7 @@ class Engines:
             await self.may_open.wait()
             return engine
 
-        monkeypatch.setattr("tidemill.app.link.connect", opened)
+        monkeypatch.setattr("tidemill.app.access.link.connect", opened)
 
 
 @pytest.fixture

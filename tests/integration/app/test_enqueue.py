@@ -267,7 +267,7 @@ def test_an_engine_that_is_away_for_a_moment_at_the_first_call_is_waited_for(
             raise EngineUnavailable("it is starting")
         return await open_engine(url, **options)
 
-    monkeypatch.setattr("tidemill.app.link.connect", connect)
+    monkeypatch.setattr("tidemill.app.access.link.connect", connect)
 
     @app.task(name="works")
     def works() -> None: ...

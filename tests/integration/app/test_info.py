@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.app.claimer import Hand, with_hand
 from tidemill import JobState, Retry, Tidemill, UnknownJob, current_job
-from tidemill.model.job import Failure
-from tidemill.model.run import Failed
+from tidemill.model.jobs.job import Failure
+from tidemill.model.jobs.run import Failed
 
 DAY = date(2026, 11, 18)
 

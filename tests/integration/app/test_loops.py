@@ -14,14 +14,14 @@ import pytest
 from tests.engines import SHARED
 from tests.integration.app.claimer import Hand, taken, with_hand
 from tidemill import EngineUnavailable, Tidemill
-from tidemill.app.session import Session
+from tidemill.app.access.session import EngineSession
 from tidemill.app.task import Call
-from tidemill.model.run import ClaimedJob
+from tidemill.model.jobs.run import ClaimedJob
 
 outside_memory = pytest.mark.parametrize("engine_mode", SHARED, indirect=True)
 
 
-async def where(session: Session) -> tuple[Session, asyncio.AbstractEventLoop, threading.Thread]:
+async def where(session: EngineSession) -> tuple[EngineSession, asyncio.AbstractEventLoop, threading.Thread]:
     """What a call works with."""
     return session, asyncio.get_running_loop(), threading.current_thread()
 
@@ -30,7 +30,7 @@ async def all_of(hand: Hand) -> list[ClaimedJob]:
     return [job for _ in range(3) for job in await hand.take(most=1_000)]
 
 
-async def session_of(app: Tidemill) -> Session:
+async def session_of(app: Tidemill) -> EngineSession:
     return (await app._link.run(where))[0]
 
 
@@ -53,7 +53,7 @@ async def test_in_the_block_calls_stay_on_the_loop(app: Tidemill) -> None:
 async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it(app: Tidemill) -> None:
     first_out, second_in = asyncio.Event(), asyncio.Event()
 
-    async def first() -> Session:
+    async def first() -> EngineSession:
         async with app:
             async with app:
                 await second_in.wait()
@@ -61,7 +61,7 @@ async def test_blocks_of_one_loop_share_an_engine_and_the_last_one_out_closes_it
         first_out.set()
         return session
 
-    async def second() -> Session:
+    async def second() -> EngineSession:
         async with app:
             second_in.set()
             await first_out.wait()

@@ -18,7 +18,7 @@ PATIENCE_S = 30.0
 
 
 async def seen(app: Tidemill, fact: Callable[[Member], object]) -> Member:
-    """The one member, once this is true of it: it says so with its next beat."""
+    """The one member, once this is true of it: it says so with its next heartbeat."""
     give_up_at = time.monotonic() + PATIENCE_S
     while not ((found := await app.amembers()) and fact(found[0])):
         assert time.monotonic() < give_up_at, found
@@ -30,7 +30,7 @@ async def seen(app: Tidemill, fact: Callable[[Member], object]) -> Member:
 @pytest.mark.every_engine
 @pytest.mark.row("D3")
 async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
-    app, go = Tidemill(settings=Settings.load(url=url, beat="0.1s", lease="1s")), asyncio.Event()
+    app, go = Tidemill(settings=Settings.load(url=url, heartbeat="0.1s", lease="1s")), asyncio.Event()
     app.queue("mail")
 
     @app.task(queue="mail")
@@ -45,7 +45,7 @@ async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
         assert member.roles == ("worker", "controller")
         assert member.health is Health.HEALTHY
         assert member.running == 1
-        assert member.since <= member.beat_at
+        assert member.since <= member.heartbeat_at
         assert member.version
         (process,) = member.processes
         assert process.jobs == (job.id,)
@@ -63,8 +63,10 @@ async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
 async def test_members_are_healthy_late_or_gone(url: str) -> None:
     app = Tidemill(url)
     engine = await connect(app.url)
-    for name, beat, lease in (("a", HOUR, 3 * HOUR), ("b", 1, HOUR), ("c", 1, 3)):
-        await engine.members.beat(MemberInfo(id=new_id(), name=name, beat=beat, lease=lease, detail=b"["))
+    for name, heartbeat, lease in (("a", HOUR, 3 * HOUR), ("b", 1, HOUR), ("c", 1, 3)):
+        await engine.members.heartbeat(
+            MemberInfo(id=new_id(), name=name, heartbeat=heartbeat, lease=lease, detail=b"[")
+        )
     found = await app.amembers()
     assert [(one.name, one.health.value) for one in found] == [("a", "healthy"), ("b", "late"), ("c", "gone")]
     assert {(one.controller, one.memory, one.processes) for one in found} == {(False, None, ())}
@@ -73,10 +75,10 @@ async def test_members_are_healthy_late_or_gone(url: str) -> None:
 
 
 async def test_one_that_does_not_stand_is_never_the_controller(url: str) -> None:
-    app = Tidemill(settings=Settings.load(url=url, beat="0.1s", lease="1s"))
+    app = Tidemill(settings=Settings.load(url=url, heartbeat="0.1s", lease="1s"))
     engine = await connect(app.url)
     async with app.worker(queues=["default"], controller=False):
-        member = await seen(app, lambda one: (one.beat_at - one.since).total_seconds() > 0.5)
+        member = await seen(app, lambda one: (one.heartbeat_at - one.since).total_seconds() > 0.5)
         assert (member.roles, member.controller) == (("worker",), False)
         assert await engine.locks.list() == []
     await engine.close()

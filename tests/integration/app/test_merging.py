@@ -12,7 +12,7 @@ from tidemill.engine.merging import MERGED_BYTES, bytes_of
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import BadInput
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 from tidemill.model.time import Instant
 
 LARGE = "x" * (1_000_000)
@@ -53,7 +53,7 @@ async def sent(app: Tidemill, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         monkeypatch.setattr(engine.jobs, "enqueue", enqueue)
         return engine
 
-    monkeypatch.setattr("tidemill.app.link.connect", recorded)
+    monkeypatch.setattr("tidemill.app.access.link.connect", recorded)
     async with app:
         await app.task(name="first")(take).aenqueue(0)
         sent.calls.clear()

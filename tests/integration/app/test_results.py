@@ -9,8 +9,8 @@ from tests.integration.app.claimer import Hand, with_hand
 from tidemill import JobCancelled, JobFailed, JobState, Keep, ResultGone, ResultTimeout, Tidemill, UnknownJob
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id, show_id
-from tidemill.model.job import CancelAnswer, Failure, ReplayAnswer
-from tidemill.model.run import Completed, Failed, Outcome, Stopped
+from tidemill.model.jobs.job import CancelAnswer, Failure, ReplayAnswer
+from tidemill.model.jobs.run import Completed, Failed, Outcome, Stopped
 from tidemill.task.catalogue import publish
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.app.claimer import Hand, taken, with_hand
 from tidemill import Call, JobState, Tidemill, TidemillError
 from tidemill.model.errors import BadInput, EngineClosed
-from tidemill.model.run import Completed
+from tidemill.model.jobs.run import Completed
 from tidemill.task.settings import Settings
 
 

@@ -7,9 +7,18 @@ from typing import TypeVar
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Failure, Job, NewJob
+from tidemill.model.jobs.job import Failure, JobRecord, NewJob
+from tidemill.model.jobs.run import (
+    ClaimedJob,
+    ClaimRequest,
+    Completed,
+    Failed,
+    LogLine,
+    Note,
+    Settlement,
+    Want,
+)
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import ClaimedJob, ClaimRequest, Completed, Failed, LogLine, Note, Settlement, Want
 from tidemill.model.time import HOUR
 
 T = TypeVar("T")
@@ -66,7 +75,7 @@ class Place:
 
         async def work(engine: Engine) -> list[ClaimedJob]:
             info = MemberInfo(id=self._member, name="host:1", pid=1, queues=(queue,), slots=3, lease=HOUR)
-            await engine.members.beat(info)
+            await engine.members.heartbeat(info)
             self._claims += 1
             request = ClaimRequest(
                 member=self._member,
@@ -111,10 +120,10 @@ class Place:
 
         self.do(work)
 
-    def get(self, job_id: JobId) -> Job | None:
+    def get(self, job_id: JobId) -> JobRecord | None:
         """One record."""
 
-        async def work(engine: Engine) -> Job | None:
+        async def work(engine: Engine) -> JobRecord | None:
             [job] = await engine.inspect.get([job_id])
             return job
 

@@ -48,7 +48,7 @@ def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.every_engine
 @pytest.mark.row("D1")
 def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place, run: Run) -> None:
-    with controller("--beat", "0.2s", "--lease", "1s") as process:
+    with controller("--heartbeat", "0.2s", "--lease", "1s") as process:
         member = run("members", "--json").object
         expected = {"pid": process.pid, "roles": ["controller"], "controller": True, "slots": 0, "queues": []}
         assert expected.items() <= member.items()
@@ -71,7 +71,7 @@ def test_the_application_says_where(place: Place, run: Run, monkeypatch: pytest.
 
 @pytest.mark.row("D1", "D3")
 def test_a_cluster_in_which_nobody_stands_is_warned_of(place: Place, run: Run) -> None:
-    async def beat(engine: Engine, roles: tuple[str, ...] = ("worker",)) -> None:
+    async def heartbeat(engine: Engine, roles: tuple[str, ...] = ("worker",)) -> None:
         detail = Detail(
             memory=3 << 20,
             processes=(
@@ -81,16 +81,16 @@ def test_a_cluster_in_which_nobody_stands_is_warned_of(place: Place, run: Run) -
         info = MemberInfo(
             id=new_id(), name="here:1", roles=roles, lease=HOUR, detail=msgspec.json.encode(detail)
         )
-        await engine.members.beat(info)
+        await engine.members.heartbeat(info)
 
     assert "controller" not in run("doctor").err, "an empty place is no trouble"
-    place.do(beat)
+    place.do(heartbeat)
     for command in ("members", "doctor"):
         assert "warning: no member stands for controller" in run(command).err
     doctor = run("doctor", "--json")
     assert doctor.code == 1
     assert [warning["kind"] for warning in doctor.object["warnings"]] == ["controller"]
-    place.do(lambda engine: beat(engine, ("worker", "controller")))
+    place.do(lambda engine: heartbeat(engine, ("worker", "controller")))
     assert run("doctor").code == 0
     shown = run("members", "-v")
     assert "warning" not in shown.err

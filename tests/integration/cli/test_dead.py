@@ -11,7 +11,7 @@ from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import DEATH, Place
 from tests.programs import running
 from tidemill.model.ids import new_id, show_id
-from tidemill.model.run import Failed
+from tidemill.model.jobs.run import Failed
 from tidemill.model.view import TaskEntry
 
 pytestmark = pytest.mark.row("A5")

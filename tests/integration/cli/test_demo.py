@@ -25,7 +25,7 @@ from tidemill.cli.demo.happenings import happenings
 from tidemill.cli.demo.screen import table
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id, show_id
-from tidemill.model.job import Failure, Job, JobState
+from tidemill.model.jobs.job import Failure, JobRecord, JobState
 from tidemill.model.time import SECOND
 
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -165,9 +165,9 @@ def test_no_failure_is_missed_between_two_looks() -> None:
     def failure(number: int, retry_in: int | None) -> Failure:
         return Failure(error="x.Oh", message="no", number=number, attempt=number, retry_in=retry_in)
 
-    before = Job(id=new_id(), task="t", queue="q", priority=5, state=JobState.READY)
+    before = JobRecord(id=new_id(), task="t", queue="q", priority=5, state=JobState.READY)
     failures = (failure(1, 3 * SECOND), failure(2, None))
-    now = Job(
+    now = JobRecord(
         id=before.id,
         task="t",
         queue="q",
@@ -189,7 +189,9 @@ def test_no_failure_is_missed_between_two_looks() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_fits_the_terminal(width: int) -> None:
     failure = Failure(error="x.Oh", message="no " * 50, retry_in=1_234_567)
-    job = Job(id=new_id(), task="newsletter", queue="q", priority=5, state=JobState.SCHEDULED, error=failure)
+    job = JobRecord(
+        id=new_id(), task="newsletter", queue="q", priority=5, state=JobState.SCHEDULED, error=failure
+    )
     output = StringIO()
     Console(file=output, width=width).print(table([job], 3.0, width))
     lines = output.getvalue().splitlines()

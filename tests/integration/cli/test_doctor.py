@@ -78,12 +78,12 @@ def test_lost_data_is_a_warning(place: Place, run: Run, redis_places: RedisPlace
     member = MemberInfo(id=new_id(), name="here:1", roles=("controller",))
     database = int(urlsplit(place.url).path.removeprefix("/"))
 
-    async def beat_again(engine: Engine) -> None:
-        await engine.members.beat(member)
+    async def heartbeat_again(engine: Engine) -> None:
+        await engine.members.heartbeat(member)
         redis_places.server.command("FLUSHDB", "SYNC", database=database)
-        assert (await engine.members.beat(member)).rolled_back
+        assert (await engine.members.heartbeat(member)).rolled_back
 
-    place.do(beat_again)
+    place.do(heartbeat_again)
     ran = run("doctor")
     assert ran.code == 1
     assert "had lost acknowledged data" in ran.err

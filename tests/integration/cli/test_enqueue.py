@@ -9,7 +9,7 @@ import pytest
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tidemill.model.ids import parse_id, show_id
-from tidemill.model.job import Job
+from tidemill.model.jobs.job import JobRecord
 from tidemill.model.time import HOUR, MINUTE, SECOND
 from tidemill.model.view import TaskEntry
 
@@ -24,7 +24,7 @@ def mail(place: Place) -> Place:
     return place
 
 
-def job_of(place: Place, text: str) -> Job:
+def job_of(place: Place, text: str) -> JobRecord:
     job = place.get(parse_id(text.strip()))
     assert job is not None
     return job

@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
-from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.task.settings import Settings
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import DEATH, Place
 from tidemill.model.ids import new_id, parse_id, show_id
-from tidemill.model.run import Failed
+from tidemill.model.jobs.run import Failed
 from tidemill.model.time import HOUR
 
 

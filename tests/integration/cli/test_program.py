@@ -149,7 +149,7 @@ def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("tidemill.cli.stats.with_engine", broken)
+    monkeypatch.setattr("tidemill.cli.commands.stats.with_engine", broken)
     ran = run("stats")
     assert ran.code == 70
     assert ran.err == "tidemill: this is a bug: ZeroDivisionError: oh (--debug shows the traceback)\n"

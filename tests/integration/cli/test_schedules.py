@@ -7,8 +7,8 @@ import pytest
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
 from tidemill.model.ids import new_id, parse_id
-from tidemill.model.job import NewJob
-from tidemill.model.schedule import Cron, Every, Schedule, Startup
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.schedules.schedule import Cron, Every, Schedule, Startup
 from tidemill.model.time import HOUR
 
 

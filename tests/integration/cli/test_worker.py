@@ -67,7 +67,7 @@ def config_of(ran: str) -> dict[str, object]:
 @pytest.mark.row("A11")
 def test_every_setting_of_a_worker_can_be_an_option(shop: Place, execute: Run) -> None:
     options = (
-        "-p 2 -c 20 -q mail -q default --beat 1s --lease 9s --sweep 3 --give-up-after 5 --namespace n "
+        "-p 2 -c 20 -q mail -q default --heartbeat 1s --lease 9s --sweep 3 --give-up-after 5 --namespace n "
         "--shutdown-timeout 1m --cancel-grace never --log-format json --url sqlite:///x.db"
     )
     ran = execute("_worker_config", "shop:app", *options.split())
@@ -79,7 +79,7 @@ def test_every_setting_of_a_worker_can_be_an_option(shop: Place, execute: Run) -
         "processes": 2,
         "slots": 20,
         "queues": ["mail", "default"],
-        "beat_s": 1.0,
+        "heartbeat_s": 1.0,
         "lease_s": 9.0,
         "sweep_s": 3.0,
         "give_up_after": 5,
@@ -115,7 +115,7 @@ def test_the_application_may_come_from_the_settings(
         (("shop:app", "-c", "0"), "option --slots: slots is a whole number between"),
         (("shop:app", "-p", "x"), "option --processes: processes is"),
         (("shop:app", "-q", "a b"), "names of queues"),
-        (("shop:app", "--beat", "5s"), "longer than two beats"),
+        (("shop:app", "--heartbeat", "5s"), "longer than two heartbeats"),
         (("shop:app", "--url", "nowhere://"), "not an engine's URL scheme"),
         (("broken:app",), "ZeroDivisionError"),
     ],

@@ -8,15 +8,15 @@ import pytest
 
 from tidemill.controller.controller import Controller
 from tidemill.controller.election import Election
-from tidemill.controller.promotion import Promotion
-from tidemill.controller.retention import Retention
 from tidemill.controller.term import ElectedTerm
-from tidemill.controller.tick import Term, Tick
+from tidemill.controller.ticks.promotion import Promotion
+from tidemill.controller.ticks.retention import Retention
+from tidemill.controller.ticks.tick import Term, Tick
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine, Promoted, Pruned
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState, NewJob
-from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
 
@@ -123,7 +123,9 @@ async def test_of_three_candidates_one_serves_at_a_time_through_every_hand_over(
 ) -> None:
     seen: list[int] = []
     controllers = [
-        Controller(engine, [Fences(seen)], Election(engine, member=bytes([n]) * 16, lease_s=1.0, beat_s=0.2))
+        Controller(
+            engine, [Fences(seen)], Election(engine, member=bytes([n]) * 16, lease_s=1.0, heartbeat_s=0.2)
+        )
         for n, engine in enumerate(engines)
     ]
     running = [asyncio.create_task(controller.run()) for controller in controllers]

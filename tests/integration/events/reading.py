@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from tests.integration.events.conftest import Process
 from tidemill import Event, Events, Gap
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.run import ClaimedJob, ClaimRequest, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import ClaimedJob, ClaimRequest, Want
 from tidemill.model.time import HOUR
 
 PATIENCE_S = 30.0
@@ -42,7 +42,7 @@ def new_jobs(count: int, queue: str = "default", delay: int = 0) -> list[NewJob]
 async def take(process: Process, number: int = 1, most: int = 1_000) -> list[ClaimedJob]:
     """Claim as a worker would."""
     member = MemberInfo(id=b"m" * 16, name="host:1", lease=HOUR)
-    await process.engine.members.beat(member)
+    await process.engine.members.heartbeat(member)
     request = ClaimRequest(
         member=member.id, claimant=b"c" * 16, number=number, wants=(Want("default"),), most=most
     )

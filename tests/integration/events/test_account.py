@@ -12,16 +12,15 @@ from tests.integration.events.reading import new_jobs, read_until
 from tests.integration.supervisor.processes import until
 from tidemill import Event, Gap, Tidemill
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import FINAL, Failure, JobState
-from tidemill.model.lifecycle import check_step
-from tidemill.model.member import ClaimantBeat, MemberInfo
-from tidemill.model.run import (
+from tidemill.model.jobs.job import FINAL, Failure, JobState
+from tidemill.model.jobs.lifecycle import check_step
+from tidemill.model.jobs.run import (
     ClaimedJob,
     ClaimRequest,
     Completed,
     Crashed,
     Failed,
-    Loss,
+    LostRun,
     Outcome,
     Release,
     Settlement,
@@ -29,6 +28,7 @@ from tidemill.model.run import (
     Then,
     Want,
 )
+from tidemill.model.member import ClaimantHeartbeat, MemberInfo
 from tidemill.model.time import HOUR
 
 STEPS = 120
@@ -50,7 +50,7 @@ class Life:
     async def go_on(self) -> None:
         steps = (
             self.enqueue, self.enqueue, self.claim, self.claim, self.claim, self.settle, self.settle,
-            self.release, self.cancel, self.replay, self.promote, self.beat, self.retire, self.leave,
+            self.release, self.cancel, self.replay, self.promote, self.heartbeat, self.retire, self.leave,
         )  # fmt: skip
         await self.dice.choice(steps)()
 
@@ -70,7 +70,7 @@ class Life:
             await until(lambda: not self.engine.emitter.busy)
 
     async def claim(self) -> None:
-        await self.engine.members.beat(self.member)
+        await self.engine.members.heartbeat(self.member)
         self.number += 1
         self.hold(await self.engine.jobs.claim(self.request()))
 
@@ -81,7 +81,7 @@ class Life:
         ]
         for run in chosen:
             del self.runs[run.id]
-        await self.engine.members.beat(self.member)
+        await self.engine.members.heartbeat(self.member)
         self.number += 1
         settled = await self.engine.jobs.settle(settlements, claim=self.request())
         self.hold(settled.claim)
@@ -103,17 +103,17 @@ class Life:
     async def promote(self) -> None:
         await self.engine.jobs.promote()
 
-    async def beat(self) -> None:
+    async def heartbeat(self) -> None:
         """Some of what it held was lost on the way."""
         for run in self.some(list(self.runs.values())):
             del self.runs[run.id]
         held = tuple(run.fence for run in self.runs.values())
-        mine = ClaimantBeat(claimant=self.claimant, answered_through=self.number, held=held)
-        await self.engine.members.beat(self.member, [mine])
+        mine = ClaimantHeartbeat(claimant=self.claimant, answered_through=self.number, held=held)
+        await self.engine.members.heartbeat(self.member, [mine])
 
     async def retire(self) -> None:
         losses = [
-            Loss(id=run.id, fence=run.fence, verdict=self.dice.choice(("suspect", "crash")))
+            LostRun(id=run.id, fence=run.fence, verdict=self.dice.choice(("suspect", "crash")))
             for run in self.some(list(self.runs.values()))
         ]
         await self.engine.jobs.retire(self.claimant, losses)

@@ -10,8 +10,8 @@ from tests.integration.events.conftest import Open, Process
 from tests.integration.events.held import a_held
 from tests.integration.events.reading import new_jobs, read, states_of, take
 from tidemill import JobState, Tidemill
-from tidemill.model.job import Failure, NewJob
-from tidemill.model.run import Completed, Failed, Settlement
+from tidemill.model.jobs.job import Failure, NewJob
+from tidemill.model.jobs.run import Completed, Failed, Settlement
 
 BLOCKED, READY, RUNNING, CANCELLED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.CANCELLED
 

@@ -25,10 +25,10 @@ from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Fired
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
-from tidemill.model.job import Failure
-from tidemill.model.member import ClaimantBeat, MemberInfo
-from tidemill.model.run import ClaimRequest, Completed, Failed, Loss, Release, Settlement, Then, Want
-from tidemill.model.schedule import Every, Schedule
+from tidemill.model.jobs.job import Failure
+from tidemill.model.jobs.run import ClaimRequest, Completed, Failed, LostRun, Release, Settlement, Then, Want
+from tidemill.model.member import ClaimantHeartbeat, MemberInfo
+from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import HOUR, SECOND
 
 BLOCKED, READY, RUNNING, SCHEDULED = JobState.BLOCKED, JobState.READY, JobState.RUNNING, JobState.SCHEDULED
@@ -121,7 +121,7 @@ async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_proces
                 Release(id=snoozed, fence=runs[snoozed], delay=HOUR),
             ]
         )
-        await jobs.retire(b"c" * 16, [Loss(id=lost, fence=runs[lost], verdict="crash", message="9")])
+        await jobs.retire(b"c" * 16, [LostRun(id=lost, fence=runs[lost], verdict="crash", message="9")])
         await jobs.replay([dead], token=new_id())
         found = await read(events, 10 + 8 + 1 + 6 + 2 + 1 + 1)
     emitted = {job.id: states_of(found, job.id) for job in (*new, later, child, known)}
@@ -145,7 +145,7 @@ async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_proces
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_process: Open) -> None:
-    """Time, the end of parents, and what beats and sign-offs give back."""
+    """Time, the end of parents, and what heartbeats and sign-offs give back."""
     process = await open_process()
     jobs, members = process.engine.jobs, process.engine.members
     [parent, doomed, given_back] = new_jobs(3)
@@ -166,7 +166,7 @@ async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_proces
                 ),
             ]
         )
-        await members.beat(member, [ClaimantBeat(claimant=b"c" * 16, answered_through=1, held=())])
+        await members.heartbeat(member, [ClaimantHeartbeat(claimant=b"c" * 16, answered_through=1, held=())])
         await take(process, number=2)
         await members.leave(member.id)
         found = await read(events, 7 + 3 + 2 + 4 + 1 + 2 + 2)
@@ -213,17 +213,17 @@ async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Tidemill, open_p
     """Who sweeps may be another process than any that had to do with them."""
     process, sweeper = await open_process(), await open_process()
     [job] = new_jobs(1)
-    gone = MemberInfo(id=b"g" * 16, name="gone:1", beat=SECOND // 100, lease=SECOND // 10)
-    mine = MemberInfo(id=b"s" * 16, name="here:1", beat=SECOND, lease=2 * SECOND + 1)
+    gone = MemberInfo(id=b"g" * 16, name="gone:1", heartbeat=SECOND // 100, lease=SECOND // 10)
+    mine = MemberInfo(id=b"s" * 16, name="here:1", heartbeat=SECOND, lease=2 * SECOND + 1)
     async with app.events() as events:
         await process.engine.jobs.enqueue([job])
-        await process.engine.members.beat(gone)
+        await process.engine.members.heartbeat(gone)
         request = ClaimRequest(member=gone.id, claimant=b"c" * 16, number=1, wants=(Want("default"),), most=1)
         await process.engine.jobs.claim(request)
         swept: list[Any] = []
 
         async def sweep() -> bool:
-            await sweeper.engine.members.beat(mine)
+            await sweeper.engine.members.heartbeat(mine)
             swept.append(await sweeper.engine.jobs.reclaim(mine.id))
             return bool(swept[-1].jobs)
 

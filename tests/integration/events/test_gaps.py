@@ -15,15 +15,15 @@ from tests.integration.events.conftest import Open, Process
 from tests.integration.events.reading import PATIENCE_S, new_jobs, read, read_until, take
 from tests.integration.supervisor.processes import until
 from tidemill import Event, Gap, Tidemill
-from tidemill.app.backlog import BACKLOG_LIMIT
+from tidemill.app.reading.backlog import BACKLOG_LIMIT
 from tidemill.engine.events import emitter, receiver
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.event import EVENTS_TOPIC
 from tidemill.model.event_batch import unpack
-from tidemill.model.move import Moves
-from tidemill.model.run import Completed, Settlement
+from tidemill.model.jobs.move import Moves
+from tidemill.model.jobs.run import Completed, Settlement
 
 
 class LossySignals:
@@ -158,7 +158,7 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
     assert process.calls["signals.publish"] == 0
     assert 1 <= process.calls["locks.list"] <= looks
     extra = Counter(process.calls) - Counter({"jobs.enqueue": 50, "jobs.claim": 50, "jobs.settle": 50})
-    assert set(extra) == {"locks.list", "members.beat"}, "nothing else is asked for events"
+    assert set(extra) == {"locks.list", "members.heartbeat"}, "nothing else is asked for events"
 
 
 @pytest.mark.every_engine

@@ -14,8 +14,8 @@ from tidemill import Event, Gap, Tidemill
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull, EngineUnavailable, MemberGone
 from tidemill.model.ids import new_id
-from tidemill.model.member import ClaimantBeat, MemberInfo
-from tidemill.model.run import ClaimRequest, Completed, Release, Settlement, Want
+from tidemill.model.jobs.run import ClaimRequest, Completed, Release, Settlement, Want
+from tidemill.model.member import ClaimantHeartbeat, MemberInfo
 from tidemill.model.time import HOUR
 
 
@@ -72,7 +72,7 @@ async def test_an_answer_that_does_not_come_is_a_gap(app: Tidemill, open_process
         lambda: process.engine.jobs.promote(),
     ]
     async with app.events() as events:
-        await process.engine.members.beat(member)
+        await process.engine.members.heartbeat(member)
         for call in calls:
             for error in (EngineUnavailable("gone"), asyncio.CancelledError()):
                 jobs.error = error
@@ -116,7 +116,7 @@ async def test_what_a_full_server_refuses_is_no_gap(
         lambda: engine.jobs.claim(request),
         lambda: engine.jobs.settle([]),
         lambda: engine.jobs.promote(),
-        lambda: engine.members.beat(member),
+        lambda: engine.members.heartbeat(member),
     ]
 
     def refuse(jobs: Any, *, now: Any) -> Any:
@@ -185,7 +185,7 @@ async def test_a_change_by_a_call_that_began_before_anybody_listened_is_a_gap(
 async def test_a_call_that_changed_nothing_is_no_gap_whenever_it_began(
     app: Tidemill, open_process: Open
 ) -> None:
-    """And a beat, whose answer does not show it, names what it gave back."""
+    """And a heartbeat, whose answer does not show it, names what it gave back."""
     process, turns = await a_held(open_process)
     jobs, [job, last] = process.engine.jobs, new_jobs(2)
     await jobs.enqueue([job])
@@ -193,7 +193,7 @@ async def test_a_call_that_changed_nothing_is_no_gap_whenever_it_began(
     stale, unknown = run.fence + 1, new_id()
     request = ClaimRequest(member=b"m" * 16, claimant=b"d" * 16, number=1, wants=(Want("default"),), most=1)
     member = MemberInfo(id=b"m" * 16, name="host:1", lease=HOUR)
-    claimant = ClaimantBeat(claimant=b"c" * 16, answered_through=1, held=())
+    claimant = ClaimantHeartbeat(claimant=b"c" * 16, answered_through=1, held=())
     calls = {
         "cancel": jobs.cancel([unknown]),
         "settle": jobs.settle([Settlement(id=job.id, fence=stale, outcome=Completed())]),
@@ -203,7 +203,7 @@ async def test_a_call_that_changed_nothing_is_no_gap_whenever_it_began(
         "replay": jobs.replay([unknown], token=new_id()),
         "drop": jobs.drop([unknown]),
         "retire": jobs.retire(b"d" * 16, []),
-        "beat": process.engine.members.beat(member, [claimant]),
+        "heartbeat": process.engine.members.heartbeat(member, [claimant]),
     }
     tasks = await begin_unheard(process, turns, calls)
     async with app.events() as events:

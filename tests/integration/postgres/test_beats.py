@@ -1,11 +1,11 @@
-"""Beats and leaving, beside transactions of others."""
+"""Heartbeats and leaving, beside transactions of others."""
 
 import asyncio
 
 from tests.integration.postgres.conftest import Plain
 from tests.integration.postgres.test_connections import PATIENCE_S
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, states_of
 
 WAITING = (
@@ -13,11 +13,11 @@ WAITING = (
 )
 
 
-async def test_a_beat_waits_for_no_transaction(
+async def test_a_heartbeat_waits_for_no_transaction(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """A job that is not held any more goes back; one that a user's transaction is completing, with the beat
-    after its end."""
+    """A job that is not held any more goes back; one that a user's transaction is completing, with the
+    heartbeat after its end."""
     done, free = a_job(), a_job()
     await engine.jobs.enqueue([done, free], now=clock.now)
     run, _ = await claimant.take()
@@ -32,28 +32,28 @@ async def test_a_beat_waits_for_no_transaction(
     except StopIteration:
         pass
     async with asyncio.timeout(PATIENCE_S / 4):
-        await claimant.beat(held=())
+        await claimant.heartbeat(held=())
     assert await states_of(engine, [done, free]) == [JobState.RUNNING, JobState.READY]
     await open_one.rollback()
-    await claimant.beat(held=())
+    await claimant.heartbeat(held=())
     assert await states_of(engine, [done, free]) == [JobState.READY, JobState.READY]
     assert sorted(ids_of(await claimant.take())) == sorted(ids_of([done, free]))
 
 
-async def test_leaving_locks_in_the_order_of_a_beat(
+async def test_leaving_locks_in_the_order_of_a_heartbeat(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """The member, then its claimants: in another order a beat on its way and a member that leaves wait for
-    each other."""
+    """The member, then its claimants: in another order a heartbeat on its way and a member that leaves wait
+    for each other."""
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await claimant.take()
-    beating, look = await plain(), await plain()
-    async with beating.transaction():
-        await beating.fetch("SELECT 1 FROM tidemill.member WHERE id = $1 FOR UPDATE", claimant.member.id)
+    heartbeating, look = await plain(), await plain()
+    async with heartbeating.transaction():
+        await heartbeating.fetch("SELECT 1 FROM tidemill.member WHERE id = $1 FOR UPDATE", claimant.member.id)
         leaving = asyncio.ensure_future(engine.members.leave(claimant.member.id, now=clock.now))
         async with asyncio.timeout(PATIENCE_S):
             while not await look.fetchval(WAITING):  # noqa: ASYNC110  (the server tells nobody)
                 await asyncio.sleep(0.01)
-        await beating.execute("SET LOCAL lock_timeout = '500ms'")
-        await beating.execute("UPDATE tidemill.claimant SET oldest = oldest WHERE id = $1", claimant.id)
+        await heartbeating.execute("SET LOCAL lock_timeout = '500ms'")
+        await heartbeating.execute("UPDATE tidemill.claimant SET oldest = oldest WHERE id = $1", claimant.id)
     assert await leaving == 1

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import Connect, Servers, behind
 from tests.servers.proxy import Proxy
-from tidemill.engines.postgres.connection import PostgresConnection
+from tidemill.engines.postgres.db.connection import PostgresConnection
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.ids import new_id
 from tidemill.model.member import MemberInfo
@@ -60,17 +60,17 @@ async def test_connections_that_a_firewall_has_forgotten(
 async def test_a_host_that_does_not_answer_leaves_the_next_one_its_share(
     connect: Connect, url: str, proxy: Proxy
 ) -> None:
-    """Of the time that a beat has for its connect."""
+    """Of the time that a heartbeat has for its connect."""
     server = url.partition("127.0.0.1:")[2].partition("/")
     both = url.replace(f":{server[0]}/", f":{proxy.port},127.0.0.1:{server[0]}/")
     engine = await connect(both)
-    info = MemberInfo(id=new_id(), name="host:1", beat=SECOND // 2, lease=2 * SECOND)
-    await engine.members.beat(info)
-    assert proxy.requests["beats"] > 0, "the first of the two"
+    info = MemberInfo(id=new_id(), name="host:1", heartbeat=SECOND // 2, lease=2 * SECOND)
+    await engine.members.heartbeat(info)
+    assert proxy.requests["heartbeats"] > 0, "the first of the two"
     proxy.mute("replies")
     proxy.cut_all()
     async with asyncio.timeout(5):
-        assert not (await until_it_works(partial(engine.members.beat, info))).new
+        assert not (await until_it_works(partial(engine.members.heartbeat, info))).new
 
 
 @pytest.mark.row("B15")
@@ -81,7 +81,7 @@ async def test_a_server_that_drops_idle_connections(servers: Servers, connect: C
     claimant = Claimant(engine, clock)
 
     async def a_round() -> None:
-        await claimant.beat()
+        await claimant.heartbeat()
         await engine.jobs.enqueue(some_jobs(2), now=clock.now)
         first, second = await claimant.take(most=2)
         await claimant.complete(first)
@@ -102,5 +102,7 @@ async def test_a_server_that_drops_idle_connections(servers: Servers, connect: C
 
 def open_connections(values: Iterable[object]) -> list[Any]:
     """Those of the lines among these, but for the one that looks about once a second."""
-    lines = [each for each in values if isinstance(each, PostgresConnection) and each._purpose != "beats"]
+    lines = [
+        each for each in values if isinstance(each, PostgresConnection) and each._purpose != "heartbeats"
+    ]
     return [each._connection for each in lines if each._connection is not None]

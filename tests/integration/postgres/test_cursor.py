@@ -8,9 +8,9 @@ import pytest
 
 from tests.integration.postgres.conftest import Connect, Plain
 from tests.integration.postgres.test_lines import sent
+from tidemill.engines.postgres.cluster.queues import flat
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.engines.postgres.queues import flat
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
 
@@ -111,7 +111,7 @@ async def test_rows_of_a_rolled_back_claim_are_found_by_the_next_scan(
 
 async def test_the_scans_run_by_themselves(connect: Connect, clock: Clock, plain: Plain) -> None:
     engine = await connect()
-    claimant = await a_claimant(engine, clock, beat=200_000, lease=1_000_000)
+    claimant = await a_claimant(engine, clock, heartbeat=200_000, lease=1_000_000)
     jobs = some_jobs(4)
     await engine.jobs.enqueue(jobs, now=clock.now)
     other = await plain()

@@ -114,7 +114,7 @@ async def test_calls_go_on_with_the_other(two: Two, how: str, clock: Clock) -> N
     settled = await until_it_works(partial(engine.jobs.settle, [completed(first)], now=clock.now))
     assert len(settled.answers) == 1
     await until_it_works(lambda: claimant.release(second))
-    await until_it_works(claimant.beat)
+    await until_it_works(claimant.heartbeat)
     rest = await until_it_works(lambda: claimant.take(most=10))
     assert ids_of(rest) == ids_of([before[1], *before[2:], *after])
     async with asyncio.timeout(20):  # who listens is told to look, and hears again

@@ -13,11 +13,11 @@ from tests.integration.postgres.test_failover import execute
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.postgres import late_commits
-from tidemill.engines.postgres.cursors import BUSY
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.engines.postgres.late_commits import ALL_EVERY
-from tidemill.model.queue import QueueOptions
+from tidemill.engines.postgres.order import late_commits
+from tidemill.engines.postgres.order.cursors import BUSY
+from tidemill.engines.postgres.order.late_commits import ALL_EVERY
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("B15")
@@ -69,7 +69,7 @@ async def scanned(
     engine: PostgresEngine, budget: int, *ranges: tuple[str, int, str, int, int], room: int = 1_000
 ) -> Any:
     columns = [list(column) for column in zip(*ranges, strict=True)]
-    return await engine.store.change(engine.store.beats, "scan_behind_v1", *columns, budget, room)
+    return await engine.store.change(engine.store.heartbeats, "scan_behind_v1", *columns, budget, room)
 
 
 async def test_what_is_locked_during_a_scan_is_found_once_it_is_free(
@@ -183,7 +183,7 @@ async def test_a_scan_waits_while_too_much_is_locked(
     assert ids_of(await still.take()) == ids_of([*jobs, *more])
 
 
-@pytest.mark.parametrize("purpose", ["claims", "beats"])
+@pytest.mark.parametrize("purpose", ["claims", "heartbeats"])
 async def test_a_new_connection_forgets_what_was_seen(
     engine: PostgresEngine, still: Claimant, plain: Plain, clock: Clock, purpose: str
 ) -> None:
@@ -198,7 +198,7 @@ async def test_a_new_connection_forgets_what_was_seen(
     await other.execute(
         f"SELECT pg_terminate_backend(pid, 5000) {OURS} AND application_name = $1", f"tidemill {purpose}"
     )
-    await still.beat()
+    await still.heartbeat()
     await still.take(most=0)
     assert ids_of(await still.take()) == ids_of(jobs)
 
@@ -268,7 +268,7 @@ async def test_every_so_often_everything_is_scanned_again(
 
 
 async def a_claimant_when_it_answers(engine: PostgresEngine, clock: Clock) -> Claimant:
-    """Of a new member: the old one's claims are as unknown as its beats."""
+    """Of a new member: the old one's claims are as unknown as its heartbeats."""
     claimant: Claimant = await until_it_works(lambda: a_claimant(engine, clock))
     return claimant
 
@@ -474,8 +474,8 @@ async def test_too_much_that_is_locked_in_one_queue_hides_nothing_in_another(
 async def test_a_large_transaction_is_marked_by_several_scans(
     engine: PostgresEngine, still: Claimant, plain: Plain, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beats come in between. Until the last of them nothing counts as scanned: another's jobs would be below
-    it. (Claims take one: those that find less than they want let their cursors go back a little.)"""
+    """Heartbeats come in between. Until the last of them nothing counts as scanned: another's jobs would be
+    below it. (Claims take one: those that find less than they want let their cursors go back a little.)"""
     monkeypatch.setattr(late_commits, "LATE_MOST", 3)
     user, other, many, late = await plain(), await plain(), some_jobs(8), a_job()
     async with user.transaction():

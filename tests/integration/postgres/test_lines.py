@@ -18,12 +18,12 @@ from tests.integration.supervisor.groups import enqueue, noted
 from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.postgres import pubsub
 from tidemill.engines.postgres.engine import PostgresEngine
+from tidemill.engines.postgres.pubsub import pubsub
 from tidemill.model.errors import EngineClosed
 from tidemill.model.event import EVENTS_TOPIC, Signal
-from tidemill.model.job import JobState
-from tidemill.model.schedule import Every, Schedule
+from tidemill.model.jobs.job import JobState
+from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
 
 
@@ -40,7 +40,7 @@ async def test_a_call_is_one_round_trip(
     engine = await connect(behind(url, proxy))
     monkeypatch.setattr(engine.late_commits, "begin", lambda: None)  # nothing is sent but for the calls
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
 
     async def calls() -> dict[str, int]:
         """Each method, and how often something was sent for it."""
@@ -61,7 +61,7 @@ async def test_a_call_is_one_round_trip(
         request = claimant.request(most=1)
         settled = await count("settle with a claim", claimant.settle(completed(taken[1]), claim=request))
         await count("release", claimant.release(*settled.claim.jobs))
-        await count("beat", claimant.beat())
+        await count("heartbeat", claimant.heartbeat())
         await count("cancel", engine.jobs.cancel([jobs[3].id], now=clock.now))
         await count("promote", engine.jobs.promote(now=clock.now))
         await count("get", engine.inspect.get(ids_of(jobs)))
@@ -110,7 +110,7 @@ async def test_no_connection_is_left(connect: Connect, plain: Plain, clock: Cloc
     other = await plain()
     engine = await connect()
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     await claimant.complete(*await claimant.take())
     await engine.signals.subscribe("news")
@@ -128,7 +128,7 @@ PURPOSES = {
     "settles": 1,
     "enqueues": 1,
     "commands": 1,
-    "beats": 1,
+    "heartbeats": 1,
     "reads": 2,
     "signals": 1,
     "listen": 1,

@@ -11,9 +11,9 @@ from tests.integration.postgres.conftest import Plain
 from tests.integration.sqlite.children import child
 from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.postgres.schema import MIGRATIONS
+from tidemill.engines.postgres.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 
 Tenant = tuple["asyncpg.Connection[Any]", str]
@@ -21,7 +21,7 @@ Tenant = tuple["asyncpg.Connection[Any]", str]
 OPENS = """
 import asyncio, sys
 from tidemill.engine.registry import connect
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
 
 async def main(url, namespace):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.postgres.conftest import Plain
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of
 

@@ -18,8 +18,8 @@ from tests.servers.postgres_places import PostgresPlaces
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import BadUrl
 from tidemill.model.event import ANY_TOPIC, Signal, ready_topic
-from tidemill.model.job import JobState
-from tidemill.model.run import Answer
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Answer
 from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,

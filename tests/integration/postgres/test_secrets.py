@@ -21,13 +21,13 @@ from tests.integration.supervisor.processes import children_of, until
 from tests.programs import running
 from tests.servers.postgres import PostgresServer
 from tidemill import Tidemill
-from tidemill.cli.where import find
+from tidemill.cli.options.where import find
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import BadUrl, EngineError, EngineUnavailable, TidemillError
-from tidemill.worker.channel import Hello
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.runners.process_messages import Open
+from tidemill.worker.member.messages import Hello
+from tidemill.worker.runner.messages import Open
 
 SECRET = "hu5h-hu5h"
 HBA = """
@@ -112,7 +112,7 @@ async def test_it_is_in_no_log_listing_or_process(
     seen.discard(arguments_of(worker.pid))  # of a child that was just being made
     assert len(seen) >= 2, "the one that worked out the configuration, and those that work"
     await asyncio.to_thread(server.kill)
-    await until(lambda: "beat failed" in log.read_text())
+    await until(lambda: "heartbeat failed" in log.read_text())
     await asyncio.to_thread(server.start)
     await until(lambda: "answers again" in log.read_text())
     commands = (("config", "show"), ("config", "show", "--json"), ("members", "--json"), ("stats",))

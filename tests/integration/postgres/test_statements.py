@@ -11,11 +11,11 @@ import pytest
 from tests.integration.postgres.conftest import Plain
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import postgres
-from tidemill.engines.postgres.claim import Claims
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.model.job import JobState
-from tidemill.model.queue import Limit, QueueOptions, Rate
-from tidemill.model.run import Failed, Started
+from tidemill.engines.postgres.jobs.claim import ClaimMemory
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Failed, Started
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
 from tidemill.testing.contract.fixtures import (
@@ -104,7 +104,7 @@ async def test_a_claim_finds_its_jobs_by_the_index(
     await fill(engine, clock)
     connection = await plain()
     plans = await Plans(connection).begin()
-    request = Claims().parameters(claimant.request(most=100, suspects=2))
+    request = ClaimMemory().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
         f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
         *request,
@@ -127,7 +127,7 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     await engine.jobs.enqueue([a_job(key=str(n % 30)) for n in range(1_000)], now=clock.now)
     connection = await plain()
     plans = await Plans(connection).begin()
-    request = Claims().parameters(claimant.request(most=100, suspects=2))
+    request = ClaimMemory().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
         f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
         *request,
@@ -166,7 +166,7 @@ async def test_the_scan_for_late_commits_goes_by_transaction(
     if analyzed:
         await user.execute("ANALYZE tidemill.job")
     plans = await Plans(connection).begin()
-    engine.store.beats.adopt(connection)
+    engine.store.heartbeats.adopt(connection)
     async with user.transaction():
         await user.execute("SELECT pg_current_xact_id()")
         await claimant.take(most=100)
@@ -189,7 +189,7 @@ async def test_the_scan_behind_the_cursors_goes_by_seq(
     if analyzed:
         await connection.execute("ANALYZE tidemill.job")
     plans = await Plans(connection).begin()
-    engine.store.beats.adopt(connection)
+    engine.store.heartbeats.adopt(connection)
     await engine.late_commits.scan()
     text = plans.of("NOT back\n")
     assert "Index Scan using job_ready" in text
@@ -201,7 +201,7 @@ async def test_the_scan_behind_the_cursors_goes_by_seq(
 
 
 @pytest.mark.parametrize("analyzed", [False, True])
-async def test_beats_and_sweeps_go_claim_by_claim(
+async def test_heartbeats_and_sweeps_go_claim_by_claim(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain, analyzed: bool
 ) -> None:
     """By claimant alone they would walk everything that it ever took."""
@@ -211,19 +211,19 @@ async def test_beats_and_sweeps_go_claim_by_claim(
     if analyzed:
         await connection.execute("ANALYZE tidemill.job, tidemill.claimed, tidemill.claimant")
     plans = await Plans(connection).begin()
-    engine.store.beats.adopt(connection)
+    engine.store.heartbeats.adopt(connection)
     await claimant.complete(*runs[1])
-    await claimant.beat()
+    await claimant.heartbeat()
     clock.forward(11)
     other = Claimant(engine, clock, name="other")
     for _ in range(12):
-        await other.beat()
+        await other.heartbeat()
         clock.forward(1)
-    await other.beat()
+    await other.heartbeat()
     assert (await engine.jobs.reclaim(other.member.id, now=clock.now)).jobs == 2
     found = re.findall(r"using job_running on job j.*\n\s*Index Cond: (.*)", "\n".join(plans.texts))
     assert len(found) >= 5, (
-        "beat: what is held, what is to be cancelled, what is over; reclaim; what was left"
+        "heartbeat: what is held, what is to be cancelled, what is over; reclaim; what was left"
     )
     assert all("claim_no = " in condition for condition in found)
     marks = re.findall(r"using claimed_pkey on claimed m.*\n\s*Index Cond: (.*)", "\n".join(plans.texts))
@@ -245,7 +245,7 @@ async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
         await connection.execute("VACUUM ANALYZE tidemill.job, tidemill.claimed, tidemill.claimant")
     texts: list[str] = []
     store = engine.store
-    for line in (store.claims, store.settles, store.enqueues, store.beats, store.commands):
+    for line in (store.claims, store.settles, store.enqueues, store.heartbeats, store.commands):
         plans = await Plans(await plain()).begin()
         plans.texts = texts
         line.adopt(plans.connection)
@@ -257,9 +257,9 @@ async def test_plans_made_for_a_nearly_empty_table_are_good_for_a_full_one(
     await claimant.complete(*runs[:3])
     await claimant.settle(completed(runs[3]), settlement(runs[4], Failed(failure=a_failure())))
     await claimant.release(*runs[5:7])
-    await store.change(store.beats, "scan_behind_v1", ["q"], [5], [""], [0], [1_000_000], 1_000_000, 10)
+    await store.change(store.heartbeats, "scan_behind_v1", ["q"], [5], [""], [0], [1_000_000], 1_000_000, 10)
     await engine.late_commits.scan()
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.members.leave(claimant.member.id, now=clock.now)
     assert len(texts) > 50
     assert walks(texts) == []

@@ -12,12 +12,12 @@ from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.model.storage import Holder, HolderKind, Part, Storage, warnings_of
+from tidemill.model.storage import HolderKind, Part, Storage, StorageHolder, warnings_of
 from tidemill.model.time import HOUR
 from tidemill.testing.contract.fixtures import Claimant, Clock, some_jobs
 
 
-def of_session(storage: Storage, connection: "asyncpg.Connection[Any]") -> Holder | None:
+def of_session(storage: Storage, connection: "asyncpg.Connection[Any]") -> StorageHolder | None:
     pid = str(connection.get_server_pid())
     return next((holder for holder in storage.holders if holder.name == pid), None)
 
@@ -143,7 +143,7 @@ async def test_a_long_transaction_becomes_a_warning(engine: PostgresEngine, plai
         await writer.execute("SELECT pg_current_xact_id()")
         found = await engine.inspect.storage()
         aged = [
-            Holder(kind=holder.kind, name=holder.name, age=HOUR, state=holder.state)
+            StorageHolder(kind=holder.kind, name=holder.name, age=HOUR, state=holder.state)
             for holder in found.holders
             if holder.name == str(writer.get_server_pid())
         ]

@@ -11,9 +11,9 @@ import pytest
 from tests.integration.postgres.conftest import Plain
 from tidemill.engine.protocol import PRUNE_LIMIT
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.engines.postgres.jobs import PRUNE_BUDGET
-from tidemill.model.job import JobState
-from tidemill.model.queue import Keep, Limit, QueueOptions
+from tidemill.engines.postgres.jobs.jobs import PRUNE_BUDGET
+from tidemill.model.jobs.job import JobState
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import MILLISECOND, SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
 
@@ -58,7 +58,7 @@ async def finish(engine: PostgresEngine, claimant: Claimant, clock: Clock, count
         await engine.jobs.enqueue(some_jobs(min(1_000, count - begin)), now=clock.now)
         await claimant.complete(*await claimant.take(most=1_000))
         clock.forward(1)
-        await claimant.beat()
+        await claimant.heartbeat()
 
 
 @pytest.mark.row("C6")
@@ -155,26 +155,26 @@ async def test_claims_stay_quick_under_a_snapshot_that_is_held_open(
     assert idle < 0.5
 
 
-async def test_beats_forget_claims_of_which_nothing_runs(
+async def test_heartbeats_forget_claims_of_which_nothing_runs(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """What stands in the way of a beat is what was claimed since the last one, however many jobs a held
+    """What stands in the way of a heartbeat is what was claimed since the last one, however many jobs a held
     snapshot keeps from being removed; and a job that runs for long is still found."""
     connection = await plain()
     await engine.jobs.enqueue(some_jobs(12), now=clock.now)
     claims = [await claimant.take(most=2) for _ in range(3)]
     await claimant.complete(*claims[0], *claims[2])
-    assert (await claimant.beat()).lost == []
+    assert (await claimant.heartbeat()).lost == []
     marks = "SELECT array_agg(number ORDER BY number) FROM tidemill.claimed"
     known = f"SELECT oldest, ({marks}) FROM tidemill.claimant"
     assert tuple(await row(connection, known)) == (2, [2, 3])
     gone, *_ = claims[0]
     claimant.held[gone.fence] = gone.id
-    assert (await claimant.beat()).lost == [gone.fence]
+    assert (await claimant.heartbeat()).lost == [gone.fence]
     await engine.jobs.cancel([claims[1][0].id], now=clock.now)
-    assert [ask.fence for ask in (await claimant.beat()).asked] == [claims[1][0].fence]
+    assert [ask.fence for ask in (await claimant.heartbeat()).asked] == [claims[1][0].fence]
     await claimant.complete(*claims[1])
-    await claimant.beat()
+    await claimant.heartbeat()
     assert tuple(await row(connection, known)) == (3, [3]), "the last claim may be repeated"
     assert len(await claimant.take(most=2)) == 2
 
@@ -182,17 +182,18 @@ async def test_beats_forget_claims_of_which_nothing_runs(
 async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
-    """A beat goes by the claims of which something runs, not over all that came after the oldest of them."""
+    """A heartbeat goes by the claims of which something runs, not over all that came after the oldest of
+    them."""
     connection = await plain()
     await engine.jobs.enqueue(some_jobs(12), now=clock.now)
     (long,) = await claimant.take(most=1)
     for _ in range(5):
         await claimant.complete(*await claimant.take(most=2))
-        assert (await claimant.beat()).lost == []
+        assert (await claimant.heartbeat()).lost == []
     marks = "SELECT array_agg(number ORDER BY number) FROM tidemill.claimed"
     assert await connection.fetchval(marks) == [1, 6]
     await engine.jobs.cancel([long.id], now=clock.now)
-    assert [ask.fence for ask in (await claimant.beat()).asked] == [long.fence]
+    assert [ask.fence for ask in (await claimant.heartbeat()).asked] == [long.fence]
     assert await engine.jobs.retire(claimant.id, now=clock.now) == 1
 
 
@@ -215,7 +216,7 @@ async def test_nothing_is_remembered_of_the_claims_of_those_who_have_ended(
     sweeper = await a_claimant(engine, clock, name="host:2")
     for _ in range(11):
         clock.forward(1)
-        await sweeper.beat()
+        await sweeper.heartbeat()
     assert (await engine.jobs.reclaim(sweeper.member.id, now=clock.now)).jobs == 1
     assert {run.id for run in await sweeper.take()} == {run.id for run in (*claims[1], *claims[2])}
 
@@ -226,7 +227,7 @@ async def test_a_claim_of_many_queues_lets_a_bounded_number_expire(
     for queue in "abc":
         await engine.jobs.enqueue(some_jobs(600, queue=queue, expires=SECOND), now=clock.now)
     clock.forward(5)
-    await claimant.beat()
+    await claimant.heartbeat()
     first = await engine.jobs.claim(claimant.request("a", "b", "c"), now=clock.now)
     assert (first.jobs, first.wait) == ([], 0)
     counts = {each.queue: each.in_state(JobState.DEAD) for each in await engine.inspect.counts(now=clock.now)}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.redis.conftest import Command
 from tidemill.engines import redis
-from tidemill.engines.redis.schema import OLDEST_SERVER
+from tidemill.engines.redis.db.schema import OLDEST_SERVER
 
 _IN_LUA = re.compile(r"\b(?:redis\.call|redis\.pcall|call|S\.put)\(\s*'([A-Z]+)'")
 _IN_PYTHON = re.compile(r"""\b(?:command|send_command|ask|_ask|_checked)\(\s*"([A-Z]+)\"""")

@@ -13,16 +13,17 @@ from tests.integration.redis.conftest import Command, Connect, behind
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engine.shared.reconnecting import BACKOFF_S, backoff_s
-from tidemill.engines.redis import enqueue as enqueuing
-from tidemill.engines.redis import pubsub, schema
+from tidemill.engine.shared.calls.reconnecting import BACKOFF_S, backoff_s
+from tidemill.engines.redis.db import schema
 from tidemill.engines.redis.engine import RedisEngine
+from tidemill.engines.redis.jobs import enqueue as enqueuing
+from tidemill.engines.redis.pubsub import pubsub
 from tidemill.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal
-from tidemill.model.job import DropAnswer, JobState
-from tidemill.model.queue import Keep, QueueOptions
-from tidemill.model.run import Answer
-from tidemill.model.schedule import Every, Schedule
+from tidemill.model.jobs.job import DropAnswer, JobState
+from tidemill.model.jobs.run import Answer
+from tidemill.model.queues.queue import Keep, QueueOptions
+from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import (
     Claimant,
@@ -42,7 +43,7 @@ async def test_what_is_left_after_a_kill_is_whole(own_server: RedisServer, clock
     """With `everysec` the last second may be missing, but never a half of a call."""
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     top = 0
     for _ in range(3):
         await until_it_works(lambda: engine.jobs.enqueue(some_jobs(50), now=clock.now))
@@ -52,7 +53,7 @@ async def test_what_is_left_after_a_kill_is_whole(own_server: RedisServer, clock
         await until_it_works(lambda runs=runs: claimant.complete(*runs[:10]))
         await asyncio.to_thread(own_server.kill)
         await asyncio.to_thread(own_server.start)
-        await until_it_works(claimant.beat)
+        await until_it_works(claimant.heartbeat)
         (counts,) = await until_it_works(lambda: engine.inspect.counts(now=clock.now))
         shown = [job.state for job in await listed(engine)]
         assert [counts.in_state(state) for state in JobState] == [shown.count(state) for state in JobState]
@@ -82,7 +83,7 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
         monkeypatch.setattr(schema, "FLAGS_SINCE", (99, 0))
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     done, jobs = a_job(), some_jobs(3)
     await engine.jobs.enqueue([done, *jobs], now=clock.now)
     await claimant.complete(await claimant.take_one())
@@ -99,7 +100,7 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=60.0)), now=clock.now)
     await engine.queues.pause("q", by="ann", now=clock.now)  # who looks after it can act
     await engine.queues.resume("q", now=clock.now)
-    await claimant.beat()  # what runs goes on, what waits is worked off
+    await claimant.heartbeat()  # what runs goes on, what waits is worked off
     watch = partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now)
     assert [job and job.state for job in await watch()] == [JobState.RUNNING]
     assert await claimant.complete(first) == [Answer.APPLIED]
@@ -159,7 +160,7 @@ async def test_no_connection_is_left(own_server: RedisServer, clock: Clock) -> N
 
     engine = await open_engine(own_server.url())
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     await claimant.complete(*await claimant.take())
     await engine.signals.subscribe("news")

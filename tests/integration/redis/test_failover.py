@@ -13,7 +13,7 @@ from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tests.servers.redis_places import RedisPlaces
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.redis.errors import translate
+from tidemill.engines.redis.db.errors import translate
 from tidemill.engines.redis.url import parse_url
 from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal

@@ -12,7 +12,7 @@ from tests.servers.fixtures import or_skip
 from tests.servers.postgres import NoServer
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.model.queue import Limit, QueueOptions
+from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, listed
 
 LOCALE = "en_US.UTF-8"
@@ -50,7 +50,7 @@ def url(local_server: RedisServer, engine_mode: str) -> str:
 async def test_lanes_of_a_full_task_are_passed_over(url: str, clock: Clock) -> None:
     engine = await open_engine(url)
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     full = QueueOptions(fair_by="key", per_task={"a": Limit(concurrency=1)})
     await engine.queues.configure("q", full, now=clock.now)
     jobs = [a_job(task=task, key=key) for task in ("a", "B", "a-b") for key in NAMES for _ in range(2)]
@@ -64,7 +64,7 @@ async def test_lanes_of_a_full_task_are_passed_over(url: str, clock: Clock) -> N
 async def test_queues_take_turns_and_no_page_is_lost(url: str, clock: Clock) -> None:
     engine = await open_engine(url)
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     jobs = [a_job(queue=queue, delay=delay) for queue in NAMES for delay in (0, 0, 9, 9, 9)]
     await engine.jobs.enqueue(jobs, now=clock.now)
     found = ids_of(await listed(engine, limit=3))

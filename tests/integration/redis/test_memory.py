@@ -4,7 +4,7 @@ import pytest
 
 from tests.integration.redis.conftest import Command
 from tidemill.engines.redis.engine import RedisEngine
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.testing.contract.fixtures import Claimant, a_job
 
 KEPT = 10_000
@@ -36,11 +36,11 @@ async def test_nothing_of_a_job_is_left_when_it_goes(
         jobs = [a_job(key=f"k{n}", delay=n % 2) for n in range(20)]
         await engine.jobs.enqueue(jobs, now=clock.now)
         clock.forward(1)
-        await claimant.beat()
+        await claimant.heartbeat()
         for run in await claimant.take(most=20):
             await claimant.complete(run)
         clock.forward(200_000)
-        await claimant.beat()
+        await claimant.heartbeat()
         while (await engine.jobs.prune(now=clock.now)).more:
             pass
 

@@ -5,7 +5,7 @@ import pytest
 from tests.integration.redis.conftest import Command
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.redis.schema import VERSION
+from tidemill.engines.redis.db.schema import VERSION
 from tidemill.model.errors import BadUrl, EngineError, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.testing.contract.fixtures import a_job
 

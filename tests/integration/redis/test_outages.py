@@ -132,7 +132,7 @@ async def test_a_black_hole(url: str, connect: Connect, proxy: Proxy, business: 
     """Nothing passes and nobody says so, for longer than a lease."""
     shop = await business(behind(url, proxy) + "?call_timeout=0.5", await connect())
     proxy.mute(direction)
-    await until(lambda: "beat failed" in shop.group.log and "did not answer" in shop.group.log)
+    await until(lambda: "heartbeat failed" in shop.group.log and "did not answer" in shop.group.log)
     failed = time.monotonic()
     await until(lambda: time.monotonic() > failed + 1.0)
     proxy.mute(direction, on=False)
@@ -141,10 +141,10 @@ async def test_a_black_hole(url: str, connect: Connect, proxy: Proxy, business: 
 
 
 async def test_replies_cut_after_the_step(url: str, connect: Connect, proxy: Proxy, business: Open) -> None:
-    """Of enqueues, of claims, of settles, of beats: again and again."""
+    """Of enqueues, of claims, of settles, of heartbeats: again and again."""
     shop = await business(behind(url, proxy), await connect())
     for _ in range(8):
-        for purpose in ("enqueues", "claims", "settles", "beats"):
+        for purpose in ("enqueues", "claims", "settles", "heartbeats"):
             proxy.cut_next_reply(purpose)
         await shop.producer.goes_on(5)
     await shop.goes_on()

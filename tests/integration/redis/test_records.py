@@ -6,15 +6,15 @@ import pytest
 
 from tests.integration.redis.conftest import Command, Connect
 from tests.servers.redis import RedisServer
-from tidemill.engines.redis import scripts
+from tidemill.engines.redis.db import scripts
 from tidemill.engines.redis.engine import RedisEngine
-from tidemill.engines.redis.tail import INLINE
+from tidemill.engines.redis.jobs.tail import INLINE
 from tidemill.model.errors import EngineDamaged
 from tidemill.model.ids import JobId
-from tidemill.model.job import JobState
-from tidemill.model.queue import Keep, Limit, QueueOptions
-from tidemill.model.retry import Retry
-from tidemill.model.run import Answer, Claim
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.run import Answer, Claim
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import HOUR, MINUTE
 from tidemill.testing.contract.fixtures import (
     Claimant,
@@ -114,7 +114,7 @@ async def test_the_name_of_a_member_may_be_longer_than_the_form_allows(
     engine: RedisEngine, clock: Clock
 ) -> None:
     claimant = Claimant(engine, clock, name="m" * 300)
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.jobs.enqueue(some_jobs(2))
     jobs = await claimant.take()
     assert (await claimant.settle(*map(completed, jobs))).answers == [Answer.APPLIED] * 2
@@ -146,7 +146,7 @@ async def test_a_long_span_is_counted_in_parts(engine: RedisEngine, claimant: Cl
     for _ in range(6):
         times.append(clock.now)
         await engine.jobs.enqueue([a_job(queue="a"), a_job(queue="a"), a_job(queue="b")], now=clock.now)
-        await claimant.beat()
+        await claimant.heartbeat()
         await claimant.settle(*map(completed, await claimant.take("a", "b")))
         clock.forward(45 * 60)
 

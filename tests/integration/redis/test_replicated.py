@@ -14,13 +14,13 @@ from tests.integration.redis.test_scripts import OPERATIONS
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.redis.copies import NOT_WAITED_FOR
+from tidemill.engines.redis.db.copies import NOT_WAITED_FOR
+from tidemill.engines.redis.db.scripts import script
 from tidemill.engines.redis.engine import RedisEngine
-from tidemill.engines.redis.scripts import script
 from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
-from tidemill.model.job import JobState, ReplayAnswer
-from tidemill.model.queue import QueueOptions
-from tidemill.model.run import Answer, LogLine, Note
+from tidemill.model.jobs.job import JobState, ReplayAnswer
+from tidemill.model.jobs.run import Answer, LogLine, Note
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
 
@@ -54,7 +54,7 @@ async def engine(two: Two, connect: Connect) -> AsyncIterator[RedisEngine]:
 async def test_what_was_acknowledged_is_on_the_replica(two: Two, engine: RedisEngine, clock: Clock) -> None:
     """However suddenly the primary ends."""
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     jobs = some_jobs(200)
     for at in range(0, len(jobs), 20):
         assert await engine.jobs.enqueue(jobs[at : at + 20], now=clock.now) == [True] * 20
@@ -74,7 +74,7 @@ async def test_a_replica_that_stopped_is_told_and_its_return_is_found(
 ) -> None:
     jobs = some_jobs(3)
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     first, second = await claimant.take()
     two.replica.pause()
@@ -90,8 +90,8 @@ async def test_a_replica_that_stopped_is_told_and_its_return_is_found(
             await call()
         assert time.monotonic() - begin < 5
     begin = time.monotonic()
-    assert (await claimant.beat()).lost == [first.fence, second.fence], "both were applied"
-    assert time.monotonic() - begin < 1, "beats do not wait, nor behind somebody who does"
+    assert (await claimant.heartbeat()).lost == [first.fence, second.fence], "both were applied"
+    assert time.monotonic() - begin < 1, "heartbeats do not wait, nor behind somebody who does"
     two.replica.resume()
     assert await until_it_works(lambda: engine.jobs.enqueue(jobs, now=clock.now)) == [False] * 3
     assert await until_it_works(lambda: claimant.complete(first)) == [Answer.ALREADY]
@@ -161,7 +161,7 @@ def calls(server: RedisServer, name: str) -> int:
 
 async def test_every_kind_of_write_waits(two: Two, engine: RedisEngine, clock: Clock) -> None:
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     jobs = some_jobs(2)
     await engine.jobs.enqueue(jobs, now=clock.now)
     run, _ = await claimant.take()
@@ -172,7 +172,7 @@ async def test_every_kind_of_write_waits(two: Two, engine: RedisEngine, clock: C
         (partial(claimant.complete, run), 1),
         (partial(engine.jobs.replay, [run.id], token=bytes(16), now=clock.now), 1),
         (partial(engine.jobs.retire, claimant.id, now=clock.now), 1),
-        (partial(claimant.beat), 0),
+        (partial(claimant.heartbeat), 0),
         (partial(engine.jobs.promote, now=clock.now), 0),
         (partial(engine.inspect.counts, now=clock.now), 0),
     ):
@@ -193,7 +193,7 @@ async def test_a_full_server_lets_running_work_finish_here_too(
     two: Two, engine: RedisEngine, clock: Clock
 ) -> None:
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
     two.primary.command("CONFIG", "SET", "maxmemory", "1mb")

@@ -16,13 +16,13 @@ from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.errors import EngineUnavailable
-from tidemill.model.job import JobState
-from tidemill.model.queue import QueueOptions
-from tidemill.model.run import Answer
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Answer
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.storage import warnings_of
 from tidemill.model.time import DAY
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, ids_of, some_jobs
-from tidemill.worker.embedded import EmbeddedWorker
+from tidemill.worker.process.embedded import EmbeddedWorker
 
 MODULE = "tests.integration.redis.app"
 KEEPS_NOTHING = {"appendonly": "no", "save": ""}
@@ -37,13 +37,13 @@ async def test_a_restart_without_data_is_noticed(servers: Servers, connect: Conn
     claimant = await a_claimant(engine, clock)
     await engine.jobs.enqueue(some_jobs(5), now=clock.now)
     runs = await claimant.take(most=3)
-    assert not (await claimant.beat()).rolled_back
+    assert not (await claimant.heartbeat()).rolled_back
     server.kill()
     server.start()
-    reply = await until_it_works(claimant.beat)
+    reply = await until_it_works(claimant.heartbeat)
     assert (reply.rolled_back, reply.new) == (True, True)
     assert reply.lost == [run.fence for run in runs], "they belong to nobody any more"
-    assert not (await claimant.beat()).rolled_back, "it is told once"
+    assert not (await claimant.heartbeat()).rolled_back, "it is told once"
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     later = await claimant.take()
     assert min(run.fence for run in later) > max(run.fence for run in runs)
@@ -59,8 +59,8 @@ async def test_a_restart_without_data_is_noticed(servers: Servers, connect: Conn
 async def test_a_replica_that_lagged_takes_over(
     servers: Servers, connect: Connect, proxy: Proxy, clock: Clock
 ) -> None:
-    """Of two members the one is told whose beat was lost, although the other has beaten since; with its next
-    beat the other one too."""
+    """Of two members the one is told whose heartbeat was lost, although the other has sent a heartbeat since;
+    with its next heartbeat the other one too."""
     primary, replica = servers(), servers()
     primary.copied_by(replica)
     proxy.retarget(primary.port)
@@ -72,15 +72,15 @@ async def test_a_replica_that_lagged_takes_over(
     primary.wait_for(replica)
     replica.command("REPLICAOF", "NO", "ONE")  # from here on it knows nothing of what the primary does
     await one.complete(*first)
-    await other.beat()
+    await other.heartbeat()
     late = await other.take(most=2)
     proxy.retarget(replica.port)
     primary.kill()
-    assert not (await until_it_works(one.beat)).rolled_back
-    reply = await until_it_works(other.beat)
+    assert not (await until_it_works(one.heartbeat)).rolled_back
+    reply = await until_it_works(other.heartbeat)
     assert reply.rolled_back
     assert reply.lost == [run.fence for run in late]
-    assert [(await one.beat()).rolled_back, (await one.beat()).rolled_back] == [True, False]
+    assert [(await one.heartbeat()).rolled_back, (await one.heartbeat()).rolled_back] == [True, False]
     assert await other.complete(*late) == [Answer.STALE] * 2
     again = await one.take(most=10)
     assert ids_of(again) == ids_of(jobs), "what had ended runs again: its end was lost"
@@ -89,7 +89,7 @@ async def test_a_replica_that_lagged_takes_over(
     assert {job.state for job in await engine.inspect.get(ids_of(jobs)) if job} == {JobState.COMPLETED}
 
 
-async def test_a_loss_without_a_beat_is_seen_by_the_next_claim(
+async def test_a_loss_without_a_heartbeat_is_seen_by_the_next_claim(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
     """The server's record of the claimant is older than what the claimant was answered."""
@@ -98,10 +98,13 @@ async def test_a_loss_without_a_beat_is_seen_by_the_next_claim(
     await claimant.complete(*await claimant.take(most=1))
     before = command("DUMP", "{tidemill}:claimant")
     await claimant.complete(*await claimant.take(most=1))
-    assert not (await claimant.beat()).rolled_back
+    assert not (await claimant.heartbeat()).rolled_back
     restore(command, "{tidemill}:claimant", before)
     await claimant.complete(*await claimant.take(most=1))
-    assert [(await claimant.beat()).rolled_back, (await claimant.beat()).rolled_back] == [True, False]
+    assert [(await claimant.heartbeat()).rolled_back, (await claimant.heartbeat()).rolled_back] == [
+        True,
+        False,
+    ]
 
 
 async def test_claims_that_take_nothing_notice_it_once(
@@ -114,11 +117,11 @@ async def test_claims_that_take_nothing_notice_it_once(
     await claimant.complete(*await claimant.take(most=1))
     restore(command, "{tidemill}:claimant", before)
     assert await claimant.take() == []
-    assert (await claimant.beat()).rolled_back
+    assert (await claimant.heartbeat()).rolled_back
     noted = command("HGET", "{tidemill}:n", "rolled")
     for _ in range(3):
         assert await claimant.take() == []
-        assert not (await claimant.beat()).rolled_back
+        assert not (await claimant.heartbeat()).rolled_back
     assert command("HGET", "{tidemill}:n", "rolled") == noted
     await engine.jobs.enqueue(some_jobs(1), now=clock.now)
     assert len(await claimant.take()) == 1
@@ -141,7 +144,7 @@ return redis.call('RESTORE', KEYS[1], 0, table.concat(bytes), 'REPLACE')
 async def test_a_loss_is_seen_by_a_fence_too(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
-    """A claim was lost, and no beat with it. A fence is not given twice, whatever the server's clock."""
+    """A claim was lost, and no heartbeat with it. A fence is not given twice, whatever the server's clock."""
     clock = claimant.clock
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     ahead = int(await engine.now()) + 3_600_000_000
@@ -149,19 +152,19 @@ async def test_a_loss_is_seen_by_a_fence_too(
     (run,) = await claimant.take(most=1)
     assert run.fence == ahead + 1
     command("HSET", "{tidemill}:n", "fence", "1")
-    assert (await claimant.beat()).rolled_back
+    assert (await claimant.heartbeat()).rolled_back
     assert [each.fence for each in await claimant.take(most=1)] == [ahead + 2]
-    assert not (await claimant.beat()).rolled_back
+    assert not (await claimant.heartbeat()).rolled_back
 
 
-async def test_a_fence_that_has_ended_before_the_next_beat_counts_too(
+async def test_a_fence_that_has_ended_before_the_next_heartbeat_counts_too(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
     await engine.jobs.enqueue(some_jobs(2), now=claimant.clock.now)
     (run,) = await claimant.take(most=1)
     await claimant.complete(run)
     command("HSET", "{tidemill}:n", "fence", "1")
-    assert (await claimant.beat()).rolled_back
+    assert (await claimant.heartbeat()).rolled_back
     assert (await claimant.take_one()).fence > run.fence
 
 
@@ -170,9 +173,9 @@ async def test_a_fence_that_nobody_has_given_out_lifts_nothing(
 ) -> None:
     await engine.jobs.enqueue(some_jobs(1), now=claimant.clock.now)
     absurd = (int(await engine.now()) + 30 * DAY, 2**53, 2**62)
-    reply = await claimant.beat(held=absurd)
+    reply = await claimant.heartbeat(held=absurd)
     assert (reply.lost, reply.rolled_back) == (list(absurd), False)
-    assert not (await claimant.beat()).rolled_back
+    assert not (await claimant.heartbeat()).rolled_back
     assert (await claimant.take_one()).fence < absurd[0]
 
 
@@ -180,21 +183,24 @@ async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(
     connect: Connect, clock: Clock, proxy: Proxy, command: Command, url: str
 ) -> None:
     claimant = await a_claimant(await connect(behind(url, proxy)), clock)
-    await claimant.beat()
-    forget_beats(command)
-    proxy.cut_next_reply("beats")
+    await claimant.heartbeat()
+    forget_heartbeats(command)
+    proxy.cut_next_reply("heartbeats")
     with pytest.raises(EngineUnavailable):
-        await claimant.beat()
+        await claimant.heartbeat()
     assert proxy.cuts == 1
-    assert [(await until_it_works(claimant.beat)).rolled_back, (await claimant.beat()).rolled_back] == [
+    assert [
+        (await until_it_works(claimant.heartbeat)).rolled_back,
+        (await claimant.heartbeat()).rolled_back,
+    ] == [
         True,
         False,
     ]
 
 
-def forget_beats(command: Command) -> None:
+def forget_heartbeats(command: Command) -> None:
     """As a server that has lost the last ones."""
-    assert command("HSET", "{tidemill}:n", "beat", "1").startswith(b":")
+    assert command("HSET", "{tidemill}:n", "heartbeat", "1").startswith(b":")
 
 
 async def test_a_loss_is_told_to_everybody_once(
@@ -204,17 +210,17 @@ async def test_a_loss_is_told_to_everybody_once(
     one that is new."""
     before = command("DUMP", "{tidemill}:member")
     other = await a_claimant(engine, claimant.clock, name="host:2")
-    await claimant.beat()
+    await claimant.heartbeat()
     restore(command, "{tidemill}:member", before)
-    forget_beats(command)
-    reply = await claimant.beat()
+    forget_heartbeats(command)
+    reply = await claimant.heartbeat()
     assert (reply.new, reply.rolled_back) == (False, True)
     noted = command("HGET", "{tidemill}:n", "rolled")
-    reply = await other.beat()
+    reply = await other.heartbeat()
     assert (reply.new, reply.rolled_back) == (True, True)
     newcomer = Claimant(engine, claimant.clock, name="host:3")
     for each in (newcomer, claimant, other):
-        assert not (await each.beat()).rolled_back
+        assert not (await each.heartbeat()).rolled_back
     assert command("HGET", "{tidemill}:n", "rolled") == noted, "as one loss"
 
 
@@ -223,12 +229,12 @@ async def test_a_loss_of_what_was_noted_about_a_loss_is_one_too(
 ) -> None:
     other = await a_claimant(await connect(), claimant.clock, name="host:2")
     before = command("DUMP", "{tidemill}:n")
-    await claimant.beat()
-    forget_beats(command)
-    assert (await claimant.beat()).rolled_back
+    await claimant.heartbeat()
+    forget_heartbeats(command)
+    assert (await claimant.heartbeat()).rolled_back
     restore(command, "{tidemill}:n", before)
     for each in (claimant, other):
-        assert [(await each.beat()).rolled_back, (await each.beat()).rolled_back] == [True, False]
+        assert [(await each.heartbeat()).rolled_back, (await each.heartbeat()).rolled_back] == [True, False]
 
 
 async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Clock) -> None:
@@ -236,13 +242,13 @@ async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Cl
     await engine.members.leave(claimant.member.id, now=clock.now)
     other = await a_claimant(engine, clock, name="host:2")
     for _ in range(3):
-        await other.beat()
-    reply = await claimant.beat()
+        await other.heartbeat()
+    reply = await claimant.heartbeat()
     assert (reply.new, reply.rolled_back) == (True, False)
     assert (await engine.inspect.storage()).rolled_back is None
 
 
-async def test_a_policy_that_is_changed_later_is_told_by_beats(
+async def test_a_policy_that_is_changed_later_is_told_by_heartbeats(
     servers: Servers, connect: Connect, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = servers(maxmemory="100mb")
@@ -251,14 +257,14 @@ async def test_a_policy_that_is_changed_later_is_told_by_beats(
     server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     with caplog.at_level(logging.INFO, "tidemill.engine"):
         for _ in range(3):
-            await claimant.beat()
+            await claimant.heartbeat()
         assert [(record.levelname, "noeviction" in record.message) for record in caplog.records] == [
             ("ERROR", True)
         ]
         (warning,) = warnings_of(await engine.inspect.storage())
         assert "maxmemory-policy allkeys-lru" in warning.text
         server.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-        await claimant.beat()
+        await claimant.heartbeat()
         assert "keeps its keys again" in caplog.records[-1].message
     assert warnings_of(await engine.inspect.storage()) == []
 

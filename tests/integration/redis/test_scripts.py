@@ -12,11 +12,11 @@ from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tidemill.engine.protocol import PRUNE_LIMIT
 from tidemill.engines import redis
+from tidemill.engines.redis.db.schema import FLAGS_SINCE
+from tidemill.engines.redis.db.scripts import script, source
 from tidemill.engines.redis.engine import RedisEngine
-from tidemill.engines.redis.schema import FLAGS_SINCE
-from tidemill.engines.redis.scripts import script, source
-from tidemill.model.queue import Limit, QueueOptions
-from tidemill.model.run import Answer, Then
+from tidemill.model.jobs.run import Answer, Then
+from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.view import JobFilter
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
 
@@ -88,7 +88,7 @@ def test_locals_of_a_fragment_at_need_are_its_own(name: str) -> None:
 async def test_a_call_is_one_round_trip(connect: Connect, url: str, proxy: Proxy, clock: Clock) -> None:
     engine = await connect(behind(url, proxy))
     claimant = Claimant(engine, clock)
-    await claimant.beat()
+    await claimant.heartbeat()
     counted: dict[str, int] = {}
 
     async def count(name: str, call: Any) -> Any:
@@ -105,7 +105,7 @@ async def test_a_call_is_one_round_trip(connect: Connect, url: str, proxy: Proxy
         request = claimant.request(most=1)
         settled = await count("settle with a claim", claimant.settle(completed(taken[1]), claim=request))
         await count("release", claimant.release(*settled.claim.jobs))
-        await count("beat", claimant.beat())
+        await count("heartbeat", claimant.heartbeat())
         await count("cancel", engine.jobs.cancel([jobs[3].id], now=clock.now))
         await count("promote", engine.jobs.promote(now=clock.now))
         await count("get", engine.inspect.get(ids_of(jobs)))

@@ -13,7 +13,7 @@ from tests.servers.fixtures import or_skip
 from tests.servers.postgres import free_port
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
-from tidemill.engines.redis import connect
+from tidemill.engines.redis.db import connect
 from tidemill.model.errors import BadUrl, EngineUnavailable
 from tidemill.testing.contract.fixtures import a_job
 

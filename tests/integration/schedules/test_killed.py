@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.schedules.terms import Trusted
-from tidemill.controller.schedules import ScheduleTick
+from tidemill.controller.ticks.schedules import ScheduleTick
 from tidemill.engine.protocol import Engine
-from tidemill.model.schedule import Cron, Schedule, tick_id
+from tidemill.model.schedules.schedule import Cron, Schedule, tick_id
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import a_job
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 SCHEDULES, TICKS = 150, 10
 FIRES = """
 import asyncio, sys
-from tidemill.controller.schedules import ScheduleTick
+from tidemill.controller.ticks.schedules import ScheduleTick
 from tidemill.engine.registry import connect
 from tests.integration.schedules.terms import Trusted
 

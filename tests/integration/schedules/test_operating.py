@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tidemill.app import operating
+from tidemill.app.operating import schedule_actions
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import JobState
-from tidemill.model.schedule import Cron, Every, Schedule
+from tidemill.model.jobs.job import JobState
+from tidemill.model.schedules.schedule import Cron, Every, Schedule
 from tidemill.model.time import HOUR, MINUTE
 from tidemill.testing.contract.fixtures import Connect, a_job
 
@@ -22,8 +22,8 @@ async def test_a_schedule_whose_end_came_in_its_pause_fires_no_more(engine: Engi
     timing = Cron(fields="* * * * *", end=now - MINUTE)
     schedule = Schedule(name="s", timing=timing, job=a_job(), next_at=now - HOUR)
     await engine.schedules.put([schedule])
-    await operating.pause(engine, "s")
-    await operating.resume(engine, "s")
+    await schedule_actions.pause(engine, "s")
+    await schedule_actions.resume(engine, "s")
     (stored,) = await engine.schedules.list()
     assert (stored.paused, stored.next_at) == (False, None)
 
@@ -39,7 +39,7 @@ async def test_of_two_who_ask_for_a_run_at_once_one_is_refused(
         schedule = Schedule(name=name, timing=timing, job=msgspec.structs.replace(a_job(), id=bytes(16)))
         await clients[0].schedules.put([schedule])
         asked = await asyncio.gather(
-            *(operating.run_now(client, name) for client in clients), return_exceptions=True
+            *(schedule_actions.run_now(client, name) for client in clients), return_exceptions=True
         )
         assert sum(isinstance(each, Refused) for each in asked) == 1
         assert sum(isinstance(each, bytes) for each in asked) == 1
@@ -80,9 +80,9 @@ async def test_a_run_whose_line_is_dropped_in_that_moment_is_made(engine: Engine
     template = msgspec.structs.replace(a_job(), id=bytes(16))
     schedule = Schedule(name="s", timing=Cron(fields="0 3 * * *"), job=template, overlap="queue")
     await engine.schedules.put([schedule])
-    first = await operating.run_now(engine, "s")
+    first = await schedule_actions.run_now(engine, "s")
     dropping: Any = DroppingEngine(engine, first)
-    second = await operating.run_now(dropping, "s")
+    second = await schedule_actions.run_now(dropping, "s")
     assert dropping.schedules.to_drop == []
     gone, made = await engine.inspect.get([first, second])
     assert gone is None

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tests.integration.schedules.terms import Trusted
-from tidemill.app import operating
-from tidemill.controller import schedules
-from tidemill.controller.schedules import FIRE_LIMIT, ScheduleTick
+from tidemill.app.operating import schedule_actions
+from tidemill.controller.ticks import schedules
+from tidemill.controller.ticks.schedules import FIRE_LIMIT, ScheduleTick
 from tidemill.engine.protocol import Engine, Fired
 from tidemill.model.errors import BadInput, Refused
-from tidemill.model.firing import then_of
-from tidemill.model.job import Job, JobState
+from tidemill.model.jobs.job import JobRecord, JobState
+from tidemill.model.jobs.run import Completed, Crashed
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import Completed, Crashed
-from tidemill.model.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
+from tidemill.model.schedules.firing import then_of
+from tidemill.model.schedules.schedule import PROGRAM, Cron, Every, Schedule, Startup, tick_id
 from tidemill.model.time import DAY, HOUR, MINUTE, SECOND
 from tidemill.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, completed, settlement
 
@@ -36,7 +36,7 @@ async def only(engine: Engine) -> Schedule:
     return schedule
 
 
-async def job_at(engine: Engine, tick: int, name: str = "s") -> Job | None:
+async def job_at(engine: Engine, tick: int, name: str = "s") -> JobRecord | None:
     (job,) = await engine.inspect.get([tick_id(name, tick)])
     return job
 
@@ -216,7 +216,7 @@ async def test_a_tick_that_finds_its_line_full_is_passed_over_and_told(
     assert said == ["passed over a tick of s, of which 2 jobs wait already (waiting=)"] * 3
     assert (await only(engine)).last_at == START + 2 * SECOND
     with pytest.raises(Refused, match="2 jobs of 's' wait already"):
-        await operating.run_now(engine, "s")
+        await schedule_actions.run_now(engine, "s")
     await claimant.complete(running)
     clock.forward(1)
     await tick.run(engine, TERM)
@@ -390,32 +390,32 @@ async def test_a_startup_runs_once_for_every_start_of_the_cluster(connect: Conne
         clock.forward(1)
         return await live_jobs(one, clock)
 
-    async def beat(*numbers: int) -> None:
+    async def heartbeat(*numbers: int) -> None:
         for number in numbers:
-            await one.members.beat(a_member(number, schedules=("up",)), now=clock.now)
+            await one.members.heartbeat(a_member(number, schedules=("up",)), now=clock.now)
 
     await put(one, clock, startup)
     assert await look() == 0  # nobody is there to run it
-    await beat(1)
+    await heartbeat(1)
     assert await look() == 1
-    await beat(1, 2)
+    await heartbeat(1, 2)
     assert await look() == 1  # another worker joins
     await one.members.leave(a_member(1).id, now=clock.now)
-    await beat(2)
+    await heartbeat(2)
     assert await look() == 1  # and takes over
     await one.members.leave(a_member(2).id, now=clock.now)
     assert await look() == 1
-    await beat(3)
+    await heartbeat(3)
     assert await look() == 2  # the cluster was down, and has started again
     clock.forward(3)  # killed, and at once started again: its lease has to run out first
-    await beat(4)
+    await heartbeat(4)
     assert await look() == 2
     for _ in range(5):
         clock.forward(2)
-        await beat(4)
+        await heartbeat(4)
     assert await look() == 3
     await put(one, clock, a_schedule("new", timing=Startup(), next_at=None))
-    await beat(4)
+    await heartbeat(4)
     assert await look() == 4  # a deploy adds one: it runs when it appears
     assert await look() == 4
 
@@ -433,7 +433,7 @@ async def test_a_deploy_that_removes_a_schedule_retires_it(engine: Engine, clock
         """What is retired after these have been the only ones for a while."""
         for _ in range(4):
             for member in members:
-                await engine.members.beat(member, now=clock.now)
+                await engine.members.heartbeat(member, now=clock.now)
             await tick.run(engine, TERM)
             clock.forward(2)
         for member in members:

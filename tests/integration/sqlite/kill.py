@@ -26,7 +26,7 @@ from tests.integration.sqlite.killed_operations import OPERATIONS
 from tests.integration.sqlite.looks import Contents, beside, contents, file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.testing.contract.cut import Cut, Stage
+from tidemill.testing.contract.faults.cut import Cut, Stage
 from tidemill.testing.contract.fixtures import START, Clock, a_claimant
 
 WITHIN = 6

@@ -4,14 +4,13 @@ its engine do everything that may hang on one call."""
 import msgspec
 
 from tidemill.engine.protocol import Engine, Pruned, Reclaimed
-from tidemill.model.job import DropAnswer
-from tidemill.model.member import ClaimantBeat
-from tidemill.model.queue import Keep, Limit, QueueOptions, Rate
-from tidemill.model.run import Answer, Failed, LogLine, Loss, LossVerdict, Release, Stopped, Then
-from tidemill.model.schedule import Every, Schedule
+from tidemill.model.jobs.job import DropAnswer
+from tidemill.model.jobs.run import Answer, Failed, LogLine, LossVerdict, LostRun, Release, Stopped, Then
+from tidemill.model.member import ClaimantHeartbeat
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
+from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, SECOND
-from tidemill.testing.contract import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
-from tidemill.testing.contract.cut import SCENARIOS, Cut, Scenario, Stage, method_of
+from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage, method_of
 from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -162,14 +161,14 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
         victim = await a_claimant(stage.engine, stage.clock, name="victim")
         (run,) = await victim.take(ids=(jobs[0].id,), suspects=1)
         await stage.engine.jobs.retire(
-            victim.id, [Loss(id=run.id, fence=run.fence, verdict="crash")], now=stage.now
+            victim.id, [LostRun(id=run.id, fence=run.fence, verdict="crash")], now=stage.now
         )
     runs = await stage.claimant.take(suspects=1)
     by_id = {run.id: run for run in runs}
     assert set(by_id) == set(ids_of(jobs))
     verdicts: tuple[LossVerdict, ...] = ("crash", "suspect", "crash")
     losses = [
-        Loss(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
+        LostRun(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
         for job, verdict in zip(jobs, verdicts, strict=False)
     ]
     return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
@@ -183,7 +182,7 @@ async def jobs_reclaim__from_several(stage: Stage) -> Cut:
     sweeper = await a_claimant(stage.engine, stage.clock, name="sweeper")
     for _ in range(6):
         stage.clock.forward(2)
-        await sweeper.beat()
+        await sweeper.heartbeat()
 
     return Cut(
         lambda engine: engine.jobs.reclaim(sweeper.member.id, now=stage.now),
@@ -207,7 +206,7 @@ async def jobs_prune__everything(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))
 
 
-async def members_beat__that_gives_back(stage: Stage) -> Cut:
+async def members_heartbeat__that_gives_back(stage: Stage) -> Cut:
     """One run is held and asked to stop, one was asked and is given back, so are two others."""
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
@@ -215,9 +214,9 @@ async def members_beat__that_gives_back(stage: Stage) -> Cut:
     assert len(runs) == 4
     await stage.engine.jobs.cancel([runs[0].id, runs[1].id], now=stage.now)
     stage.clock.forward(1)
-    beat = ClaimantBeat(claimant=stage.claimant.id, answered_through=1, held=(runs[0].fence, 2**52))
+    heartbeat = ClaimantHeartbeat(claimant=stage.claimant.id, answered_through=1, held=(runs[0].fence, 2**52))
     return Cut(
-        lambda engine: engine.members.beat(stage.claimant.member, [beat], now=stage.now),
+        lambda engine: engine.members.heartbeat(stage.claimant.member, [heartbeat], now=stage.now),
         lambda first: msgspec.structs.replace(first, number=first.number + 1),
     )
 
@@ -256,7 +255,7 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
         jobs_retire__with_a_last_crash,
         jobs_reclaim__from_several,
         jobs_prune__everything,
-        members_beat__that_gives_back,
+        members_heartbeat__that_gives_back,
         queues_configure__a_new_shape,
         locks_acquire__after_another,
     )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tidemill.engines.sqlite.signals import SocketPubSub, pubsub_for
+from tidemill.engines.sqlite.cluster.signals import SocketPubSub, pubsub_for
 from tidemill.engines.sqlite.url import SqliteUrl
 
 

@@ -10,8 +10,8 @@ from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull
-from tidemill.model.job import NewJob
-from tidemill.model.run import ClaimedJob
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.run import ClaimedJob
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, listed, some_jobs
 
 BALLAST = 1 << 20

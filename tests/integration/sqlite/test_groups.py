@@ -9,9 +9,9 @@ import pytest
 from tests.integration.sqlite.looks import file_url
 from tests.integration.sqlite.opened import connect
 from tidemill.model.errors import BadInput
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
 from tidemill.model.member import MemberInfo
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.view import JobFilter
 from tidemill.testing.contract.fixtures import a_job
 
@@ -27,15 +27,15 @@ async def test_a_value_that_does_not_fit_fails_its_own_call_only(path: Path) -> 
     calls = [engine.jobs.enqueue([job]) for job in good]
     calls.insert(10, engine.jobs.enqueue([misfit(a_job())]))
     info = MemberInfo(id=bytes(16), name="m")
-    *answers, beat, configured = await asyncio.gather(
+    *answers, heartbeat, configured = await asyncio.gather(
         *calls,
-        engine.members.beat(info),
+        engine.members.heartbeat(info),
         engine.queues.configure("r", QueueOptions()),
         return_exceptions=True,
     )
     assert isinstance(answers.pop(10), BadInput)
     assert answers == [[True]] * 20
-    assert not isinstance(beat, BaseException)
+    assert not isinstance(heartbeat, BaseException)
     assert configured is None
     page = await engine.inspect.list(JobFilter(state=JobState.READY))
     assert {job.id for job in page.jobs} == {job.id for job in good}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.killed_operations import GROUPS, OPERATIONS, READING
-from tidemill.testing.contract.cut import SCENARIOS, method_of
+from tidemill.testing.contract.faults.cut import SCENARIOS, method_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.sqlite.looks import beside, file_url
 from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.signal_folder import signal_folder
-from tidemill.engines.sqlite import store
+from tidemill.engines.sqlite.db import store
 from tidemill.model.errors import EngineUnavailable, NotOurs
 from tidemill.testing.contract.fixtures import Clock, a_job, listed
 

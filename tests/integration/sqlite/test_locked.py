@@ -24,17 +24,17 @@ async def test_calls_wait_for_the_lock(path: Path, clock: Clock, seconds: float)
         began = time.monotonic()
         enqueue = asyncio.ensure_future(engine.jobs.enqueue([a_job()], now=clock.now))
         take = asyncio.ensure_future(claimant.take(most=2))
-        beat = asyncio.ensure_future(claimant.beat(answered=0))
+        heartbeat = asyncio.ensure_future(claimant.heartbeat(answered=0))
         assert len(await listed(engine)) == 3
-        done, _ = await asyncio.wait([enqueue, take, beat], timeout=seconds)
+        done, _ = await asyncio.wait([enqueue, take, heartbeat], timeout=seconds)
         assert not done, "the lock was held"
         process.tell()
         assert process.hear() == "free"
-        await asyncio.wait_for(asyncio.gather(enqueue, take, beat), 30)
+        await asyncio.wait_for(asyncio.gather(enqueue, take, heartbeat), 30)
         assert time.monotonic() - began >= seconds
     assert enqueue.result() == [True]
     assert len(take.result()) == 2
-    assert not beat.result().new
+    assert not heartbeat.result().new
     assert len(await listed(engine)) == 4
     await engine.close()
 

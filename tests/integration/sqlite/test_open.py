@@ -12,9 +12,9 @@ from tests.integration.sqlite.conftest import Mount
 from tests.integration.sqlite.looks import beside, file_url, plain
 from tests.integration.sqlite.opened import connect
 from tidemill.engines.sqlite import url as urls
-from tidemill.engines.sqlite.schema import MIGRATIONS
+from tidemill.engines.sqlite.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.testing.contract.fixtures import Clock, a_job
 
 CODE = MIGRATIONS[-1].version

@@ -17,15 +17,16 @@ import pytest
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines import sqlite
-from tidemill.engines.sqlite import facts, ready_rows
-from tidemill.engines.sqlite.catalogue import Catalogue
-from tidemill.engines.sqlite.listing import page
-from tidemill.engines.sqlite.promote import promote
-from tidemill.engines.sqlite.prune import prune
-from tidemill.engines.sqlite.schema import prepare
-from tidemill.engines.sqlite.step import CODE, Step
+from tidemill.engines.sqlite.claiming import ready_rows
+from tidemill.engines.sqlite.cluster.catalogue import Catalogue
+from tidemill.engines.sqlite.db.schema import prepare
+from tidemill.engines.sqlite.jobs import facts
+from tidemill.engines.sqlite.jobs.promote import promote
+from tidemill.engines.sqlite.jobs.prune import prune
+from tidemill.engines.sqlite.jobs.step import CODE, Step
+from tidemill.engines.sqlite.read.listing import page
 from tidemill.engines.sqlite.url import parse_url
-from tidemill.model.job import FINAL, JobState
+from tidemill.model.jobs.job import FINAL, JobState
 from tidemill.model.time import DAY
 from tidemill.model.view import JobFilter
 

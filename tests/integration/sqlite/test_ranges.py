@@ -10,12 +10,12 @@ import pytest
 from tests.integration.sqlite.looks import file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.engines.sqlite.ranges import ranges_of
+from tidemill.engines.sqlite.order.ranges import ranges_of
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Failure, NewJob
-from tidemill.model.queue import Keep, Limit, QueueOptions
-from tidemill.model.run import Answer, ClaimedJob, Completed, Failed, Release, Settlement
+from tidemill.model.jobs.job import Failure, NewJob
+from tidemill.model.jobs.run import Answer, ClaimedJob, Completed, Failed, Release, Settlement
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant
 

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from tidemill.engine.registry import connect
-from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.storage import HolderKind
 from tidemill.testing.contract.fixtures import START, Clock, a_claimant, some_jobs
 

@@ -12,7 +12,7 @@ from tests.integration.sqlite.looks import file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.signal_folder import signal_folder
 from tidemill.engine import connections
-from tidemill.engine.shared.inbox import LOOK_S
+from tidemill.engine.shared.calls.inbox import LOOK_S
 from tidemill.model.event import ANY_TOPIC, ready_topic
 from tidemill.testing.contract.fixtures import Clock, a_job
 
@@ -28,7 +28,7 @@ async def main(url, name, count):
     engine = await connect(url)
     clock = Clock(await engine.now())
     claimant = Claimant(engine, clock, name=name)
-    await claimant.beat()
+    await claimant.heartbeat()
     print("open")
     input()
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidemill.app.tidemill import Tidemill
-from tidemill.model.death import DeadJob
+from tidemill.model.jobs.death import DeadJob
 from tidemill.task.current import Aborted, current_job
 
 app = Tidemill()

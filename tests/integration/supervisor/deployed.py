@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.integration.supervisor.app import app, leave_a_thread
 from tidemill.engine.registry import connect
-from tidemill.worker import child
+from tidemill.worker.process import main
 
 __all__ = ["app"]
 
@@ -59,4 +59,4 @@ async def connect_breaking(*args: Any, **options: Any) -> Any:
 
 
 if "LEAVES" in os.environ:
-    child.connect = connect_breaking  # type: ignore[attr-defined]
+    main.connect = connect_breaking  # type: ignore[attr-defined]

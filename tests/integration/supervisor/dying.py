@@ -12,9 +12,9 @@ from typing import Any
 from tests.integration.supervisor.app import app
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.worker import child
-from tidemill.worker.board import Board
-from tidemill.worker.run_steps import RunSteps
+from tidemill.worker.process import main
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.running.run_steps import RunSteps
 
 __all__ = ["app"]
 
@@ -83,7 +83,7 @@ async def connect_dying(*args: Any, **options: Any) -> Any:
     return DyingEngine(await connect(*args, **options))
 
 
-class DyingBoard(Board):
+class DyingBoard(HeldTable):
     """A board whose writer dies after it has written."""
 
     def answered(self, number: int) -> None:
@@ -105,6 +105,6 @@ def start_dying(self: RunSteps, run: Any) -> None:
 
 
 if "DIE_AT" in os.environ:  # not where a test only reads the list of moments
-    child.connect = connect_dying  # type: ignore[attr-defined]
-    child.Board = DyingBoard  # type: ignore[attr-defined]
+    main.connect = connect_dying  # type: ignore[attr-defined]
+    main.HeldTable = DyingBoard  # type: ignore[attr-defined]
     RunSteps.start = start_dying  # type: ignore[method-assign]

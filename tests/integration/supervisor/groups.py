@@ -19,7 +19,7 @@ from tests.integration.supervisor.processes import children_of, until
 from tidemill.engine.protocol import Engine
 from tidemill.model.event import waiter_topic
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import FINAL, Job, JobState, NewJob
+from tidemill.model.jobs.job import FINAL, JobRecord, JobState, NewJob
 from tidemill.model.time import span_of
 from tidemill.worker.config import WorkerConfig
 
@@ -33,7 +33,7 @@ SUPERVISES = """
 import sys
 import msgspec
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.supervisor import supervise
+from tidemill.worker.member.supervisor import supervise
 sys.exit(supervise(msgspec.json.decode(sys.argv[1], type=WorkerConfig)))
 """
 
@@ -119,7 +119,7 @@ class Group:
 def a_config(url: str, **options: Any) -> WorkerConfig:
     """With the times of tests."""
     times = {
-        "beat_s": 0.2,
+        "heartbeat_s": 0.2,
         "lease_s": 1.0,
         "sweep_s": 0.2,
         "look_s": 0.5,
@@ -143,7 +143,7 @@ async def enqueue(engine: Engine, *jobs: NewJob) -> list[JobId]:
     return [job.id for job in jobs]
 
 
-async def get(engine: Engine, ids: Sequence[JobId]) -> list[Job]:
+async def get(engine: Engine, ids: Sequence[JobId]) -> list[JobRecord]:
     found = []
     for start in range(0, len(ids), 1_000):
         found += await engine.inspect.get(ids[start : start + 1_000])
@@ -151,7 +151,7 @@ async def get(engine: Engine, ids: Sequence[JobId]) -> list[Job]:
     return [job for job in found if job is not None]
 
 
-async def finished(engine: Engine, ids: Sequence[JobId], patience_s: float = PATIENCE_S) -> list[Job]:
+async def finished(engine: Engine, ids: Sequence[JobId], patience_s: float = PATIENCE_S) -> list[JobRecord]:
     """The jobs once all have ended, woken by the engine's own signals."""
     waiter, give_up_at = new_id().hex(), time.monotonic() + patience_s
     subscription = await engine.signals.subscribe(waiter_topic(waiter))
@@ -167,11 +167,11 @@ async def finished(engine: Engine, ids: Sequence[JobId], patience_s: float = PAT
     return jobs
 
 
-def _all_ended(jobs: Sequence[Job]) -> bool:
+def _all_ended(jobs: Sequence[JobRecord]) -> bool:
     return all(job.state in FINAL for job in jobs)
 
 
-async def in_state(engine: Engine, ids: Sequence[JobId], state: JobState) -> list[Job]:
+async def in_state(engine: Engine, ids: Sequence[JobId], state: JobState) -> list[JobRecord]:
     """The jobs once all are in this state: not a final one, so nobody signals it to us."""
     give_up_at = time.monotonic() + PATIENCE_S
     while states(jobs := await get(engine, ids)) != {state.value: len(ids)}:
@@ -180,7 +180,7 @@ async def in_state(engine: Engine, ids: Sequence[JobId], state: JobState) -> lis
     return jobs
 
 
-def states(jobs: Sequence[Job]) -> Counter[str]:
+def states(jobs: Sequence[JobRecord]) -> Counter[str]:
     return Counter(job.state.value for job in jobs)
 
 

@@ -18,9 +18,9 @@ CEILING_S = 15.0
 RECORDS = """
 import os, sys
 import msgspec
-from tidemill.worker import candidate
+from tidemill.worker.member import candidate
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.supervisor import supervise
+from tidemill.worker.member.supervisor import supervise
 
 class Record:
     name, every = "record", 0.02

@@ -27,7 +27,7 @@ from tests.integration.supervisor.processes import (
     until,
 )
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.member import Health
 
 CEILING_S = 10.0
@@ -156,10 +156,10 @@ async def test_a_member_that_was_stopped_past_its_lease_is_refused(
 
 
 @pytest.mark.row("D2", "D3")
-async def test_a_stopped_supervisor_starts_nothing_on_an_old_beat(
+async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
-    """Its worker lives and its lease is over: it takes nothing until the supervisor beats again."""
+    """Its worker lives and its lease is over: it takes nothing until the supervisor heartbeats again."""
     one = await group(slots=2).ready()
     first = await enqueue(engine, a_job("quick", str(tmp_path)))
     await finished(engine, first)
@@ -178,13 +178,13 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_beat(
 HAS_A_FAULT = """
 import os
 from pathlib import Path
-from tidemill.worker.crew import Crew
-look = Crew._look
+from tidemill.worker.member.member import LocalMember
+look = LocalMember._look
 async def faulty(self):
     if Path(os.environ["FAULT"]).exists():
         raise ZeroDivisionError("a fault of our own")
     return await look(self)
-Crew._look = faulty
+LocalMember._look = faulty
 """
 
 

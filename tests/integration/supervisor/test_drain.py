@@ -18,7 +18,7 @@ from tests.integration.supervisor.groups import (
 )
 from tests.integration.supervisor.processes import is_gone, until
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 
 WAITING = ("wait_for", "wait_in_thread", "wait_in_process")
 

@@ -10,12 +10,12 @@ from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import is_gone, until
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
-from tidemill.worker import incarnation
-from tidemill.worker.channel import Drained, Leaving, Unfit
-from tidemill.worker.child import UNFIT
-from tidemill.worker.incarnation import Incarnation
+from tidemill.worker.member import worker_process
+from tidemill.worker.member.messages import CannotLoad, Drained, Leaving
+from tidemill.worker.member.worker_process import WorkerProcess
+from tidemill.worker.process.main import UNFIT
 
 DEPLOYED = "tests.integration.supervisor.deployed:app"
 PATIENCE_S = 30
@@ -80,8 +80,8 @@ async def test_a_loop_that_was_broken_ends_its_process(
 
 STAYS = """
 import time
-from tidemill.worker.channel import Drained, Hello, Leaving, Unfit, encode_line, hear_first
-from tidemill.worker.spawn import inherited
+from tidemill.worker.member.messages import Drained, Hello, Leaving, Unfit, encode_line, hear_first
+from tidemill.worker.member.spawn import inherited
 end, _ = inherited()
 hear_first(end, Hello)
 end.sendall(encode_line({word!r}))
@@ -89,16 +89,16 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("word", [Drained(1, 2), Leaving("retired"), Unfit("no such app")])
+@pytest.mark.parametrize("word", [Drained(1, 2), Leaving("retired"), CannotLoad("no such app")])
 async def test_one_that_does_not_end_after_its_last_word_is_killed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: object
 ) -> None:
-    monkeypatch.setattr(incarnation, "COMMAND", (sys.executable, "-c", STAYS.format(word=word)))
-    monkeypatch.setattr(incarnation, "END_S", 0.05)
-    one = Incarnation(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
+    monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, "-c", STAYS.format(word=word)))
+    monkeypatch.setattr(worker_process, "END_S", 0.05)
+    one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
     await one.start()
     assert await asyncio.wait_for(one.wait(), PATIENCE_S) == -9
-    assert word in (one.drained, Leaving(one.leaving), Unfit(one.unfit))
+    assert word in (one.drained, Leaving(one.leaving), CannotLoad(one.unfit))
     assert "has said its last word and does not end" in caplog.text
     one.close()
 
@@ -109,8 +109,8 @@ ENDS = STAYS.replace("time.sleep(1000)", f"raise SystemExit({UNFIT})")
 async def test_one_that_ends_in_time_is_not_killed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(incarnation, "COMMAND", (sys.executable, "-c", ENDS.format(word=Unfit("no"))))
-    one = Incarnation(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
+    monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, "-c", ENDS.format(word=CannotLoad("no"))))
+    one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
     await one.start()
     assert await asyncio.wait_for(one.wait(), PATIENCE_S) == UNFIT
     one.close()

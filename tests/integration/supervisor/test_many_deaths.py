@@ -13,7 +13,7 @@ from tests.integration.supervisor.groups import Group, a_job, enqueue, finished,
 from tests.integration.supervisor.processes import until
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId
-from tidemill.model.job import NewJob
+from tidemill.model.jobs.job import NewJob
 
 DEATHS = 8
 

@@ -19,7 +19,7 @@ from tests.integration.supervisor.groups import (
 )
 from tests.integration.supervisor.processes import cpu_s, memory_of, until
 from tidemill.engine.protocol import Engine
-from tidemill.model.member import Health, Member
+from tidemill.model.member import Health, MemberRecord
 from tidemill.model.time import SECOND
 
 LIMIT_BYTES = 90 << 20
@@ -42,13 +42,13 @@ async def test_a_member_says_who_it_is_and_what_its_processes_do(
     assert member.health is Health.HEALTHY
     assert (member.info.pid, member.info.slots, member.info.queues) == (one.pid, 6, ("default",))
     assert member.info.name.endswith(f":{one.pid}")
-    assert (member.info.beat, member.info.lease) == (SECOND // 5, SECOND)
+    assert (member.info.heartbeat, member.info.lease) == (SECOND // 5, SECOND)
     assert member.info.version
     assert {process["pid"] for process in processes} == set(one.workers)
     assert all(process["memory"] > 0 for process in processes)
 
 
-async def _seen(engine: Engine) -> tuple[Member, list[dict[str, int]]]:
+async def _seen(engine: Engine) -> tuple[MemberRecord, list[dict[str, int]]]:
     """The one member, and what it says of its processes."""
     (member,) = await engine.members.list()
     assert member.info.detail is not None
@@ -58,7 +58,7 @@ async def _seen(engine: Engine) -> tuple[Member, list[dict[str, int]]]:
 @pytest.mark.every_engine
 @pytest.mark.row("C5")
 async def test_an_idle_group_is_small_and_rests(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
-    one = await group(beat_s=2.0, lease_s=10.0, sweep_s=2.0, look_s=5.0).ready()
+    one = await group(heartbeat_s=2.0, lease_s=10.0, sweep_s=2.0, look_s=5.0).ready()
     ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(10)])
     await finished(engine, ids)
     pids = (one.pid, *one.workers)

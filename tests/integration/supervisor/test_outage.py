@@ -18,7 +18,7 @@ from tests.integration.supervisor.processes import until
 from tests.servers.postgres_places import PostgresPlaces
 from tests.servers.redis_places import RedisPlaces
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
 
 LEASES = 3
@@ -71,7 +71,7 @@ async def test_an_outage_of_three_leases_costs_nobody_its_jobs(
     await until(lambda: len(noted(tmp_path, "waiting")) == 4)
     with outage():
         began = time.monotonic()
-        await until(lambda: "beat failed" in one.log and "beat failed" in other.log)
+        await until(lambda: "heartbeat failed" in one.log and "heartbeat failed" in other.log)
         (tmp_path / "short").touch()
         await asyncio.sleep(LEASES * 1.0 - (time.monotonic() - began))
     jobs = await finished(engine, short)
@@ -98,7 +98,7 @@ async def test_a_worker_that_dies_in_an_outage_is_buried_after_it(
     await until(lambda: noted(tmp_path, "waiting"))
     with outage():
         os.kill(noted_pids(tmp_path, "waiting")[0], signal.SIGKILL)
-        await until(lambda: "is gone" in one.log and "beat failed" in one.log)
+        await until(lambda: "is gone" in one.log and "heartbeat failed" in one.log)
         assert len(noted(tmp_path, "waiting")) == 1
     (tmp_path / "go").touch()
     (job,) = await finished(engine, [poison])
@@ -124,7 +124,7 @@ async def test_a_job_that_ended_in_time_is_not_stuck_while_its_outcome_waits(
 
 @pytest.mark.every_engine
 @pytest.mark.row("D2")
-async def test_a_member_gives_up_after_so_many_failed_beats_once_nothing_runs(
+async def test_a_member_gives_up_after_so_many_failed_heartbeats_once_nothing_runs(
     engine: Engine,
     group: StartGroup,
     tmp_path: Path,
@@ -155,7 +155,7 @@ async def test_an_engine_that_is_away_at_the_start_is_waited_for(
     ids = await enqueue(engine, a_job("quick", str(tmp_path)))
     with outage():
         one = group()
-        await until(lambda: "beat failed" in one.log or "cannot be reached" in one.log)
+        await until(lambda: "heartbeat failed" in one.log or "cannot be reached" in one.log)
     assert states(await finished(engine, ids)) == {"completed": 1}
     assert await one.stop() == 0
 

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.supervisor.groups import finished
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id, parse_id
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
 
 SHOP = """
 from tidemill import Tidemill

@@ -11,7 +11,7 @@ from tests.integration.supervisor.groups import TASKS, a_job, enqueue, finished,
 from tests.integration.supervisor.processes import until
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import handler_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 
 CRASHES = ("exit", "exit 0", "segfault", "abort", "kill", "memory")
 

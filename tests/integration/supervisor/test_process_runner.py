@@ -16,19 +16,19 @@ from tests.integration.supervisor.groups import APP, TASKS, a_job, enqueue, fini
 from tests.integration.supervisor.processes import children_of, is_gone, until
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
-from tidemill.model.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
-from tidemill.model.run import ClaimedJob
+from tidemill.model.jobs.job import MESSAGE_LIMIT, TRACEBACK_LIMIT, JobState
+from tidemill.model.jobs.run import ClaimedJob
 from tidemill.model.time import SECOND
 from tidemill.task.current import Abort, ControlledJob
-from tidemill.worker.runners import runner as runner_module
-from tidemill.worker.runners.process import (
+from tidemill.worker.runner import process as runner_module
+from tidemill.worker.runner.pool import (
     AbortedRun,
-    Crashed,
     Killed,
     ProcessOutcome,
-    ProcessRunner,
     Raised,
     Returned,
+    RunnerCrashed,
+    RunnerPool,
 )
 
 
@@ -49,7 +49,7 @@ class Notebook:
 class Runs:
     """Runs jobs, without an engine."""
 
-    def __init__(self, runner: ProcessRunner) -> None:
+    def __init__(self, runner: RunnerPool) -> None:
         self.runner = runner
         self.notebook = Notebook()
         self._fence = 0
@@ -102,7 +102,7 @@ def a_claimed_job(task: str, *args: object, fence: int) -> ClaimedJob:
 @pytest.fixture
 async def runs() -> AsyncIterator[Runs]:
     before = len(os.listdir("/proc/self/fd"))
-    runner = ProcessRunner(APP, most=2)
+    runner = RunnerPool(APP, most=2)
     yield Runs(runner)
     await runner.close()
     assert children_of(os.getpid()) == []
@@ -192,7 +192,7 @@ async def test_a_run_that_was_stopped_before_it_had_a_process_never_starts(
 @pytest.mark.parametrize(("kind", "told"), [("exit", "exit code 3"), ("segfault", "SIGSEGV")])
 async def test_a_crash_is_told_with_its_cause(runs: Runs, tmp_path: Path, kind: str, told: str) -> None:
     outcome = await runs.run("poison_in_process", str(tmp_path), kind)
-    assert isinstance(outcome, Crashed)
+    assert isinstance(outcome, RunnerCrashed)
     assert told in outcome.message
 
 
@@ -239,7 +239,7 @@ async def test_whatever_is_raised_is_a_failure_of_the_job(runs: Runs, how: str, 
 
 
 async def test_an_app_that_cannot_be_loaded_is_a_failed_attempt() -> None:
-    runner = ProcessRunner("tests.integration.supervisor.app:nothing", most=1)
+    runner = RunnerPool("tests.integration.supervisor.app:nothing", most=1)
     outcome = await Runs(runner).run("quick", "x")
     assert isinstance(outcome, Raised)
     assert "has no 'nothing'" in outcome.failure.message
@@ -256,7 +256,7 @@ async def test_processes_that_cannot_be_started_are_a_failed_attempt(
 
 
 async def test_idle_processes_end(tmp_path: Path) -> None:
-    runner = ProcessRunner(APP, most=2, idle_s=0.05)
+    runner = RunnerPool(APP, most=2, idle_s=0.05)
     (tmp_path / "go").touch()
     await Runs(runner).run("wait_in_process", str(tmp_path), "go")
     await until(lambda: is_gone(noted_pids(tmp_path, "waiting")[0]))
@@ -264,7 +264,7 @@ async def test_idle_processes_end(tmp_path: Path) -> None:
 
 
 async def test_closing_kills_what_runs(tmp_path: Path) -> None:
-    runner = ProcessRunner(APP, most=2)
+    runner = RunnerPool(APP, most=2)
     begun = Runs(runner).begin("wait_in_process", str(tmp_path), "never")
     await until(lambda: noted(tmp_path, "waiting"))
     await runner.close()

@@ -15,10 +15,10 @@ import pytest
 
 from tests.integration.supervisor.processes import is_gone, is_there, until
 from tidemill.model.errors import BadInput
-from tidemill.worker import spawn
-from tidemill.worker.board import Board
-from tidemill.worker.channel import Channel
-from tidemill.worker.spawn import DESCRIPTORS, Program, describe_exit, inherited
+from tidemill.worker.member import spawn
+from tidemill.worker.member.messages import Channel
+from tidemill.worker.member.spawn import DESCRIPTORS, Program, describe_exit, inherited
+from tidemill.worker.process.held_table import HeldTable
 
 PATIENCE_S = 30
 
@@ -59,8 +59,8 @@ async def started() -> AsyncIterator[Started]:
 PREAMBLE = """
 import os, signal, subprocess, sys, time
 import msgspec
-from tidemill.worker.channel import encode_line
-from tidemill.worker.spawn import inherited
+from tidemill.worker.member.messages import encode_line
+from tidemill.worker.member.spawn import inherited
 end, others = inherited()
 class Said(msgspec.Struct, tag="said"):
     text: str
@@ -90,10 +90,10 @@ async def test_it_hears_and_answers(started: Started) -> None:
 
 
 async def test_it_inherits_what_it_is_given_and_passes_nothing_on(started: Started) -> None:
-    board = Board.create(2)
+    board = HeldTable.create(2)
     program = await started.start(
-        "from tidemill.worker.board import Board\n"
-        "Board.attach(others[0], 2).answered(5)\n"
+        "from tidemill.worker.process.held_table import HeldTable\n"
+        "HeldTable.attach(others[0], 2).answered(5)\n"
         "say(subprocess.run(['ls', '-l', '/proc/self/fd'], close_fds=False, "
         "capture_output=True, text=True).stdout)\n"
         f"say({DESCRIPTORS!r} in os.environ)",
@@ -104,7 +104,7 @@ async def test_it_inherits_what_it_is_given_and_passes_nothing_on(started: Start
     assert "socket" not in listing
     assert await started.hear() == "False"
     await program.wait()
-    assert board.beat(b"").answered_through == 5
+    assert board.heartbeat(b"").answered_through == 5
     board.close()
 
 
@@ -177,7 +177,7 @@ def test_our_own_commands_are_not_for_people() -> None:
 
 ADOPTS = """
 import asyncio, ctypes, os, subprocess, sys
-from tidemill.worker.spawn import reap_orphans
+from tidemill.worker.member.spawn import reap_orphans
 
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to number 1
 own = subprocess.Popen(("sleep", "1000"))
@@ -199,7 +199,7 @@ async def test_a_process_that_adopts_orphans_reaps_them() -> None:
 
 STARTS_AND_WAITS = """
 import asyncio, os, sys
-from tidemill.worker.spawn import Program
+from tidemill.worker.member.spawn import Program
 
 async def main():
     program = await Program.start((sys.executable, "-c", sys.argv[1]), bytes, lambda message: None)

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.row("A4")
 async def test_an_app_that_broke_after_it_was_loaded_once_is_waited_for(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
-    """All of it between two beats: somebody deploys."""
+    """All of it between two heartbeats: somebody deploys."""
     broken = tmp_path / "broken"
-    one = await group(app=DEPLOYED, beat_s=60.0, lease_s=200.0, environment={"BROKEN": str(broken)}).ready()
+    one = await group(
+        app=DEPLOYED, heartbeat_s=60.0, lease_s=200.0, environment={"BROKEN": str(broken)}
+    ).ready()
     broken.touch()
     os.kill(one.workers[0], signal.SIGKILL)
     await until(lambda: "cannot work" in one.log or not one.alive)
@@ -33,11 +35,12 @@ async def test_an_app_that_broke_after_it_was_loaded_once_is_waited_for(
     assert await one.stop() == 0
 
 
-async def test_the_first_claim_does_not_wait_for_the_next_beat(
+async def test_the_first_claim_does_not_wait_for_the_next_heartbeat(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
-    """Nor does that of a successor: without a beat of their own both would wait longer than this test may."""
-    one = await group(beat_s=200.0, lease_s=600.0).ready()
+    """Nor does that of a successor: without a heartbeat of their own both would wait longer than this test
+    may."""
+    one = await group(heartbeat_s=200.0, lease_s=600.0).ready()
     ids = await enqueue(engine, a_job("quick", str(tmp_path)))
     assert states(await finished(engine, ids)) == {"completed": 1}
     os.kill(one.workers[0], signal.SIGKILL)
@@ -48,7 +51,7 @@ async def test_the_first_claim_does_not_wait_for_the_next_beat(
 
 
 SHORT_OF_PATIENCE = """
-import tidemill.worker.seat as seats
+import tidemill.worker.member.respawn as seats
 seats.SHORT_LIFE_S, seats.FIRST_PAUSE_S, seats.LONGEST_PAUSE_S = 0.01, 1_000.0, 1_000.0
 """
 

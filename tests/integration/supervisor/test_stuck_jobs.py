@@ -10,8 +10,8 @@ from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job, enqueue, finished, get, noted, states
 from tests.integration.supervisor.processes import until
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.retry import Retry
 from tidemill.model.time import SECOND
 
 FOREVER = 60
@@ -66,7 +66,7 @@ async def test_a_stuck_job_is_tried_again_by_its_own_policy(
 async def test_whoever_blocks_its_process_for_some_leases_keeps_its_lease(
     engine: Engine, group: StartGroup, tmp_path: Path, task: str
 ) -> None:
-    """The supervisor beats for it; another member sweeps all the time."""
+    """The supervisor heartbeats for it; another member sweeps all the time."""
     one = await group("one", slots=2).ready()
     argument: float = await _steps_for(3.0) if task == "holds_the_gil" else 3.0
     ids = await enqueue(engine, a_job(task, str(tmp_path), argument))
@@ -96,7 +96,7 @@ async def _steps_for(seconds: float) -> int:
 async def test_a_worker_that_was_stopped_alone_keeps_its_jobs(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
-    """SIGSTOP of the worker process past the lease: its supervisor beats on."""
+    """SIGSTOP of the worker process past the lease: its supervisor heartbeats on."""
     one = await group("one", slots=2).ready()
     await group("other", slots=2).ready()
     ids = await enqueue(engine, *[a_job("wait_for", str(tmp_path), "go") for _ in range(4)])

@@ -23,7 +23,7 @@ from tidemill import (
     current_job,
 )
 from tidemill.engine.registry import connect
-from tidemill.model.run import Release
+from tidemill.model.jobs.run import Release
 from tidemill.task.settings import Settings
 
 AT_ONCE = Retry(attempts=3, base=0, jitter="none")
@@ -38,8 +38,8 @@ on_postgres = pytest.mark.parametrize(("engine_mode", "kind"), [("postgres-serve
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[Tidemill]:
-    """An app whose member beats often, and the user's table."""
-    made = Tidemill(settings=Settings.load(url=url, beat=0.1, lease=0.5, sweep=0.1))
+    """An app whose member heartbeats often, and the user's table."""
+    made = Tidemill(settings=Settings.load(url=url, heartbeat=0.1, lease=0.5, sweep=0.1))
     with pytest.raises(UnknownJob):
         await made.job("ab" * 16).ainfo()
     plain: Any = blocking.Psycopg(url) if url.startswith("postgresql") else blocking.Sqlite3(url)
@@ -339,7 +339,7 @@ async def test_code_that_goes_on_after_the_commit_is_not_stopped(
         way.close()
         if number == 1:
             await second.wait()
-            await asyncio.sleep(0.5)  # several beats
+            await asyncio.sleep(0.5)  # several heartbeats
             seen.append(current_job().aborted)
         else:
             second.set()

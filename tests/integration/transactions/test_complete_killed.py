@@ -13,7 +13,7 @@ from tests.integration.supervisor.groups import QUEUE, enqueue, finished
 from tests.integration.transactions import complete_app
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.ids import new_id, show_id
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
 
 JOBS = 6
 TASKS = ("in_thread", "in_process", "on_loop")

@@ -14,7 +14,7 @@ from psycopg import errors
 from tests.integration.app.claimer import record_of, taken
 from tidemill import JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
 from tidemill.engine.registry import connect as open_engine
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.task.catalogue import publish
 
 pytestmark = pytest.mark.parametrize("engine_mode", ["postgres-server"])

@@ -7,12 +7,12 @@ import pytest
 
 from tests.integration.worker.outage import shaky
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import Failure, JobState
-from tidemill.model.member import ClaimantBeat, MemberInfo
-from tidemill.model.retry import Retry
-from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
+from tidemill.model.jobs.job import Failure, JobState
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.run import ClaimedJob, ClaimRequest, LostRun, Want
+from tidemill.model.member import ClaimantHeartbeat, MemberInfo
 from tidemill.task.current import Abort, ControlledJob
-from tidemill.worker.runners.process import AbortedRun, Crashed, Killed, ProcessOutcome, Raised, Returned
+from tidemill.worker.runner.pool import AbortedRun, Killed, ProcessOutcome, Raised, Returned, RunnerCrashed
 
 ONCE = Retry(attempts=1)
 
@@ -55,7 +55,7 @@ def processes() -> Processes:
         (Returned(b"7"), JobState.COMPLETED, None),
         (Raised(failure=Failure(error="OSError"), lineage=["OSError"]), JobState.DEAD, "error"),
         (Raised(failure=Failure(kind="payload"), lineage=[]), JobState.DEAD, "payload"),
-        (Crashed("killed by SIGSEGV"), JobState.READY, "crash"),
+        (RunnerCrashed("killed by SIGSEGV"), JobState.READY, "crash"),
     ],
     ids=["returned", "raised", "payload", "crashed"],
 )
@@ -97,7 +97,7 @@ async def test_one_that_was_asked_to_stop_is_told_and_then_killed(
     job_id = await workplace.enqueue("crunch")
     job, _, _ = await processes.began.get()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     assert await processes.stops.get() == (job.fence, Abort.CANCEL, False)
     assert await processes.stops.get() == (job.fence, Abort.CANCEL, True)
     await workplace.settled()
@@ -142,7 +142,7 @@ async def test_a_result_that_cannot_be_stored_is_no_effect_of_a_drain(
 
 A_RAISE = Raised(failure=Failure(error="OSError"), lineage=["OSError", "Exception"])
 EFFECTS: dict[str, ProcessOutcome] = {
-    "died of the signal": Crashed("killed by signal 15 (SIGTERM)"),
+    "died of the signal": RunnerCrashed("killed by signal 15 (SIGTERM)"),
     "exited": Raised(failure=Failure(error="SystemExit"), lineage=["SystemExit", "BaseException"]),
     "was interrupted": Raised(failure=Failure(error="KeyboardInterrupt"), lineage=["KeyboardInterrupt"]),
     "was cancelled": Raised(
@@ -184,7 +184,7 @@ async def test_whatever_our_signal_does_to_a_cancelled_job_it_is_cancelled(
     job_id = await workplace.enqueue("crunch", attempts=1)
     await processes.began.get()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     assert (await processes.stops.get())[1:] == (Abort.CANCEL, False)
     processes.outcomes.put_nowait(EFFECTS[how])
     await workplace.settled()
@@ -215,7 +215,7 @@ async def test_an_error_of_a_cancelled_job_that_no_signal_explains_is_kept(
     job_id = await workplace.enqueue("crunch", attempts=1)
     await processes.began.get()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     await processes.stops.get()
     processes.outcomes.put_nowait(A_RAISE)
     await workplace.settled()
@@ -234,11 +234,13 @@ async def a_suspect(workplace: Workplace, count: int = 1) -> list[bytes]:
     """Jobs that were running together when a claimant died."""
     ids = await workplace.enqueue_many("works", times=count)
     jobs, other, claimant = workplace.engine.jobs, MemberInfo(id=b"m" * 16, name="other"), b"c" * 16
-    await workplace.engine.members.beat(other, [ClaimantBeat(claimant=claimant, answered_through=0, held=())])
+    await workplace.engine.members.heartbeat(
+        other, [ClaimantHeartbeat(claimant=claimant, answered_through=0, held=())]
+    )
     claim = await jobs.claim(
         ClaimRequest(member=other.id, claimant=claimant, number=1, wants=(Want("default"),), most=count)
     )
-    losses = [Loss(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
+    losses = [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
     await jobs.retire(claimant, losses)
     return ids
 
@@ -289,8 +291,8 @@ async def test_a_suspect_that_is_no_longer_ours_is_not_run(
 
     async def too_late(*args: object) -> object:
         await workplace.engine.queues.pause("default")
-        mine = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
-        await workplace.engine.members.beat(workplace.member, [mine])
+        mine = ClaimantHeartbeat(claimant=workplace.claimant, answered_through=1_000, held=())
+        await workplace.engine.members.heartbeat(workplace.member, [mine])
         return await write(*args)  # type: ignore[arg-type]
 
     jobs.write = too_late  # type: ignore[attr-defined]

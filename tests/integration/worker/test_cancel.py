@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import CancelAnswer, JobState
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import CancelAnswer, JobState
+from tidemill.model.jobs.retry import Retry
 from tidemill.task.current import Abort, Aborted, current_job
 
 
@@ -28,7 +28,7 @@ async def test_running_async_code_sees_that_it_should_stop(workplace: Workplace)
     job_id = await workplace.enqueue("listens")
     await started.wait()
     assert await workplace.engine.jobs.cancel([job_id]) == [CancelAnswer.ASKED]
-    await workplace.beat()
+    await workplace.heartbeat()
     look.set()
     await workplace.settled()
     job = await workplace.job(job_id)
@@ -51,7 +51,7 @@ async def test_a_running_thread_sees_that_it_should_stop(workplace: Workplace) -
     job_id = await workplace.enqueue("listens")
     await asyncio.to_thread(started.wait)
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     await workplace.settled()
     assert await workplace.states([job_id]) == [JobState.CANCELLED]
 
@@ -73,7 +73,7 @@ async def test_after_the_grace_async_code_is_cancelled(workplace: Workplace) -> 
     job_id = await workplace.enqueue("deaf")
     await started.wait()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     await workplace.settled()
     assert await workplace.states([job_id]) == [JobState.CANCELLED]
     assert seen == [Abort.CANCEL]
@@ -92,7 +92,7 @@ async def test_without_a_grace_it_is_never_cancelled_by_force(workplace: Workpla
     job_id = await workplace.enqueue("deaf")
     await started.wait()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     (run,) = worker._slots.active.values()
     assert (run.running.aborted, run.due_ns) == (Abort.CANCEL, 0)
     end.set()
@@ -115,7 +115,7 @@ async def test_a_job_that_fails_after_it_was_asked_is_cancelled_and_keeps_the_er
     job_id = await workplace.enqueue("fails")
     await started.wait()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     end.set()
     await workplace.settled()
     job = await workplace.job(job_id)
@@ -142,7 +142,7 @@ async def test_what_waits_in_the_buffer_never_starts(workplace: Workplace) -> No
     await started.wait()
     await worker.moments.reached("claimed", 2)
     await workplace.engine.jobs.cancel([second])
-    await workplace.beat()
+    await workplace.heartbeat()
     end.set()
     await workplace.settled(2)
     assert await workplace.states([first, second]) == [JobState.COMPLETED, JobState.CANCELLED]
@@ -161,10 +161,10 @@ async def test_being_asked_again_changes_nothing(workplace: Workplace) -> None:
     job_id = await workplace.enqueue("deaf")
     await started.wait()
     await workplace.engine.jobs.cancel([job_id])
-    await workplace.beat()
+    await workplace.heartbeat()
     (run,) = worker._slots.active.values()
     grace_ns = run.grace_ns
-    await workplace.beat()
+    await workplace.heartbeat()
     assert run.grace_ns == grace_ns > 0
     end.set()
     await workplace.settled()

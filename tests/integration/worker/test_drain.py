@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.task.current import Abort, current_job
 
 

@@ -14,13 +14,13 @@ from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
-from tidemill.model.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
-from tidemill.worker.board import Board
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.embedded import EmbeddedWorker
-from tidemill.worker.heart import Heart
+from tidemill.worker.process.embedded import EmbeddedWorker
+from tidemill.worker.process.embedded_heartbeat import EmbeddedHeartbeat
+from tidemill.worker.process.held_table import HeldTable
 
 
 @pytest.fixture(params=["sqlite-file", "sqlite-memory"])
@@ -37,7 +37,7 @@ def engine_url(engine_mode: str, tmp_path: Path) -> str:
 
 
 def config(url: str, **options: float) -> WorkerConfig:
-    return WorkerConfig(url=url, **{"beat_s": 0.2, "lease_s": 1.0, "sweep_s": 0.2, **options})  # type: ignore[arg-type]
+    return WorkerConfig(url=url, **{"heartbeat_s": 0.2, "lease_s": 1.0, "sweep_s": 0.2, **options})  # type: ignore[arg-type]
 
 
 def a_job(task: str) -> NewJob:
@@ -66,7 +66,7 @@ async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_ur
         assert member.info.queues == ("default",)
     assert await state_of(engine, job) is JobState.COMPLETED
     assert await engine.members.list() == []
-    assert not [thread for thread in threading.enumerate() if thread.name == "tidemill-beats"]
+    assert not [thread for thread in threading.enumerate() if thread.name == "tidemill-heartbeats"]
 
 
 @pytest.mark.row("A12")
@@ -110,7 +110,7 @@ async def test_what_does_not_finish_in_time_is_handed_back(engine: Engine, engin
 
 
 @pytest.mark.every_engine
-async def test_cancel_reaches_it_by_its_beats(engine: Engine, engine_url: str) -> None:
+async def test_cancel_reaches_it_by_its_heartbeats(engine: Engine, engine_url: str) -> None:
     started = asyncio.Event()
 
     async def endless() -> None:
@@ -128,7 +128,7 @@ async def test_cancel_reaches_it_by_its_beats(engine: Engine, engine_url: str) -
     assert await state_of(engine, job) is JobState.CANCELLED
 
 
-@pytest.mark.parametrize("engine_mode", ["sqlite-file"])  # in memory its heart beats on the same loop
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"])  # in memory its heart heartbeats on the same loop
 async def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it(
     engine: Engine, engine_url: str
 ) -> None:
@@ -248,13 +248,13 @@ async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
 ) -> None:
     monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end, closed = threading.Event(), threading.Event(), asyncio.Event()
-    close = Board.close
+    close = HeldTable.close
 
-    def tell(board: Board) -> None:
+    def tell(board: HeldTable) -> None:
         close(board)
         closed.set()
 
-    monkeypatch.setattr(Board, "close", tell)
+    monkeypatch.setattr(HeldTable, "close", tell)
 
     def deaf() -> None:
         started.set()
@@ -273,7 +273,7 @@ async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
 async def test_its_lease_is_fresh_only_after_it_has_heard_what_it_has_lost(
     engine: Engine, engine_url: str
 ) -> None:
-    """Beats come from another thread. What that thread does at once, this loop sees before it has heard
+    """Heartbeats come from another thread. What that thread does at once, this loop sees before it has heard
     anything: a run that waits and was lost would begin."""
     heard: list[str] = []
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
@@ -281,19 +281,19 @@ async def test_its_lease_is_fresh_only_after_it_has_heard_what_it_has_lost(
         later_ns = boot_ns() + 10**9
 
         def lost(fences: Iterable[int]) -> None:
-            heard.append("fresh" if worker._board.beaten_ns >= later_ns else "stale")
+            heard.append("fresh" if worker._board.heartbeat_ns >= later_ns else "stale")
 
         worker.worker.lost = lost  # type: ignore[method-assign]
-        told = threading.Thread(target=lambda: (worker.lost([7]), worker.beaten(later_ns)))
+        told = threading.Thread(target=lambda: (worker.lost([7]), worker.heartbeat_answered(later_ns)))
         told.start()
         told.join()  # the loop is blocked meanwhile, as by a task
-        assert worker._board.beaten_ns < later_ns
+        assert worker._board.heartbeat_ns < later_ns
         await asyncio.sleep(0)
         assert heard == ["stale"]
-        assert worker._board.beaten_ns == later_ns
+        assert worker._board.heartbeat_ns == later_ns
 
 
-@pytest.mark.parametrize("fault", ["_beat", "_sign_off"])
+@pytest.mark.parametrize("fault", ["_heartbeat", "_sign_off"])
 async def test_a_heart_that_dies_does_not_take_the_block_with_it(
     engine: Engine,
     engine_url: str,
@@ -304,7 +304,7 @@ async def test_a_heart_that_dies_does_not_take_the_block_with_it(
     async def fails(*_: object) -> None:
         raise LookupError("a fault of our own")
 
-    monkeypatch.setattr(Heart, fault, fails)
+    monkeypatch.setattr(EmbeddedHeartbeat, fault, fails)
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
         heart = worker._heart
         if fault == "_sign_off":

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.retry import Retry
 
 ONCE = Retry(attempts=1)
 AT_ONCE = Retry(attempts=3, base=0, jitter="none")

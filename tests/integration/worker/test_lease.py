@@ -1,4 +1,4 @@
-"""The lease: nothing starts on the strength of an old beat, and what was lost is not recorded."""
+"""The lease: nothing starts on the strength of an old heartbeat, and what was lost is not recorded."""
 
 import asyncio
 import threading
@@ -7,19 +7,19 @@ import pytest
 
 from tests.integration.worker.workplace import Workplace
 from tidemill.engine.boot import boot_ns
-from tidemill.model.job import JobState
-from tidemill.model.member import ClaimantBeat
+from tidemill.model.jobs.job import JobState
+from tidemill.model.member import ClaimantHeartbeat
 from tidemill.task.current import Abort, current_job
-from tidemill.worker.stuck import StuckWatch
+from tidemill.worker.member.stuck import StuckWatch
 
 
 def run_out(workplace: Workplace) -> None:
-    """The last good beat is longer ago than the lease."""
-    workplace.board.beaten(boot_ns() - 3_600 * 10**9)
+    """The last good heartbeat is longer ago than the lease."""
+    workplace.board.heartbeat_answered(boot_ns() - 3_600 * 10**9)
     workplace.worker._slots._fresh_until_ns = 0
 
 
-async def test_nothing_is_claimed_before_a_beat_was_answered(workplace: Workplace) -> None:
+async def test_nothing_is_claimed_before_a_heartbeat_was_answered(workplace: Workplace) -> None:
     async def works() -> None: ...
 
     workplace.task(works)
@@ -28,12 +28,12 @@ async def test_nothing_is_claimed_before_a_beat_was_answered(workplace: Workplac
     run_out(workplace)
     worker._unsettled.look()
     assert worker._claims.request(anyway=True) is None
-    await workplace.beat()
+    await workplace.heartbeat()
     await workplace.settled()
     assert await workplace.states([job_id]) == [JobState.COMPLETED]
 
 
-async def test_what_waits_starts_only_after_a_fresh_beat(workplace: Workplace) -> None:
+async def test_what_waits_starts_only_after_a_fresh_heartbeat(workplace: Workplace) -> None:
     ran: list[int] = []
     first, end = asyncio.Event(), asyncio.Event()
 
@@ -53,15 +53,15 @@ async def test_what_waits_starts_only_after_a_fresh_beat(workplace: Workplace) -
     end.set()
     await workplace.settled(1)
     assert (ran, workplace.held()) == ([1], 1)
-    await workplace.beat()
+    await workplace.heartbeat()
     await workplace.settled(2)
     assert ran == [1, 2]
 
 
 async def forget(workplace: Workplace) -> None:
     """The engine gives everything that this worker holds to others."""
-    mine = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
-    await workplace.engine.members.beat(workplace.member, [mine])
+    mine = ClaimantHeartbeat(claimant=workplace.claimant, answered_through=1_000, held=())
+    await workplace.engine.members.heartbeat(workplace.member, [mine])
 
 
 async def test_a_job_that_was_lost_while_it_waited_is_not_started(workplace: Workplace) -> None:
@@ -82,7 +82,7 @@ async def test_a_job_that_was_lost_while_it_waited_is_not_started(workplace: Wor
     await worker.moments.reached("claimed", 2)
     await workplace.engine.queues.pause("default")
     await forget(workplace)
-    await workplace.beat()
+    await workplace.heartbeat()
     assert workplace.held() == 1
     end.set()
     await workplace.settled()
@@ -112,7 +112,7 @@ async def test_a_lost_job_under_a_limit_is_stopped(workplace: Workplace) -> None
     await forget(workplace)
     (run,) = worker._slots.active.values()
     handle = run.handle
-    await workplace.beat()
+    await workplace.heartbeat()
     assert handle is not None
     await handle
     assert seen == [Abort.LOST]
@@ -141,7 +141,7 @@ async def test_a_lost_job_under_a_limit_that_does_not_stop_is_stuck_as_after_a_t
     assert (before.started_ns > 0, before.deadline_ns) == (True, 0)
     await workplace.engine.queues.pause("narrow")
     await forget(workplace)
-    await workplace.beat()
+    await workplace.heartbeat()
     (row,) = workplace.board.rows()
     assert row.started_ns == before.started_ns < row.deadline_ns <= boot_ns()
     watch = StuckWatch(after_s=0.0, grace_s=0.0)
@@ -169,7 +169,7 @@ async def test_the_timeout_of_a_lost_job_does_not_wait_any_longer(workplace: Wor
     await asyncio.to_thread(started.wait)
     await workplace.engine.queues.pause("narrow")
     await forget(workplace)
-    await workplace.beat()
+    await workplace.heartbeat()
     await worker.moments.reached("stuck")
     end.set()
     await workplace.settled()
@@ -191,7 +191,7 @@ async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(wor
     await started.wait()
     await workplace.engine.queues.pause("default")
     await forget(workplace)
-    await workplace.beat()
+    await workplace.heartbeat()
     end.set()
     await workplace.settled()
     assert worker.moments.count("refused") == 1
@@ -200,8 +200,8 @@ async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(wor
 
 
 @pytest.mark.every_engine
-async def test_a_beat_between_claim_and_hold_takes_nothing_away(workplace: Workplace) -> None:
-    """Beats at every turn of the loop, while jobs come and go: none is ever given back by mistake."""
+async def test_a_heartbeat_between_claim_and_hold_takes_nothing_away(workplace: Workplace) -> None:
+    """Heartbeats at every turn of the loop, while jobs come and go: none is ever given back by mistake."""
 
     async def works() -> None:
         await asyncio.sleep(0)
@@ -211,7 +211,7 @@ async def test_a_beat_between_claim_and_hold_takes_nothing_away(workplace: Workp
     ids = await workplace.enqueue_many("works", times=400)
     done = asyncio.ensure_future(workplace.settled(400))
     while not done.done():
-        await workplace.beat()
+        await workplace.heartbeat()
     assert set(await workplace.states(ids)) == {JobState.COMPLETED}
     assert worker.moments.count("refused") == 0
     assert {job.attempts for job in await workplace.engine.inspect.get(ids) if job} == {1}

@@ -8,10 +8,10 @@ import pytest
 
 from tests.integration.worker.outage import shaky
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.retry import Retry
 from tidemill.task.current import current_job
-from tidemill.worker.notes import PENDING_LINES
+from tidemill.worker.running.notes import PENDING_LINES
 
 
 @pytest.mark.every_engine

@@ -10,9 +10,9 @@ from tests.integration.worker.outage import When, shaky
 from tests.integration.worker.workplace import Workplace
 from tidemill.model.errors import ClaimantRetired, EngineUnavailable
 from tidemill.model.ids import JobId
-from tidemill.model.job import JobState
-from tidemill.model.member import ClaimantBeat
-from tidemill.model.run import Completed
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Completed
+from tidemill.model.member import ClaimantHeartbeat
 from tidemill.task.current import current_job
 from tidemill.worker.backoff import Backoff
 
@@ -80,7 +80,7 @@ async def test_a_release_is_repeated(workplace: Workplace, times: tuple[When, ..
 async def test_a_line_that_fails_at_random_loses_nothing_and_runs_nothing_twice(
     workplace: Workplace, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.worker.insistence.Backoff", lambda: Backoff(0.001, 0.002))
+    monkeypatch.setattr("tidemill.worker.claiming.until_answered.Backoff", lambda: Backoff(0.001, 0.002))
     dice = random.Random(seed)
     ran = counting(workplace)
     engine, jobs = shaky(workplace.engine)
@@ -148,7 +148,7 @@ async def test_a_claim_that_never_arrived_takes_nothing_in_a_drain(workplace: Wo
 async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.worker.insistence.FAREWELL_S", 0.0)
+    monkeypatch.setattr("tidemill.worker.claiming.until_answered.GIVE_UP_S", 0.0)
     counting(workplace)
     engine, jobs = shaky(workplace.engine)
     forever: list[When] = ["before"] * 1_000
@@ -165,7 +165,7 @@ async def test_an_engine_that_never_comes_back_does_not_hold_up_the_end(
 async def test_an_engine_that_never_answered_does_not_hold_up_the_end_either(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.worker.insistence.FAREWELL_S", 0.0)
+    monkeypatch.setattr("tidemill.worker.claiming.until_answered.GIVE_UP_S", 0.0)
     counting(workplace)
 
     async def publish(*_: object) -> None:
@@ -206,7 +206,7 @@ async def test_one_outcome_that_cannot_be_stored_does_not_spoil_the_others(workp
 
 
 @pytest.mark.every_engine
-async def test_a_member_that_is_not_known_claims_again_after_its_next_beat(workplace: Workplace) -> None:
+async def test_a_member_that_is_not_known_claims_again_after_its_next_heartbeat(workplace: Workplace) -> None:
     counting(workplace)
     worker = await workplace.start()
     await workplace.idle()
@@ -215,7 +215,7 @@ async def test_a_member_that_is_not_known_claims_again_after_its_next_beat(workp
     worker._claims._claimant = workplace.claimant  # leaving has retired the former
     job_id = await workplace.enqueue("works")
     await worker.moments.reached("not granted")
-    await workplace.beat()
+    await workplace.heartbeat()
     await workplace.settled()
     assert await workplace.states([job_id]) == [JobState.COMPLETED]
 
@@ -277,8 +277,8 @@ async def test_an_outcome_that_comes_too_late_is_dropped(
     job_id = await workplace.enqueue("works")
     await started.wait()
     await workplace.engine.queues.pause("default")
-    forgotten = ClaimantBeat(claimant=workplace.claimant, answered_through=1_000, held=())
-    await workplace.engine.members.beat(workplace.member, [forgotten])
+    forgotten = ClaimantHeartbeat(claimant=workplace.claimant, answered_through=1_000, held=())
+    await workplace.engine.members.heartbeat(workplace.member, [forgotten])
     end.set()
     await workplace.settled()
     assert worker.moments.count("refused") == 1

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
 
 

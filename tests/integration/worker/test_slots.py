@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
-from tidemill.model.queue import Limit, QueueOptions, Rate
+from tidemill.model.jobs.job import JobState
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.task.current import current_job
 
 

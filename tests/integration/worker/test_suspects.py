@@ -7,11 +7,11 @@ import pytest
 
 from tests.integration.worker.workplace import QUEUE, Workplace
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import ClaimedJob, ClaimRequest, LostRun, Want
 from tidemill.model.member import MemberInfo
-from tidemill.model.run import ClaimedJob, ClaimRequest, Loss, Want
 from tidemill.task.current import Abort, ControlledJob
-from tidemill.worker.runners.process import ProcessOutcome, Returned
+from tidemill.worker.runner.pool import ProcessOutcome, Returned
 
 
 class Processes:
@@ -39,10 +39,12 @@ async def suspects(workplace: Workplace, count: int) -> list[JobId]:
     """Jobs that were running together when a claimant died."""
     ids = await workplace.enqueue_many("works", times=count)
     jobs, other, claimant = workplace.engine.jobs, MemberInfo(id=new_id(), name="other"), new_id()
-    await workplace.engine.members.beat(other)
+    await workplace.engine.members.heartbeat(other)
     request = ClaimRequest(member=other.id, claimant=claimant, number=1, wants=(Want(QUEUE),), most=count)
     claim = await jobs.claim(request)
-    await jobs.retire(claimant, [Loss(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs])
+    await jobs.retire(
+        claimant, [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
+    )
     return ids
 
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.job import JobState
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.retry import Retry
 from tidemill.task.current import Abort, Aborted, current_job
 
 ONCE = Retry(attempts=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tidemill.model.run import Claim
+from tidemill.model.jobs.run import Claim
 
 
 @pytest.mark.every_engine

@@ -1,4 +1,4 @@
-"""A worker in this process, on a real engine, with beats by hand: what the tests of it share."""
+"""A worker in this process, on a real engine, with heartbeats by hand: what the tests of it share."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,23 +9,24 @@ import msgspec
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Job, JobState, NewJob
-from tidemill.model.member import BeatReply, MemberInfo
-from tidemill.model.queue import QueueOptions
+from tidemill.model.jobs.job import JobRecord, JobState, NewJob
+from tidemill.model.member import HeartbeatReply, MemberInfo
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import span_of
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
-from tidemill.worker.board import Board
-from tidemill.worker.channel import Drained
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.runners.apart import Processes
+from tidemill.worker.member.messages import Drained
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.running.in_process import Processes
 from tidemill.worker.worker import Worker
 
 QUEUE = "default"
 
 
 class Workplace:
-    """One worker and its member. Nothing beats unless a test says so; each beat lasts for a whole test."""
+    """One worker and its member. Nothing heartbeats unless a test says so; each heartbeat lasts for a whole
+    test."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -33,7 +34,7 @@ class Workplace:
         self.member = MemberInfo(id=new_id(), name="host:1")
         self.claimant = new_id()
         self.worker: Worker
-        self.board: Board
+        self.board: HeldTable
         self._running: asyncio.Task[Drained] | None = None
 
     # The app
@@ -75,8 +76,8 @@ class Workplace:
     ) -> Worker:
         """Begin to work, by way of another engine if one is given."""
         told = WorkerConfig(url="", **{"slots": 4, "look_s": 60.0, **config})
-        self.board = Board.create(told.board_capacity)
-        await self.beat()
+        self.board = HeldTable.create(told.board_capacity)
+        await self.heartbeat()
         self.worker = Worker(
             engine or self.engine,
             self.registry,
@@ -119,16 +120,16 @@ class Workplace:
         assert self._running is not None
         return await self._running
 
-    async def beat(self) -> BeatReply:
-        """One beat of the member, as a supervisor does it: from the board, and told to the worker."""
+    async def heartbeat(self) -> HeartbeatReply:
+        """One heartbeat of the member, as a supervisor does it: from the board, and told to the worker."""
         sent_ns = boot_ns()
-        reply = await self.engine.members.beat(self.member, [self.board.beat(self.claimant)])
+        reply = await self.engine.members.heartbeat(self.member, [self.board.heartbeat(self.claimant)])
         if self._running is not None:
             self.worker.lost(reply.lost)
             self.worker.asked([(ask.id, ask.fence) for ask in reply.asked])
-        self.board.beaten(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
+        self.board.heartbeat_answered(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
         if self._running is not None:
-            self.worker.beaten(True)
+            self.worker.heartbeat_answered(True)
         return reply
 
     async def close(self) -> None:
@@ -151,7 +152,7 @@ class Workplace:
 
     # What became of it
 
-    async def job(self, job_id: JobId) -> Job:
+    async def job(self, job_id: JobId) -> JobRecord:
         (job,) = await self.engine.inspect.get([job_id])
         assert job is not None
         return job

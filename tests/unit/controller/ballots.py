@@ -6,11 +6,11 @@ from typing import Any
 
 from tidemill.controller.controller import Controller
 from tidemill.controller.election import Election
-from tidemill.controller.tick import Term
+from tidemill.controller.ticks.tick import Term
 from tidemill.engine.protocol import Engine
 from tidemill.model.view import Lease
 
-LEASE_S, BEAT_S = 1.0, 0.2
+LEASE_S, HEARTBEAT_S = 1.0, 0.2
 
 
 class Note:
@@ -38,7 +38,7 @@ class Note:
 
 
 def an_election(engine: Engine, member: int = 1, *, lease_s: float = LEASE_S) -> Election:
-    return Election(engine, member=bytes([member]) * 16, lease_s=lease_s, beat_s=BEAT_S)
+    return Election(engine, member=bytes([member]) * 16, lease_s=lease_s, heartbeat_s=HEARTBEAT_S)
 
 
 def a_controller(engine: Engine, *ticks: Any, member: int = 1) -> Controller:

@@ -253,4 +253,4 @@ async def test_a_closed_engine_ends_it() -> None:
         await asyncio.wait_for(a_controller(engine, Note(closed)).run(), PATIENCE_S)
     await engine.close()
     with pytest.raises(EngineClosed):
-        await Election(engine, member=bytes(16), lease_s=1, beat_s=0.1).won()
+        await Election(engine, member=bytes(16), lease_s=1, heartbeat_s=0.1).won()

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from tidemill.controller import promotion, retention, upkeep
-from tidemill.controller.promotion import Promotion
-from tidemill.controller.retention import Retention
 from tidemill.controller.term import ElectedTerm
-from tidemill.controller.ticks import all_ticks
-from tidemill.controller.upkeep import REMIND_S, Upkeep
+from tidemill.controller.ticks import promotion, retention, upkeep
+from tidemill.controller.ticks.all import all_ticks
+from tidemill.controller.ticks.promotion import Promotion
+from tidemill.controller.ticks.retention import Retention
+from tidemill.controller.ticks.upkeep import REMIND_S, Upkeep
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine, Promoted, Pruned
-from tidemill.model.storage import Holder, HolderKind, Storage
+from tidemill.model.storage import HolderKind, Storage, StorageHolder
 from tidemill.model.time import HOUR, SECOND, Span
 
 
@@ -77,7 +77,9 @@ async def test_what_makes_the_state_grow_is_told_once_in_a_while(
     term: ElectedTerm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def held(pid: str, age: Span = HOUR) -> Storage:
-        return Storage(bytes=0, parts=[], holders=[Holder(kind=HolderKind.TRANSACTION, name=pid, age=age)])
+        return Storage(
+            bytes=0, parts=[], holders=[StorageHolder(kind=HolderKind.TRANSACTION, name=pid, age=age)]
+        )
 
     now = 1_000.0
     monkeypatch.setattr(upkeep, "time", SimpleNamespace(monotonic=lambda: now))

@@ -1,4 +1,4 @@
-"""One round of beats and sweeps at a time, against an engine that does as it is told."""
+"""One round of heartbeats and sweeps at a time, against an engine that does as it is told."""
 
 import asyncio
 import time
@@ -14,10 +14,10 @@ from tidemill.engine.protocol import BATCH_LIMIT, Engine, Reclaimed
 from tidemill.model.errors import EngineClosed, EngineFull, EngineUnavailable
 from tidemill.model.event import ANY_TOPIC, Signal, member_topic
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Fence
-from tidemill.model.member import Ask, BeatReply, ClaimantBeat, MemberInfo
-from tidemill.worker.beats import GAP_S, Beats
-from tidemill.worker.board import Board
+from tidemill.model.jobs.job import Fence
+from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, StopRequest
+from tidemill.worker.member.heartbeat import GAP_S, Heartbeats
+from tidemill.worker.process.held_table import HeldTable
 
 INFO = MemberInfo(id=bytes(16), name="here:1")
 AWAY = EngineUnavailable("away")
@@ -29,21 +29,21 @@ class TheEngine:
 
     def __init__(self) -> None:
         self.answers: list[Any] = []
-        self.beats: list[Sequence[ClaimantBeat]] = []
+        self.heartbeats: list[Sequence[ClaimantHeartbeat]] = []
         self.running = 0
         self.most_running = 0
         self.heard: asyncio.Queue[Signal | None] = asyncio.Queue()
-        self.beaten = asyncio.Event()
+        self.heartbeat_answered = asyncio.Event()
         self.members = self.jobs = self.signals = self
 
-    async def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> BeatReply:
-        self.beats.append(claimants)
-        self.beaten.set()
+    async def heartbeat(self, info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) -> HeartbeatReply:
+        self.heartbeats.append(claimants)
+        self.heartbeat_answered.set()
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         await asyncio.sleep(0)
         self.running -= 1
-        answer: BeatReply = self._answer(a_reply(number=len(self.beats)))
+        answer: HeartbeatReply = self._answer(a_reply(number=len(self.heartbeats)))
         return answer
 
     async def reclaim(self, member: bytes) -> Reclaimed:
@@ -71,19 +71,19 @@ class ACharge:
     """A worker process that listens, or does not."""
 
     def __init__(self, *fences: Fence) -> None:
-        self.board = Board.create(10)
+        self.board = HeldTable.create(10)
         for fence in fences:
             self.board.hold(new_id(), fence)
         self.told: list[tuple[str, Any]] = []
         self.listens = True
 
-    def beat(self) -> ClaimantBeat:
-        return self.board.beat(b"c" * 16)
+    def heartbeat(self) -> ClaimantHeartbeat:
+        return self.board.heartbeat(b"c" * 16)
 
-    def beaten(self, sent_ns: int | None) -> bool:
+    def heartbeat_answered(self, sent_ns: int | None) -> bool:
         if sent_ns is not None:
-            self.board.beaten(sent_ns)
-        self.told.append(("beaten", sent_ns is not None))
+            self.board.heartbeat_answered(sent_ns)
+        self.told.append(("heartbeat_answered", sent_ns is not None))
         return self.listens
 
     def lost(self, fences: Sequence[Fence]) -> bool:
@@ -99,21 +99,21 @@ class ACharge:
         return self.listens
 
     def news(self) -> list[tuple[str, Any]]:
-        """What was told since the last time, but for plain beats."""
-        news, self.told = [item for item in self.told if item[0] != "beaten"], []
+        """What was told since the last time, but for plain heartbeats."""
+        news, self.told = [item for item in self.told if item[0] != "heartbeat_answered"], []
         return news
 
 
 def a_reply(
     *, number: int = 1, new: bool = False, lost: Sequence[Fence] = (), asked: Sequence[Fence] = ()
-) -> BeatReply:
-    asks = [Ask(new_id(), fence) for fence in asked]
-    return BeatReply(number=number, now=0, new=new, lost=list(lost), asked=asks)
+) -> HeartbeatReply:
+    asks = [StopRequest(new_id(), fence) for fence in asked]
+    return HeartbeatReply(number=number, now=0, new=new, lost=list(lost), asked=asks)
 
 
-def the_beats(engine: TheEngine, *charges: ACharge, **options: Any) -> Beats:
-    settings = {"beat_s": 2.0, "sweep_s": 3.0, **options}
-    return Beats(cast(Engine, engine), info=lambda: INFO, charges=lambda: charges, **settings)
+def the_heartbeats(engine: TheEngine, *charges: ACharge, **options: Any) -> Heartbeats:
+    settings = {"heartbeat_s": 2.0, "sweep_s": 3.0, **options}
+    return Heartbeats(cast(Engine, engine), info=lambda: INFO, charges=lambda: charges, **settings)
 
 
 @pytest.fixture
@@ -122,47 +122,47 @@ def engine() -> TheEngine:
 
 
 @pytest.mark.row("D2")
-async def test_a_beat_says_what_is_held_and_the_board_learns_of_it(engine: TheEngine) -> None:
+async def test_a_heartbeat_says_what_is_held_and_the_board_learns_of_it(engine: TheEngine) -> None:
     charge = ACharge(1, 2)
     before = boot_ns()
-    delay_s = await the_beats(engine, charge).beat()
-    assert sorted(engine.beats[0][0].held) == [1, 2]
-    assert before <= charge.board.beaten_ns <= boot_ns()
-    assert charge.told == [("beaten", True)]
+    delay_s = await the_heartbeats(engine, charge).heartbeat()
+    assert sorted(engine.heartbeats[0][0].held) == [1, 2]
+    assert before <= charge.board.heartbeat_ns <= boot_ns()
+    assert charge.told == [("heartbeat_answered", True)]
     assert 1.5 < delay_s <= 2.0
 
 
 @pytest.mark.row("D2")
-async def test_a_failed_beat_leaves_the_board_alone(engine: TheEngine) -> None:
+async def test_a_failed_heartbeat_leaves_the_board_alone(engine: TheEngine) -> None:
     charge = ACharge()
-    beats = the_beats(engine, charge)
+    heartbeats = the_heartbeats(engine, charge)
     for error in (AWAY, EngineFull("full")):
         engine.answers.append(error)
-        await beats.beat()
-    assert (beats.failures, beats.answered.is_set(), charge.board.beaten_ns) == (2, False, 0)
-    assert charge.told == [("beaten", False)] * 2
-    await beats.beat()
-    assert (beats.failures, beats.answered.is_set()) == (0, True)
-    assert charge.told[-1] == ("beaten", True)
+        await heartbeats.heartbeat()
+    assert (heartbeats.failures, heartbeats.answered.is_set(), charge.board.heartbeat_ns) == (2, False, 0)
+    assert charge.told == [("heartbeat_answered", False)] * 2
+    await heartbeats.heartbeat()
+    assert (heartbeats.failures, heartbeats.answered.is_set()) == (0, True)
+    assert charge.told[-1] == ("heartbeat_answered", True)
 
 
 @pytest.mark.row("D2")
 async def test_it_gives_up_once_after_so_many_failures_in_a_row(engine: TheEngine) -> None:
     calls: list[str] = []
-    beats = the_beats(engine, give_up_after=3, gave_up=lambda: calls.append("gave up"))
+    heartbeats = the_heartbeats(engine, give_up_after=3, gave_up=lambda: calls.append("gave up"))
     engine.answers = [AWAY, AWAY, a_reply(), AWAY, AWAY]
     for _ in range(5):
-        await beats.beat()
+        await heartbeats.heartbeat()
     assert calls == []
     engine.answers = [AWAY] * 3
     for _ in range(3):
-        await beats.beat()
+        await heartbeats.heartbeat()
     assert calls == ["gave up"]
 
 
 async def test_an_engine_that_we_closed_ends_the_loops(engine: TheEngine) -> None:
-    beats = the_beats(engine)
-    for each in (beats.beat, beats.sweep, beats.listen):
+    heartbeats = the_heartbeats(engine)
+    for each in (heartbeats.heartbeat, heartbeats.sweep, heartbeats.listen):
         engine.answers = [EngineClosed("closed")]
         with pytest.raises(EngineClosed):
             await each()
@@ -171,14 +171,14 @@ async def test_an_engine_that_we_closed_ends_the_loops(engine: TheEngine) -> Non
 @pytest.mark.row("B11", "D3")
 async def test_news_goes_to_the_process_that_holds_the_run_and_once(engine: TheEngine) -> None:
     one, other = ACharge(1, 2), ACharge(3)
-    beats = the_beats(engine, one, other)
+    heartbeats = the_heartbeats(engine, one, other)
     reply = a_reply(lost=[1, 3], asked=[2, 99])
     engine.answers = [reply, reply]
-    await beats.beat()
+    await heartbeats.heartbeat()
     assert one.news() == [("lost", [1]), ("asked", [2])]
     assert other.news() == [("lost", [3])], "nobody holds 99 yet: it is told when somebody does"
     other.board.hold(new_id(), 99)
-    await beats.beat()
+    await heartbeats.heartbeat()
     assert one.news() == []
     assert other.news() == [("asked", [99])]
 
@@ -190,16 +190,21 @@ async def test_what_is_lost_is_told_before_the_lease_is_fresh(engine: TheEngine)
 
     class Watches(ACharge):
         def lost(self, fences: Sequence[Fence]) -> bool:
-            fresh_when_told.append(self.board.beaten_ns > 0)
+            fresh_when_told.append(self.board.heartbeat_ns > 0)
             return super().lost(fences)
 
     one, other = Watches(1, 2), Watches(3)
     engine.answers = [AWAY, a_reply(lost=[1, 3], asked=[2])]
-    beats = the_beats(engine, one, other)
-    await beats.beat()
-    await beats.beat()
-    assert one.told == [("beaten", False), ("lost", [1]), ("asked", [2]), ("beaten", True)]
-    assert other.told == [("beaten", False), ("lost", [3]), ("beaten", True)]
+    heartbeats = the_heartbeats(engine, one, other)
+    await heartbeats.heartbeat()
+    await heartbeats.heartbeat()
+    assert one.told == [
+        ("heartbeat_answered", False),
+        ("lost", [1]),
+        ("asked", [2]),
+        ("heartbeat_answered", True),
+    ]
+    assert other.told == [("heartbeat_answered", False), ("lost", [3]), ("heartbeat_answered", True)]
     assert fresh_when_told == [False, False]
 
 
@@ -207,31 +212,31 @@ async def test_what_is_lost_is_told_before_the_lease_is_fresh(engine: TheEngine)
 async def test_who_could_not_be_told_what_it_lost_keeps_its_old_lease(engine: TheEngine) -> None:
     deaf, other = ACharge(1), ACharge(2)
     deaf.listens = False
-    beats = the_beats(engine, deaf, other)
+    heartbeats = the_heartbeats(engine, deaf, other)
     engine.answers = [a_reply(lost=[1])] * 2
-    await beats.beat()
-    assert deaf.board.beaten_ns == 0
-    assert other.board.beaten_ns > 0
+    await heartbeats.heartbeat()
+    assert deaf.board.heartbeat_ns == 0
+    assert other.board.heartbeat_ns > 0
     deaf.listens = True
-    await beats.beat()
-    assert deaf.told == [("lost", [1])] * 2 + [("beaten", True)]
-    assert deaf.board.beaten_ns > 0
+    await heartbeats.heartbeat()
+    assert deaf.told == [("lost", [1])] * 2 + [("heartbeat_answered", True)]
+    assert deaf.board.heartbeat_ns > 0
 
 
 @pytest.mark.row("B11")
 async def test_what_could_not_be_told_is_told_again(engine: TheEngine) -> None:
     charge = ACharge(1, 2)
-    beats = the_beats(engine, charge)
+    heartbeats = the_heartbeats(engine, charge)
     reply = a_reply(lost=[1], asked=[2])
     charge.listens = False
     for listens in (False, True, True):
         charge.listens = listens
         engine.answers = [reply]
-        await beats.beat()
+        await heartbeats.heartbeat()
     assert charge.news() == [("lost", [1]), ("asked", [2])] * 2
     engine.answers = [a_reply()]
-    await beats.beat()
-    assert beats._told == set(), "what is over is forgotten"
+    await heartbeats.heartbeat()
+    assert heartbeats._told == set(), "what is over is forgotten"
 
 
 async def test_lost_data_and_a_lost_lease_are_said(
@@ -239,36 +244,36 @@ async def test_lost_data_and_a_lost_lease_are_said(
 ) -> None:
     """In both cases what was published is published again, before the lease is fresh."""
     charge = ACharge()
-    beats = the_beats(engine, charge)
+    heartbeats = the_heartbeats(engine, charge)
     found = replace(a_reply(number=5), rolled_back=True)
     engine.answers = [a_reply(number=7, new=True), a_reply(number=3), a_reply(number=4, new=True), found]
-    await beats.beat()
+    await heartbeats.heartbeat()
     assert caplog.messages == []
     assert charge.news() == []
     for _ in range(3):
-        await beats.beat()
-        assert [what for what, _ in charge.told] == ["introduce", "beaten"]
+        await heartbeats.heartbeat()
+        assert [what for what, _ in charge.told] == ["introduce", "heartbeat_answered"]
         assert charge.news() == [("introduce", None)]
     assert [(record.levelname, record.message.split(";")[0].split(":")[0]) for record in caplog.records] == [
         ("ERROR", "the engine has lost data"),
         ("WARNING", "this member was declared gone"),
         ("ERROR", "the engine has lost data"),
     ]
-    await beats.beat()
+    await heartbeats.heartbeat()
     assert charge.news() == []
 
 
 @pytest.mark.row("D2")
-async def test_beats_never_overlap_and_a_signal_makes_one_early(engine: TheEngine) -> None:
-    beats = the_beats(engine, beat_s=1_000.0)
-    running = asyncio.ensure_future(beats.run())
-    await asyncio.wait_for(beats.answered.wait(), PATIENCE_S)
+async def test_heartbeats_never_overlap_and_a_signal_makes_one_early(engine: TheEngine) -> None:
+    heartbeats = the_heartbeats(engine, heartbeat_s=1_000.0)
+    running = asyncio.ensure_future(heartbeats.run())
+    await asyncio.wait_for(heartbeats.answered.wait(), PATIENCE_S)
     for count in (2, 3, 4):
-        engine.beaten.clear()
+        engine.heartbeat_answered.clear()
         engine.heard.put_nowait(Signal(ANY_TOPIC))
         engine.heard.put_nowait(Signal(member_topic(INFO.id)))
-        await asyncio.wait_for(engine.beaten.wait(), PATIENCE_S)
-        assert len(engine.beats) == count
+        await asyncio.wait_for(engine.heartbeat_answered.wait(), PATIENCE_S)
+        assert len(engine.heartbeats) == count
     assert engine.most_running == 1
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -276,19 +281,21 @@ async def test_beats_never_overlap_and_a_signal_makes_one_early(engine: TheEngin
 
 
 @pytest.mark.row("D2")
-async def test_however_many_signals_come_beats_keep_their_gap(engine: TheEngine) -> None:
+async def test_however_many_signals_come_heartbeats_keep_their_gap(engine: TheEngine) -> None:
     moments: list[float] = []
     enough = asyncio.Event()
 
     def charges() -> Sequence[ACharge]:
         moments.append(time.monotonic())
-        beats.soon()  # one more signal with every beat
+        heartbeats.soon()  # one more signal with every heartbeat
         if len(moments) == 5:
             enough.set()
         return ()
 
-    beats = Beats(cast(Engine, engine), info=lambda: INFO, charges=charges, beat_s=1_000.0, sweep_s=3.0)
-    running = asyncio.ensure_future(beats.run())
+    heartbeats = Heartbeats(
+        cast(Engine, engine), info=lambda: INFO, charges=charges, heartbeat_s=1_000.0, sweep_s=3.0
+    )
+    running = asyncio.ensure_future(heartbeats.run())
     await asyncio.wait_for(enough.wait(), PATIENCE_S)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -299,47 +306,47 @@ async def test_however_many_signals_come_beats_keep_their_gap(engine: TheEngine)
 
 @pytest.mark.row("D2")
 @pytest.mark.parametrize("ending", ["answered", "failed"])
-async def test_a_beat_under_way_ends_before_its_loop_does(engine: TheEngine, ending: str) -> None:
+async def test_a_heartbeat_under_way_ends_before_its_loop_does(engine: TheEngine, ending: str) -> None:
     """Or it could overtake the sign-off."""
     under_way, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
 
-    async def beat(*_: Any) -> Any:
+    async def heartbeat(*_: Any) -> Any:
         under_way.set()
         return await answer
 
-    engine.beat = beat  # type: ignore[assignment, method-assign]
-    beating = asyncio.ensure_future(the_beats(engine).beat())
+    engine.heartbeat = heartbeat  # type: ignore[assignment, method-assign]
+    heartbeating = asyncio.ensure_future(the_heartbeats(engine).heartbeat())
     await under_way.wait()
-    beating.cancel()
-    done, _ = await asyncio.wait({beating}, timeout=0.05)
+    heartbeating.cancel()
+    done, _ = await asyncio.wait({heartbeating}, timeout=0.05)
     assert not done
     if ending == "answered":
         answer.set_result(a_reply())
     else:
         answer.set_exception(AWAY)
     with pytest.raises(asyncio.CancelledError):
-        await beating
+        await heartbeating
 
 
-async def test_a_slow_engine_makes_beats_rarer(engine: TheEngine) -> None:
-    assert await the_beats(engine, beat_s=0.0).beat() == GAP_S
+async def test_a_slow_engine_makes_heartbeats_rarer(engine: TheEngine) -> None:
+    assert await the_heartbeats(engine, heartbeat_s=0.0).heartbeat() == GAP_S
 
 
 async def test_listening_goes_on_after_an_error(engine: TheEngine) -> None:
-    beats = the_beats(engine)
+    heartbeats = the_heartbeats(engine)
     engine.answers = [AWAY]
-    assert await beats.listen() > 0
+    assert await heartbeats.listen() > 0
     engine.heard.put_nowait(None)
-    assert await beats.listen() > 0
+    assert await heartbeats.listen() > 0
 
 
 @pytest.mark.row("D3")
 async def test_a_sweep_goes_on_at_once_while_there_is_more(
     engine: TheEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    beats = the_beats(engine)
+    heartbeats = the_heartbeats(engine)
     engine.answers = [Reclaimed(entitled=True, jobs=BATCH_LIMIT), Reclaimed(True, 5, ["gone:1"]), AWAY]
-    assert await beats.sweep() == 0
-    assert await beats.sweep() == 3.0
-    assert await beats.sweep() == 3.0
+    assert await heartbeats.sweep() == 0
+    assert await heartbeats.sweep() == 3.0
+    assert await heartbeats.sweep() == 3.0
     assert "member gone:1 is gone; its jobs go to others" in caplog.messages

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from tidemill.model.ids import new_id
-from tidemill.worker import channel as channels
-from tidemill.worker.channel import (
-    Asked,
-    Beaten,
+from tidemill.worker.member import messages as channels
+from tidemill.worker.member.messages import (
+    CannotLoad,
     Channel,
     Drain,
     Drained,
     FromWorker,
+    HeartbeatAnswered,
     Hurry,
     Leaving,
     Lines,
     Lost,
     Ready,
+    StopAsked,
     ToWorker,
-    Unfit,
     encode_line,
     runs_of,
 )
@@ -54,11 +54,11 @@ async def ends() -> AsyncIterator[Ends]:
 
 
 async def test_every_message_arrives_as_it_was_sent(ends: Ends) -> None:
-    asked, lost = Asked([(new_id().hex(), 7)]), Lost([1, 2**53 - 1])
-    to_worker = [Drain(30.0), Drain(None), Hurry(), asked, lost, Beaten(ok=False)]
+    asked, lost = StopAsked([(new_id().hex(), 7)]), Lost([1, 2**53 - 1])
+    to_worker = [Drain(30.0), Drain(None), Hurry(), asked, lost, HeartbeatAnswered(ok=False)]
     from_worker = [
         Ready(["a", "b"]),
-        Unfit("no\nsuch app"),
+        CannotLoad("no\nsuch app"),
         Leaving("retired"),
         Drained(3, 4),
     ]

@@ -4,19 +4,19 @@ import pytest
 
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.ids import new_id
-from tidemill.model.run import Failed
-from tidemill.worker.board import NO_RETRY, Held
-from tidemill.worker.inquest import Findings, inquest
+from tidemill.model.jobs.run import Failed
+from tidemill.worker.member.blame import Blame, assign_blame
+from tidemill.worker.process.held_table import NO_RETRY, HeldRow
 
 NOW_NS = 100_000_000_000
 
 
-def a_run(fence: int, *, started_ns: int = 0, deadline_ns: int = 0, retry_in: int = NO_RETRY) -> Held:
-    return Held(fence, new_id(), started_ns, deadline_ns, retry_in)
+def a_run(fence: int, *, started_ns: int = 0, deadline_ns: int = 0, retry_in: int = NO_RETRY) -> HeldRow:
+    return HeldRow(fence, new_id(), started_ns, deadline_ns, retry_in)
 
 
-def findings(rows: list[Held], *, innocent: bool = False, stuck: tuple[int, ...] = ()) -> Findings:
-    return inquest(rows, now_ns=NOW_NS, how="it was killed", innocent=innocent, stuck=stuck)
+def findings(rows: list[HeldRow], *, innocent: bool = False, stuck: tuple[int, ...] = ()) -> Blame:
+    return assign_blame(rows, now_ns=NOW_NS, how="it was killed", innocent=innocent, stuck=stuck)
 
 
 def test_nothing_had_started() -> None:

@@ -11,13 +11,13 @@ from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.ids import new_id
-from tidemill.model.run import Loss, Settlement
+from tidemill.model.jobs.run import LostRun, Settlement
 from tidemill.worker import backoff
-from tidemill.worker import seat as seats
-from tidemill.worker.board import Board
-from tidemill.worker.channel import Drained, Ready
 from tidemill.worker.config import WorkerConfig
-from tidemill.worker.seat import LAST_TRIES, Seat
+from tidemill.worker.member import respawn as seats
+from tidemill.worker.member.messages import Drained, Ready
+from tidemill.worker.member.respawn import LAST_TRIES, Respawn
+from tidemill.worker.process.held_table import HeldTable
 
 CONFIG = WorkerConfig(url="sqlite://", slots=2, stuck_after_s=0, stuck_grace_s=0)
 
@@ -27,11 +27,11 @@ class TheEngine:
 
     def __init__(self) -> None:
         self.jobs = self
-        self.retired: list[Sequence[Loss]] = []
+        self.retired: list[Sequence[LostRun]] = []
         self.settled: list[Settlement] = []
         self.away = 0
 
-    async def retire(self, claimant: bytes, losses: Sequence[Loss]) -> int:
+    async def retire(self, claimant: bytes, losses: Sequence[LostRun]) -> int:
         if self.away:
             self.away -= 1
             raise EngineUnavailable("away")
@@ -47,7 +47,7 @@ class AnIncarnation:
 
     def __init__(self, config: WorkerConfig, **options: Any) -> None:
         self.pid, self.claimant = 7, new_id()
-        self.board = Board.create(8)
+        self.board = HeldTable.create(8)
         self.ready: Ready | None = Ready(["default"])
         self.ready_ns = boot_ns()
         self.drained: Drained | None = None
@@ -84,10 +84,10 @@ class TheSeat:
     """A seat, and who sits in it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(seats, "Incarnation", self._incarnate)
+        monkeypatch.setattr(seats, "WorkerProcess", self._incarnate)
         self.engine = TheEngine()
         self.unfit: list[str] = []
-        self.seat = Seat(
+        self.seat = Respawn(
             cast(Engine, self.engine),
             CONFIG,
             member=new_id(),
@@ -146,7 +146,7 @@ async def test_a_seat_remembers_that_the_app_was_loaded_once(the: TheSeat) -> No
     the.one.ready, the.one.ready_ns = None, 0
     assert not the.seat.was_ready
     the.one.ready = Ready(["default"])
-    assert the.seat.was_ready, "without waiting for a beat"
+    assert the.seat.was_ready, "without waiting for a heartbeat"
     the.one.exit.set_result(-9)
     await life
     assert the.seat.was_ready
@@ -158,7 +158,7 @@ async def test_no_descriptors_for_a_board_are_no_reason_to_end(
     def refuse(*_: Any, **__: Any) -> AnIncarnation:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(seats, "Incarnation", refuse)
+    monkeypatch.setattr(seats, "WorkerProcess", refuse)
     assert [await the.seat.live_once() for _ in range(3)] == [0, 1, 2]
     assert the.engine.retired == []
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidemill.worker.board import Held
-from tidemill.worker.stuck import StuckWatch
+from tidemill.worker.member.stuck import StuckWatch
+from tidemill.worker.process.held_table import HeldRow
 
 S = 1_000_000_000
 ID = bytes(16)
@@ -11,8 +11,8 @@ ID = bytes(16)
 pytestmark = pytest.mark.row("E4")
 
 
-def held(fence: int, deadline_s: int = 0, started_ns: int = 1) -> Held:
-    return Held(fence, ID, started_ns, deadline_s * S, 0)
+def held(fence: int, deadline_s: int = 0, started_ns: int = 1) -> HeldRow:
+    return HeldRow(fence, ID, started_ns, deadline_s * S, 0)
 
 
 class Watch:
@@ -22,7 +22,7 @@ class Watch:
         self.watch = StuckWatch(after_s=5, grace_s=10)
         self.slept_s = 0
 
-    def look(self, rows: list[Held], at_s: int) -> set[int]:
+    def look(self, rows: list[HeldRow], at_s: int) -> set[int]:
         return set(self.watch.look(rows, boot_ns=at_s * S, awake_ns=(at_s - self.slept_s) * S))
 
 

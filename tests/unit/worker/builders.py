@@ -3,13 +3,13 @@
 from typing import Any, cast
 
 from tidemill.model.ids import new_id
-from tidemill.model.run import ClaimedJob
+from tidemill.model.jobs.run import ClaimedJob
 from tidemill.task.current import ControlledJob
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
-from tidemill.worker.notes import Notebook
-from tidemill.worker.runs import Run
-from tidemill.worker.terms import TermsBook
+from tidemill.worker.running.notes import Notebook
+from tidemill.worker.running.run import Run
+from tidemill.worker.running.task_rules import TaskRulesBook
 
 
 def a_job(fence: int = 1, **fields: Any) -> ClaimedJob:
@@ -43,7 +43,7 @@ def a_job(fence: int = 1, **fields: Any) -> ClaimedJob:
 def a_run(fence: int = 1, *, registry: Registry | None = None, row: int = 0, **fields: Any) -> Run:
     """A run that is about to start."""
     run = Run(a_job(fence, **fields), row, cast(Notebook, None))
-    terms = TermsBook(registry or a_registry()).of(run.job)
+    terms = TaskRulesBook(registry or a_registry()).of(run.job)
     assert terms is not None
     run.terms = terms
     run.running = ControlledJob(run.job, run)

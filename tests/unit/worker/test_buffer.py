@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.worker.builders import a_run
-from tidemill.worker.buffer import SLOW, Ahead, Buffer, ahead_limit
+from tidemill.worker.claiming.buffer import SLOW, Ahead, Buffer, ahead_limit
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import asyncio
 
 from tests.unit.worker.builders import a_run
 from tidemill.engine.boot import boot_ns
-from tidemill.worker.deadlines import Deadlines
-from tidemill.worker.runs import Run
+from tidemill.worker.running.deadlines import Deadlines
+from tidemill.worker.running.run import Run
 
 
 async def test_runs_are_found_when_their_moment_has_come_and_not_before() -> None:

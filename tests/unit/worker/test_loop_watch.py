@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.worker.builders import a_run
-from tidemill.worker.board import Board
-from tidemill.worker.loop_watch import LoopWatch
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.process.loop_watch import LoopWatch
 from tidemill.worker.report import Report
-from tidemill.worker.runs import Run
+from tidemill.worker.running.run import Run
 
 PATIENCE_S = 30.0
 
 
 @pytest.fixture
-def board() -> Iterator[Board]:
-    board = Board.create(4)
+def board() -> Iterator[HeldTable]:
+    board = HeldTable.create(4)
     yield board
     board.close()
 
@@ -26,7 +26,7 @@ def board() -> Iterator[Board]:
 class Heard(Report):
     """What is told, and when it is: from the watch's thread."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: HeldTable) -> None:
         super().__init__()
         self._board = board
         self._loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ class Heard(Report):
         self._loop.call_soon_threadsafe(self.over.set)
 
 
-async def test_what_blocks_the_loop_is_named_once(board: Board) -> None:
+async def test_what_blocks_the_loop_is_named_once(board: HeldTable) -> None:
     heard, run = Heard(board), a_run(1)
     watch = LoopWatch(board, {2: a_run(2), 1: run}, heard, ask_s=0.01, blocked_after_s=0.05)
 
@@ -65,7 +65,7 @@ async def test_what_blocks_the_loop_is_named_once(board: Board) -> None:
     assert board.loop_silent_ns(time.monotonic_ns()) == 0
 
 
-async def test_a_loop_that_answers_owes_nothing(board: Board) -> None:
+async def test_a_loop_that_answers_owes_nothing(board: HeldTable) -> None:
     watch = LoopWatch(board, {}, Report())
     before = time.monotonic_ns()
     watch.start()

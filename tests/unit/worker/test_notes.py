@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from tidemill.engine.protocol import Jobs
+from tidemill.engine.protocol import JobsFacet
 from tidemill.model.errors import BadInput, EngineUnavailable
-from tidemill.model.run import Answer, LogLine, Note, Progress
-from tidemill.worker import notes
-from tidemill.worker.notes import PENDING_LINES, Notebook, Page
+from tidemill.model.jobs.run import Answer, LogLine, Note, Progress
+from tidemill.worker.running import notes
+from tidemill.worker.running.notes import PENDING_LINES, Notebook, RunNotes
 
 
 class Store:
@@ -50,10 +50,10 @@ async def store() -> Store:
 
 @pytest.fixture
 async def notebook(store: Store) -> Notebook:
-    return Notebook(cast(Jobs, store), store.dropped.append)
+    return Notebook(cast(JobsFacet, store), store.dropped.append)
 
 
-def a_page(notebook: Notebook, fence: int = 1, lines: int = 0) -> Page:
+def a_page(notebook: Notebook, fence: int = 1, lines: int = 0) -> RunNotes:
     page = notebook.open(bytes(16), fence)
     for number in range(lines):
         page.add("info", f"line {number}")

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from tests.unit.worker.builders import a_registry, a_run
-from tidemill.model.retry import Retry
-from tidemill.model.run import Completed, Failed, Stopped
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.run import Completed, Failed, Stopped
 from tidemill.task.current import Abort, Aborted
-from tidemill.worker.outcomes import NOTHING, Instead, raised, refused_payload, returned
-from tidemill.worker.terms import TIMEOUT_LINEAGE
+from tidemill.worker.running.outcomes import NOTHING, Instead, raised, refused_payload, returned
+from tidemill.worker.running.task_rules import TIMEOUT_LINEAGE
 
 OWN = asyncio.CancelledError()
 

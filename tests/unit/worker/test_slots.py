@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.worker.builders import a_run
 from tidemill.engine.boot import boot_ns
-from tidemill.worker.board import Board
-from tidemill.worker.runs import Run
-from tidemill.worker.slots import Slots
+from tidemill.worker.claiming.slots import Slots
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.running.run import Run
 
 HOUR_NS = 3_600 * 10**9
 
@@ -20,8 +20,8 @@ class Floor:
         self.begun: list[int] = []
         self.returned: list[int] = []
         self.ends_at_once: set[int] = set()
-        self.board = Board.create(8)
-        self.board.beaten(boot_ns() + HOUR_NS)
+        self.board = HeldTable.create(8)
+        self.board.heartbeat_answered(boot_ns() + HOUR_NS)
         self.slots = Slots(
             count,
             self.board,
@@ -96,12 +96,12 @@ def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -
 
 
 def test_without_a_fresh_lease_nothing_begins(floor: Floor) -> None:
-    floor.board.beaten(boot_ns() - HOUR_NS)
+    floor.board.heartbeat_answered(boot_ns() - HOUR_NS)
     floor.admit(a_run(1), a_run(2, limited=True))
     assert (floor.begun, floor.returned) == ([], [2])
     floor.slots.refill(boot_ns())
     assert floor.begun == []
-    floor.board.beaten(boot_ns())
+    floor.board.heartbeat_answered(boot_ns())
     floor.slots.refill(boot_ns())
     assert floor.begun == [1]
 

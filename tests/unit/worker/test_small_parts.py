@@ -6,7 +6,7 @@ import pytest
 
 from tidemill.model.errors import BadInput
 from tidemill.worker.backoff import Backoff, jittered
-from tidemill.worker.bell import Bell
+from tidemill.worker.claiming.wakeup import Wakeup
 from tidemill.worker.config import SLOTS_LIMIT, WorkerConfig
 from tidemill.worker.moments import Moments
 
@@ -17,8 +17,8 @@ from tidemill.worker.moments import Moments
         {"slots": 0},
         {"slots": SLOTS_LIMIT + 1},
         {"processes": 0},
-        {"beat_s": 10.0, "lease_s": 10.0},
-        {"beat_s": 0.0},
+        {"heartbeat_s": 10.0, "lease_s": 10.0},
+        {"heartbeat_s": 0.0},
         {"queues": ("a", "a")},
         {"queues": ("a b",)},
     ],
@@ -44,7 +44,7 @@ def test_waits_double_up_to_a_bound_and_begin_again() -> None:
 
 
 async def test_a_ring_is_remembered_until_the_next_wait() -> None:
-    bell = Bell()
+    bell = Wakeup()
     bell.ring()
     bell.ring()
     await bell.wait(None)
@@ -56,12 +56,12 @@ async def test_a_ring_is_remembered_until_the_next_wait() -> None:
 
 
 async def test_a_bell_that_nobody_rings_gives_up_waiting() -> None:
-    await Bell().wait(0.001)
-    await Bell().wait(0)
+    await Wakeup().wait(0.001)
+    await Wakeup().wait(0)
 
 
 async def test_a_wait_that_is_cancelled_leaves_the_bell_in_order() -> None:
-    bell = Bell()
+    bell = Wakeup()
     waiting = asyncio.ensure_future(bell.wait(3_600))
     await asyncio.sleep(0)
     waiting.cancel()

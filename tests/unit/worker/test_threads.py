@@ -10,9 +10,9 @@ import pytest
 from tests.unit.worker.builders import a_run
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
-from tidemill.worker.outcomes import Ending
-from tidemill.worker.runners.thread import ThreadRunner
-from tidemill.worker.runs import Run
+from tidemill.worker.running.in_thread import ThreadRunner
+from tidemill.worker.running.outcomes import Ending
+from tidemill.worker.running.run import Run
 
 
 class Steps:

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.unit.worker.builders import a_job
-from tidemill.model.queue import Limit, QueueOptions, Rate
-from tidemill.model.run import Want
+from tidemill.model.jobs.run import Want
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.task.registry import Registry
-from tidemill.worker.wants import Ask, PerWorker, Wants
+from tidemill.worker.claiming.claim_size import ClaimBounds, ClaimSize, PerWorker
 
 
 def here(_: str) -> int:
@@ -14,12 +14,12 @@ def here(_: str) -> int:
 
 
 def test_without_limits_every_queue_may_give_everything() -> None:
-    wants = Wants(("a", "b"), Registry())
+    wants = ClaimSize(("a", "b"), Registry())
     assert wants.ask(0, here, 0.0) == (Want("a"), Want("b"))
 
 
 def test_queues_whose_jobs_cannot_wait_are_asked_for_the_free_slots_only() -> None:
-    wants = Wants(("a", "b"), Registry())
+    wants = ClaimSize(("a", "b"), Registry())
     wants.came([a_job(queue="a", limited=True), a_job(queue="b")], 0.0)
     assert wants.ask(3, here, 0.0) == (Want("a", 3), Want("b"))
     assert wants.ask(0, here, 0.0) == (Want("b"),)
@@ -41,24 +41,24 @@ def test_queues_whose_jobs_cannot_wait_are_asked_for_the_free_slots_only() -> No
 def test_what_the_app_declares_is_known_from_the_start(options: QueueOptions) -> None:
     registry = Registry()
     registry.declare("a", options)
-    assert Wants(("a", "b"), registry).ask(3, here, 0.0) == (Want("a", 3), Want("b"))
+    assert ClaimSize(("a", "b"), registry).ask(3, here, 0.0) == (Want("a", 3), Want("b"))
 
 
-def of_three(*, limited: str) -> Wants:
-    wants = Wants(("a", "b", "c"), Registry())
+def of_three(*, limited: str) -> ClaimSize:
+    wants = ClaimSize(("a", "b", "c"), Registry())
     wants.came([a_job(queue=queue, limited=True) for queue in limited], 0.0)
     return wants
 
 
-def asked(wants: Wants, *, free: int, ahead: int, suspects: int = 0) -> Ask:
+def asked(wants: ClaimSize, *, free: int, ahead: int, suspects: int = 0) -> ClaimBounds:
     most = wants.room(free, ahead)
-    return wants.fit(Ask(wants.ask(free, here, 0.0), most, suspects), free)
+    return wants.fit(ClaimBounds(wants.ask(free, here, 0.0), most, suspects), free)
 
 
 def test_without_limits_as_many_are_asked_for_as_there_is_room() -> None:
     wants = of_three(limited="")
     assert asked(wants, free=0, ahead=7).most == 7
-    assert asked(wants, free=3, ahead=7, suspects=1) == Ask(
+    assert asked(wants, free=3, ahead=7, suspects=1) == ClaimBounds(
         (Want("a"), Want("b"), Want("c")), most=10, suspects=1
     )
 
@@ -96,7 +96,7 @@ def test_when_those_give_nothing_others_may_wait_and_each_job_that_cannot_finds_
 def test_when_all_cannot_wait_and_give_nothing_they_are_not_cut() -> None:
     wants = of_three(limited="abc")
     wants.came([], 0.0)
-    assert asked(wants, free=4, ahead=5) == Ask((Want("a", 4), Want("b", 4), Want("c", 4)), 4, 0)
+    assert asked(wants, free=4, ahead=5) == ClaimBounds((Want("a", 4), Want("b", 4), Want("c", 4)), 4, 0)
 
 
 def test_a_queue_that_gave_of_its_share_is_asked_again_for_all_slots() -> None:
@@ -105,7 +105,7 @@ def test_a_queue_that_gave_of_its_share_is_asked_again_for_all_slots() -> None:
     assert asked(wants, free=4, ahead=5).wants == (Want("a", 2), Want("b", 2), Want("c"))
     wants.came([a_job(queue="a", limited=True)] * 2, 0.0)
     assert wants.cut_short
-    assert asked(wants, free=2, ahead=5) == Ask((Want("a", 2), Want("b", 2), Want("c")), 2, 0)
+    assert asked(wants, free=2, ahead=5) == ClaimBounds((Want("a", 2), Want("b", 2), Want("c")), 2, 0)
     wants.came([a_job(queue="a", limited=True)] * 2, 0.0)
     assert not wants.cut_short
 
@@ -113,7 +113,7 @@ def test_a_queue_that_gave_of_its_share_is_asked_again_for_all_slots() -> None:
 def test_a_workers_own_concurrency_counts_what_it_has() -> None:
     registry = Registry()
     registry.declare("a", QueueOptions(per_worker=Limit(concurrency=3)))
-    wants = Wants(("a", "b"), registry)
+    wants = ClaimSize(("a", "b"), registry)
     assert wants.ask(9, lambda _: 1, 0.0) == (Want("a", 2), Want("b"))
     assert wants.ask(9, lambda _: 5, 0.0) == (Want("b"),)
 
@@ -121,7 +121,7 @@ def test_a_workers_own_concurrency_counts_what_it_has() -> None:
 def test_a_workers_own_rate_opens_with_time() -> None:
     registry = Registry()
     registry.declare("a", QueueOptions(per_worker=Limit(rate=Rate(4, per=10))))
-    wants = Wants(("a",), registry)
+    wants = ClaimSize(("a",), registry)
     assert wants.opens_at() is None
     wants.came([a_job(queue="a") for _ in range(3)], 100.0)
     assert wants.ask(9, here, 101.0) == (Want("a", 1),)

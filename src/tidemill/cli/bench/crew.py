@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tidemill.cli.program import refuse
 from tidemill.engine.protocol import Engine
-from tidemill.model.queue import Keep, QueueOptions
+from tidemill.model.queues.queue import Keep, QueueOptions
 
 APP = "tidemill.cli.bench.app:app"
 READY_S = 30.0
@@ -22,7 +22,7 @@ STOP_S = 30.0
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class Crew:
+class BenchWorkers:
     """A supervisor and its worker processes, at work on a queue of their own."""
 
     def __init__(self, queue: str, supervisor: int) -> None:
@@ -52,7 +52,7 @@ class Crew:
 @asynccontextmanager
 async def hire(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
-) -> AsyncIterator[Crew]:
+) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
     await engine.queues.configure(queue, QueueOptions(keep_completed=KEPT))
     lifeline, ours = os.pipe()
@@ -75,7 +75,7 @@ async def hire(
         reader = asyncio.create_task(_read_on(process))
         if said is not None:
             raise refuse(f"the worker did not start: {said}")
-        yield Crew(queue, process.pid)
+        yield BenchWorkers(queue, process.pid)
     finally:
         if process.returncode is None:
             process.terminate()

@@ -19,11 +19,11 @@ import msgspec
 from tidemill.app.job import Job as Handle
 from tidemill.app.task import Task
 from tidemill.app.tidemill import Tidemill
-from tidemill.cli.bench.crew import Crew
+from tidemill.cli.bench.crew import BenchWorkers
 from tidemill.cli.program import refuse
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId, parse_id
-from tidemill.model.job import LIVE, Job, JobState
+from tidemill.model.jobs.job import LIVE, JobRecord, JobState
 from tidemill.model.time import SECOND, moment_of
 
 LOOK_S = 0.05
@@ -38,7 +38,7 @@ PAUSE_S = (0.010, 0.030)
 """Between two jobs of the latency measure: long enough for a worker to be idle again."""
 
 
-class Rate(NamedTuple):
+class MeasuredRate(NamedTuple):
     """What one turn took."""
 
     jobs_s: float
@@ -63,7 +63,7 @@ class Latency(NamedTuple):
     """From its return, when the job is durable; 0 where the job was faster than the return."""
 
 
-def enqueue_one_by_one(task: Task[[str], Any], queue: str, payload: str, jobs: int) -> Rate:
+def enqueue_one_by_one(task: Task[[str], Any], queue: str, payload: str, jobs: int) -> MeasuredRate:
     """Sync `enqueue` in one thread, each waiting for its commit."""
     call = task.using(queue=queue)
     with Stopwatch() as watch:
@@ -72,7 +72,9 @@ def enqueue_one_by_one(task: Task[[str], Any], queue: str, payload: str, jobs: i
     return watch.rate(jobs)
 
 
-def enqueue_in_bulk(app: Tidemill, task: Task[[str], Any], queue: str, payload: str, jobs: int) -> Rate:
+def enqueue_in_bulk(
+    app: Tidemill, task: Task[[str], Any], queue: str, payload: str, jobs: int
+) -> MeasuredRate:
     """Sync `enqueue_many`, arguments encoded on the way."""
     call = task.using(queue=queue)
     with Stopwatch() as watch:
@@ -84,12 +86,12 @@ async def throughput(
     engine: Engine,
     app: Tidemill,
     task: Task[[str], Any],
-    crew: Crew,
+    crew: BenchWorkers,
     payload: str,
     jobs: int,
     *,
     also: Callable[[], float] = lambda: 0.0,
-) -> Rate:
+) -> MeasuredRate:
     """No-op jobs through a worker: from the first start to the last settle, by the engine's own record.
 
     They are enqueued while the queue is paused, so that producing and consuming are not measured together.
@@ -105,10 +107,10 @@ async def throughput(
     records = await records_of(engine, ids)
     first = min(job.started_at or job.claimed_at or 0 for job in records)
     last = max(job.ended_at or 0 for job in records)
-    return Rate(jobs * SECOND / max(1, last - first), 1e6 * cpu_s / jobs)
+    return MeasuredRate(jobs * SECOND / max(1, last - first), 1e6 * cpu_s / jobs)
 
 
-async def latency(engine: Engine, task: Task[[], Any], crew: Crew, samples: int) -> Latency:
+async def latency(engine: Engine, task: Task[[], Any], crew: BenchWorkers, samples: int) -> Latency:
     """One job at a time to an idle worker. Results are read afterwards: a waiter would write, too."""
     call = task.using(queue=crew.queue)
     called, returned, handles = [], [], []
@@ -123,7 +125,9 @@ async def latency(engine: Engine, task: Task[[], Any], crew: Crew, samples: int)
     return Latency(_quantiles(called, began), _quantiles(returned, began))
 
 
-async def lateness(engine: Engine, app: Tidemill, task: Task[[], Any], crew: Crew, samples: int) -> Quantiles:
+async def lateness(
+    engine: Engine, app: Tidemill, task: Task[[], Any], crew: BenchWorkers, samples: int
+) -> Quantiles:
     """Jobs for moments that lie apart: how long after its moment each starts, by the engine's own record.
     (What it calls the start is counted back from the settle, so that this is rather too much than too
     little.)"""
@@ -144,7 +148,7 @@ def _quantiles(since: Sequence[int], until: Sequence[int]) -> Quantiles:
     return Quantiles(*(waits[min(len(waits) - 1, round(share * len(waits)))] for share in (0.5, 0.95, 0.99)))
 
 
-async def idle_share(crew: Crew) -> float:
+async def idle_share(crew: BenchWorkers) -> float:
     """The share of one core that an idle worker takes."""
     cpu_s, began = crew.cpu_s(), time.monotonic()
     await asyncio.sleep(IDLE_S)
@@ -188,9 +192,9 @@ async def drained(engine: Engine, queue: str) -> None:
         raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 
 
-async def records_of(engine: Engine, ids: Sequence[JobId]) -> list[Job]:
+async def records_of(engine: Engine, ids: Sequence[JobId]) -> list[JobRecord]:
     """The records of jobs that must have completed."""
-    found: list[Job] = []
+    found: list[JobRecord] = []
     for begin in range(0, len(ids), CHUNK):
         for job in await engine.inspect.get(ids[begin : begin + CHUNK]):
             if job is None or job.state is not JobState.COMPLETED:
@@ -214,5 +218,5 @@ class Stopwatch:
     def __exit__(self, *_: object) -> None:
         self._took, self._cpu = time.perf_counter() - self._began, time.process_time() - self._cpu_began
 
-    def rate(self, jobs: int) -> Rate:
-        return Rate(jobs / self._took, 1e6 * self._cpu / jobs)
+    def rate(self, jobs: int) -> MeasuredRate:
+        return MeasuredRate(jobs / self._took, 1e6 * self._cpu / jobs)

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tidemill.cli.bench import measures
-from tidemill.cli.bench.crew import Crew, hire
+from tidemill.cli.bench.crew import BenchWorkers, hire
 from tidemill.cli.bench.figures import Figure, bench_shape, figure, table
-from tidemill.cli.bench.measures import Latency, Quantiles, Rate
-from tidemill.cli.bulk import cleared
+from tidemill.cli.bench.measures import Latency, MeasuredRate, Quantiles
+from tidemill.cli.bulk.bulk import cleared
 from tidemill.cli.demo.stage import keep_litter_in
-from tidemill.cli.picking import pages
-from tidemill.cli.text import is_terminal, json_line
+from tidemill.cli.options.picking import pages
+from tidemill.cli.output.text import is_terminal, json_line
 from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
@@ -67,7 +67,7 @@ async def _measure(plan: Plan) -> tuple[str, list[Figure]]:
         with Progress(
             console=Console(stderr=True), transient=True, disable=not is_terminal(sys.stderr)
         ) as bar:
-            run = Run(engine, plan, bar)
+            run = BenchRun(engine, plan, bar)
             figures = [*await run.enqueue(), *await run.work(), *await run.quiet()]
         return engine.name, figures
 
@@ -75,7 +75,7 @@ async def _measure(plan: Plan) -> tuple[str, list[Figure]]:
 @asynccontextmanager
 async def open_engine() -> AsyncIterator[Engine]:
     """The engine that the settings name, shared with the application that is measured."""
-    from tidemill.app.in_worker import AppInWorker
+    from tidemill.app.access.in_worker import AppInWorker
     from tidemill.cli.bench.app import app
 
     settings = Settings.load()
@@ -89,7 +89,7 @@ async def open_engine() -> AsyncIterator[Engine]:
         await engine.close()
 
 
-class Run:
+class BenchRun:
     """The measures in their order."""
 
     def __init__(self, engine: Engine, plan: Plan, bar: Progress) -> None:
@@ -101,8 +101,8 @@ class Run:
     async def enqueue(self) -> list[Figure]:
         """What producers get."""
         app, jobs, queue = self._app, self._plan.jobs, f"{self._queue}-in"
-        singles: list[Rate] = []
-        bulks: list[Rate] = []
+        singles: list[MeasuredRate] = []
+        bulks: list[MeasuredRate] = []
         for _ in self._turns("enqueue"):
             few = max(1, jobs // SHARE_OF_SINGLES)
             singles.append(
@@ -132,7 +132,7 @@ class Run:
             figures += rates("no-op jobs", f"def, {shown}", [turn[1] for turn in turns])
         return figures
 
-    async def _throughput(self, crew: Crew, jobs: int) -> tuple[Rate, Rate]:
+    async def _throughput(self, crew: BenchWorkers, jobs: int) -> tuple[MeasuredRate, MeasuredRate]:
         app = self._app
         return (
             await measures.throughput(self._engine, app.app, app.in_loop, crew, app.PAYLOAD, jobs),
@@ -169,7 +169,7 @@ class Run:
         yield from self._bar.track(range(self._plan.turns), description=what)
 
 
-def rates(measure: str, case: str, turns: list[Rate]) -> list[Figure]:
+def rates(measure: str, case: str, turns: list[MeasuredRate]) -> list[Figure]:
     """Jobs a second, and what each job costs."""
     return [
         figure(measure, case, "jobs/s", [turn.jobs_s for turn in turns]),

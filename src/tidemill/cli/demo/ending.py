@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tidemill.cli import exits
-from tidemill.cli.job_text import brief, payload_text
-from tidemill.cli.text import count, local, one_line
+from tidemill.cli.output.job_text import brief, payload_text
+from tidemill.cli.output.text import count, local, one_line
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import FINAL, Job, JobState
+from tidemill.model.jobs.job import FINAL, JobRecord, JobState
 
 
 async def tell_the_end(engine: Engine, ids: Sequence[JobId], console: Console, *, complete: bool) -> int:
@@ -30,7 +30,7 @@ async def tell_the_end(engine: Engine, ids: Sequence[JobId], console: Console, *
     return exits.PARTLY if lost or open_ or not complete else exits.DONE
 
 
-def dead_letter(job: Job) -> str:
+def dead_letter(job: JobRecord) -> str:
     """One dead letter: everything needed to understand it, and to replay it."""
     facts = (
         ("id", show_id(job.id)),
@@ -43,7 +43,7 @@ def dead_letter(job: Job) -> str:
     return "".join(f"  {name:<10} {one_line(value)}\n" for name, value in facts)
 
 
-def _sum(jobs: Sequence[Job]) -> str:
+def _sum(jobs: Sequence[JobRecord]) -> str:
     states = [job.state for job in jobs]
     parts = [f"{states.count(state)} {state.value}" for state in JobState if state in states]
     return f"{count(len(jobs), 'job')} in the engine: {', '.join(parts)}"

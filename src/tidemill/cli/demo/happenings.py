@@ -4,12 +4,12 @@ A look may miss a state that came and went, never a failure: those are numbered 
 
 from collections.abc import Iterator
 
-from tidemill.cli.job_text import brief
-from tidemill.cli.text import length
-from tidemill.model.job import Failure, Job, JobState
+from tidemill.cli.output.job_text import brief
+from tidemill.cli.output.text import length
+from tidemill.model.jobs.job import Failure, JobRecord, JobState
 
 
-def happenings(before: Job | None, now: Job) -> Iterator[tuple[str, str]]:
+def happenings(before: JobRecord | None, now: JobRecord) -> Iterator[tuple[str, str]]:
     """Lines (attempt n/m, what) about what is new."""
     known = before.failure_count if before else 0
     failures = [failure for failure in now.failures if failure.number > known]
@@ -20,12 +20,12 @@ def happenings(before: Job | None, now: Job) -> Iterator[tuple[str, str]]:
         yield attempt(now), what
 
 
-def attempt(job: Job) -> str:
+def attempt(job: JobRecord) -> str:
     """n/m: the attempt that runs, or the last one that did."""
     return f"{job.attempts_begun}/{job.max_attempts}"
 
 
-def waits(job: Job) -> str:
+def waits(job: JobRecord) -> str:
     """The retry wait chosen after the last failure."""
     return length(job.error.retry_in) if job.error and job.error.retry_in is not None else ""
 
@@ -39,7 +39,7 @@ def _failed(failure: Failure) -> str:
     )
 
 
-def _state(job: Job, failed: bool) -> str:
+def _state(job: JobRecord, failed: bool) -> str:
     match job.state:
         case JobState.SCHEDULED if not failed:
             return f"waits {length((job.due_at or job.created_at) - job.created_at)}"

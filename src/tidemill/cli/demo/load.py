@@ -10,10 +10,10 @@ from rich.text import Text
 
 from tidemill.cli import exits
 from tidemill.cli.demo.screen import empty_table, new_console, row
-from tidemill.cli.demo.stage import Stage
-from tidemill.cli.text import count
+from tidemill.cli.demo.stage import DemoStage
+from tidemill.cli.output.text import count
 from tidemill.engine.protocol import Engine
-from tidemill.model.job import JobState
+from tidemill.model.jobs.job import JobState
 from tidemill.model.time import HOUR
 from tidemill.model.view import Finished, JobFilter
 
@@ -32,7 +32,7 @@ class Load:
         self._rate, self._fail, self._work = rate, fail, work
         self._enqueued = 0
 
-    async def run(self, stage: Stage) -> int:
+    async def run(self, stage: DemoStage) -> int:
         """Enqueue and show until somebody stops it."""
         console = new_console()
         if stage.where:
@@ -49,7 +49,7 @@ class Load:
         console.print(Text(await self._sum(stage.engine)))
         return exits.DONE
 
-    async def _produce(self, stage: Stage) -> None:
+    async def _produce(self, stage: DemoStage) -> None:
         from tidemill.cli.demo.app import app, order
 
         loop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class Load:
                 self._enqueued += due
             await _pause(stage, TURN_S)
 
-    async def _show(self, stage: Stage, console: Console) -> None:
+    async def _show(self, stage: DemoStage, console: Console) -> None:
         if not console.is_terminal:
             while not stage.stopped.is_set():
                 console.print(Text(await self._sum(stage.engine)))
@@ -96,6 +96,6 @@ class Load:
         )
 
 
-async def _pause(stage: Stage, length_s: float) -> None:
+async def _pause(stage: DemoStage, length_s: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(stage.stopped.wait(), length_s)

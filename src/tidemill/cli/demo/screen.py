@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tidemill.cli.demo.happenings import attempt, happenings, waits
-from tidemill.cli.job_text import brief
-from tidemill.cli.text import STATE_COLOURS, one_line
+from tidemill.cli.output.job_text import brief
+from tidemill.cli.output.text import STATE_COLOURS, one_line
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import Job, JobState
+from tidemill.model.jobs.job import JobRecord, JobState
 
 PAPER_WIDTH = 200
 """Of lines where no terminal says how wide it is: wide enough that none is broken."""
@@ -36,7 +36,7 @@ class Screen:
     def __init__(self) -> None:
         self.console = new_console()
         self._began = time.monotonic()
-        self._last: dict[JobId, Job] = {}
+        self._last: dict[JobId, JobRecord] = {}
         self._live = Live(console=self.console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> "Screen":
@@ -48,7 +48,7 @@ class Screen:
         if self.console.is_terminal:
             self._live.stop()
 
-    def show(self, jobs: Sequence[Job]) -> None:
+    def show(self, jobs: Sequence[JobRecord]) -> None:
         """Tell what is new, and draw the table."""
         for job in jobs:
             for number, what in happenings(self._last.get(job.id), job):
@@ -66,7 +66,7 @@ class Screen:
         return time.monotonic() - self._began
 
 
-def table(jobs: Sequence[Job], elapsed_s: float, width: int) -> Table:
+def table(jobs: Sequence[JobRecord], elapsed_s: float, width: int) -> Table:
     """All jobs as they are now."""
     states = [job.state.value for job in jobs]
     counts = ", ".join(f"{states.count(state)} {state}" for state in JobState if state.value in states)
@@ -86,7 +86,7 @@ def empty_table(caption: str, width: int) -> Table:
     return grid
 
 
-def row(job: Job) -> tuple[str | Text, ...]:
+def row(job: JobRecord) -> tuple[str | Text, ...]:
     """A job in `COLUMNS`. Of an id the end is shown: the beginning is the time, and alike in all."""
     state = Text(job.state.value, style=STATE_COLOURS.get(job.state.value, ""))
     error = one_line(brief(job.error)) if job.error else ""

@@ -28,7 +28,7 @@ DRAIN_S = 15.0
 """How long a worker may take to stop before it is killed."""
 
 
-class Stage(NamedTuple):
+class DemoStage(NamedTuple):
     """Where a demo plays."""
 
     engine: Engine
@@ -44,7 +44,7 @@ class Stage(NamedTuple):
             raise click.ClickException(f"the worker has ended with exit code {code}; its log is above")
 
 
-Play = Callable[[Stage], Awaitable[int]]
+Play = Callable[[DemoStage], Awaitable[int]]
 
 
 def play(work: Play, *, processes: int, slots: int) -> int:
@@ -117,13 +117,13 @@ async def _play(work: Play, at: Venue, worker: subprocess.Popen[bytes]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with _engine(at) as engine:
-        return await work(Stage(engine, worker, stopped, at.shown))
+        return await work(DemoStage(engine, worker, stopped, at.shown))
 
 
 @asynccontextmanager
 async def _engine(at: Venue) -> AsyncIterator[Engine]:
     """The demo's engine, which its application uses too."""
-    from tidemill.app.in_worker import AppInWorker
+    from tidemill.app.access.in_worker import AppInWorker
     from tidemill.cli.demo.app import app
 
     engine = await connect(at.url, namespace=at.namespace)

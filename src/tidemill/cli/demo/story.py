@@ -12,10 +12,10 @@ import msgspec
 from tidemill.app.task import Call
 from tidemill.cli.demo.ending import tell_the_end
 from tidemill.cli.demo.screen import Screen
-from tidemill.cli.demo.stage import Stage
-from tidemill.cli.text import count
+from tidemill.cli.demo.stage import DemoStage
+from tidemill.cli.output.text import count
 from tidemill.model.ids import JobId, parse_id, show_id
-from tidemill.model.job import FINAL, Job, JobState
+from tidemill.model.jobs.job import FINAL, JobRecord, JobState
 
 LOOK_S = 0.1
 PATIENCE_S = 90.0
@@ -43,7 +43,7 @@ def cast() -> list[Call[object]]:
     ]
 
 
-async def tell(stage: Stage) -> int:
+async def tell(stage: DemoStage) -> int:
     """Play it; 0 if every job that was enqueued has ended, as the engine knows it."""
     from tidemill.cli.demo.app import app
 
@@ -58,7 +58,7 @@ async def tell(stage: Stage) -> int:
     return await tell_the_end(stage.engine, ids, screen.console, complete=ended)
 
 
-async def _watch(stage: Stage, screen: Screen, ids: Sequence[JobId]) -> bool:
+async def _watch(stage: DemoStage, screen: Screen, ids: Sequence[JobId]) -> bool:
     """Show everything until all have ended. False: interrupted, or it took too long."""
     victim: int | None = None
     loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ async def _watch(stage: Stage, screen: Screen, ids: Sequence[JobId]) -> bool:
     return False
 
 
-def _kill(jobs: Sequence[Job], screen: Screen) -> int | None:
+def _kill(jobs: Sequence[JobRecord], screen: Screen) -> int | None:
     """Kill the process that renders the film, once it is well under way."""
     for job in jobs:
         if job.task != "render" or job.state is not JobState.RUNNING or job.progress is None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tidemill.model.ids import JobId
-from tidemill.model.job import Job, JobState, NewJob
-from tidemill.model.move import Moves, reason_of
-from tidemill.model.run import (
+from tidemill.model.jobs.job import JobRecord, JobState, NewJob
+from tidemill.model.jobs.move import Moves, reason_of
+from tidemill.model.jobs.run import (
     Answer,
     ClaimedJob,
     Completed,
@@ -88,7 +88,7 @@ def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> C
     return found + children
 
 
-def first_state_of(child: Job) -> JobState:
+def first_state_of(child: JobRecord) -> JobState:
     """The state in which a new child with parents began, by its record as it is later. Its later moves are
     emitted by whoever made them. What its own enqueue did carries the time of its creation. The record of a
     scheduled child does not show whether it waited for its parents before."""

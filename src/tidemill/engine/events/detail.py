@@ -8,7 +8,7 @@ from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.errors import EngineError
 from tidemill.model.event_batch import Piece, gap_piece, piece_of
 from tidemill.model.ids import JobId
-from tidemill.model.job import Job, JobState
+from tidemill.model.jobs.job import JobRecord, JobState
 from tidemill.model.time import Instant
 
 
@@ -39,8 +39,8 @@ class EventDetail:
                 pieces.append(piece)
         return pieces
 
-    async def _records(self, ids: Sequence[JobId]) -> dict[JobId, Job]:
-        found: dict[JobId, Job] = {}
+    async def _records(self, ids: Sequence[JobId]) -> dict[JobId, JobRecord]:
+        found: dict[JobId, JobRecord] = {}
         for start in range(0, len(ids), BATCH_LIMIT):
             with suppress(EngineError):
                 jobs = await self._engine.inspect.get(ids[start : start + BATCH_LIMIT])
@@ -48,7 +48,7 @@ class EventDetail:
         return found
 
     async def _member(self, member: bytes) -> str:
-        """Its name, which only its beats say."""
+        """Its name, which only its heartbeats say."""
         if member not in self._members:
             with suppress(EngineError):
                 found = await self._engine.members.list()
@@ -56,7 +56,7 @@ class EventDetail:
         return self._members.setdefault(member, "")
 
 
-def _judged(change: Unsure, record: Job | None, at: Instant) -> Piece | None:
+def _judged(change: Unsure, record: JobRecord | None, at: Instant) -> Piece | None:
     what = change.what if record is None else (record.queue, record.task)
     if what is None:
         return None

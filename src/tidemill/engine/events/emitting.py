@@ -24,25 +24,25 @@ from tidemill.engine.protocol import (
     BATCH_LIMIT,
     PROMOTE_LIMIT,
     PRUNE_LIMIT,
-    Blocking,
+    BlockingFacet,
     Engine,
     Fired,
-    Jobs,
-    Members,
+    JobsFacet,
+    MembersFacet,
     Promoted,
     Pruned,
     Reclaimed,
-    Schedules,
+    SchedulesFacet,
     Settled,
-    Transactions,
+    TransactionsFacet,
 )
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer
-from tidemill.model.member import BeatReply, ClaimantBeat, MemberInfo
-from tidemill.model.move import Moves
-from tidemill.model.queue import Keep
-from tidemill.model.run import Answer, Claim, ClaimRequest, Fate, Loss, Release, Settlement
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer
+from tidemill.model.jobs.move import Moves
+from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Fate, LostRun, Release, Settlement
+from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo
+from tidemill.model.queues.queue import Keep
 from tidemill.model.time import Instant
 
 A = TypeVar("A")
@@ -89,9 +89,9 @@ class EmittingEngine:
 
 
 class EmittingJobs:
-    """See `tidemill.engine.protocol.Jobs`."""
+    """See `tidemill.engine.protocol.JobsFacet`."""
 
-    def __init__(self, jobs: Jobs, emitter: Emitter) -> None:
+    def __init__(self, jobs: JobsFacet, emitter: Emitter) -> None:
         self._jobs = jobs
         self._emitter = emitter
         self.write = jobs.write
@@ -214,7 +214,7 @@ class EmittingJobs:
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[Loss] = (),
+        losses: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
@@ -253,25 +253,25 @@ class EmittingJobs:
 
 
 class EmittingMembers:
-    """See `tidemill.engine.protocol.Members`."""
+    """See `tidemill.engine.protocol.MembersFacet`."""
 
-    def __init__(self, members: Members, emitter: Emitter) -> None:
+    def __init__(self, members: MembersFacet, emitter: Emitter) -> None:
         self._members = members
         self._emitter = emitter
         self.list = members.list
 
-    async def beat(
+    async def heartbeat(
         self,
         info: MemberInfo,
-        claimants: Sequence[ClaimantBeat] = (),
+        claimants: Sequence[ClaimantHeartbeat] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
-    ) -> BeatReply:
-        # The reply does not show what was released. A beat is rare enough to request moves each time.
+    ) -> HeartbeatReply:
+        # The reply does not show what was released. A heartbeat is rare enough to request moves each time.
         emitter, named = self._emitter, Moves()
         try:
-            reply = await self._members.beat(info, claimants, moves=named, now=now)
+            reply = await self._members.heartbeat(info, claimants, moves=named, now=now)
         except UNANSWERED as error:
             _unanswered(emitter, error)
             raise
@@ -290,9 +290,9 @@ class EmittingMembers:
 
 
 class EmittingBlocking:
-    """See `tidemill.engine.protocol.Blocking`."""
+    """See `tidemill.engine.protocol.BlockingFacet`."""
 
-    def __init__(self, blocking: Blocking, emitter: Emitter) -> None:
+    def __init__(self, blocking: BlockingFacet, emitter: Emitter) -> None:
         self._blocking = blocking
         self._emitter = emitter
 
@@ -310,9 +310,9 @@ class EmittingBlocking:
 
 
 class EmittingSchedules:
-    """See `tidemill.engine.protocol.Schedules`."""
+    """See `tidemill.engine.protocol.SchedulesFacet`."""
 
-    def __init__(self, schedules: Schedules, emitter: Emitter) -> None:
+    def __init__(self, schedules: SchedulesFacet, emitter: Emitter) -> None:
         self._schedules = schedules
         self._emitter = emitter
         self.put = schedules.put
@@ -359,9 +359,9 @@ class EmittingSchedules:
 
 
 class EmittingTransactions:
-    """See `tidemill.engine.protocol.Transactions`."""
+    """See `tidemill.engine.protocol.TransactionsFacet`."""
 
-    def __init__(self, transactions: Transactions, emitter: Emitter) -> None:
+    def __init__(self, transactions: TransactionsFacet, emitter: Emitter) -> None:
         self._transactions = transactions
         self._emitter = emitter
         self.enqueue = transactions.enqueue

@@ -32,11 +32,11 @@ to all calls.
 crashes and restores too. A fenced write applies only while the job is `running` under exactly that
 fence; otherwise it answers `STALE` and changes nothing.
 
-**States.** `tidemill.model.lifecycle` is the only authority, enforced inside the step. `expires_at` is
+**States.** `tidemill.model.jobs.lifecycle` is the only authority, enforced inside the step. `expires_at` is
 cleared when a job ends. Children react to their parents' end after the call's own items.
 
 **Order.** A `seq` is drawn each time a job becomes ready by enqueue, due time, retry, replay or
-unblocking, in the order in which that happens, and *kept* by release, retire, reclaim and a beat
+unblocking, in the order in which that happens, and *kept* by release, retire, reclaim and a heartbeat
 that gives back. Jobs of one call get theirs in the order of the call.
 
 **Signals.** After the step, whoever made it publishes (may be lost): `ready_topic(queue)` when
@@ -64,10 +64,10 @@ cancel, watch and `after` know it; get, list, counts, replay, drop, log and chec
 step, when `by` is not empty. Entries are kept for ever: operators act rarely.
 """
 
-from tidemill.engine.protocol.cluster import Locks, Members, Signals, Subscription
+from tidemill.engine.protocol.cluster import LocksFacet, MembersFacet, SignalsFacet, Subscription
 from tidemill.engine.protocol.engine import Engine, OpenEngine
-from tidemill.engine.protocol.inspect import Inspect
-from tidemill.engine.protocol.jobs import Jobs, Promoted, Pruned, Reclaimed, Settled
+from tidemill.engine.protocol.inspect import InspectFacet
+from tidemill.engine.protocol.jobs import JobsFacet, Promoted, Pruned, Reclaimed, Settled
 from tidemill.engine.protocol.limits import (
     BATCH_LIMIT,
     HANDLED_LIMIT,
@@ -75,9 +75,9 @@ from tidemill.engine.protocol.limits import (
     PRUNE_LEAST,
     PRUNE_LIMIT,
 )
-from tidemill.engine.protocol.queues import Queues, Tasks
-from tidemill.engine.protocol.schedules import Fired, Schedules
-from tidemill.engine.protocol.transactions import Blocking, Script, Transactions
+from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
+from tidemill.engine.protocol.schedules import Fired, SchedulesFacet
+from tidemill.engine.protocol.transactions import BlockingFacet, Script, TransactionsFacet
 
 __all__ = [
     "BATCH_LIMIT",
@@ -85,23 +85,23 @@ __all__ = [
     "PROMOTE_LIMIT",
     "PRUNE_LEAST",
     "PRUNE_LIMIT",
-    "Blocking",
+    "BlockingFacet",
     "Engine",
     "Fired",
-    "Inspect",
-    "Jobs",
-    "Locks",
-    "Members",
+    "InspectFacet",
+    "JobsFacet",
+    "LocksFacet",
+    "MembersFacet",
     "OpenEngine",
     "Promoted",
     "Pruned",
-    "Queues",
+    "QueuesFacet",
     "Reclaimed",
-    "Schedules",
+    "SchedulesFacet",
     "Script",
     "Settled",
-    "Signals",
+    "SignalsFacet",
     "Subscription",
-    "Tasks",
-    "Transactions",
+    "TasksFacet",
+    "TransactionsFacet",
 ]

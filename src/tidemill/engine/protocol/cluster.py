@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidemill.model.event import Signal
-from tidemill.model.member import BeatReply, ClaimantBeat, Member, MemberInfo
-from tidemill.model.move import Moves
+from tidemill.model.jobs.move import Moves
+from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, MemberRecord
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import (
     Lease,
 )
 
 
-class Locks(Protocol):
+class LocksFacet(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
@@ -34,17 +34,17 @@ class Locks(Protocol):
         ...
 
 
-class Members(Protocol):
+class MembersFacet(Protocol):
     """For every process."""
 
-    async def beat(
+    async def heartbeat(
         self,
         info: MemberInfo,
-        claimants: Sequence[ClaimantBeat] = (),
+        claimants: Sequence[ClaimantHeartbeat] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
-    ) -> BeatReply:
+    ) -> HeartbeatReply:
         """Say that a member lives, and what its children hold; registers it if it is not known.
 
         For each claimant: a job running under it whose claim number is at most `answered_through`
@@ -52,7 +52,7 @@ class Members(Protocol):
         answer was lost on the way); a fence in `held` that is not running under it is reported as
         `lost`, also if it is a number that no fence can be: what a child has written must not silence
         its member. Claimants that are not mentioned are left alone. `asked` lists the member's running
-        jobs that were asked to stop. A repeat is just another beat.
+        jobs that were asked to stop. A repeat is just another heartbeat.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
         replica took over that lagged). An engine for which that happens in ordinary operation looks for it
@@ -66,7 +66,7 @@ class Members(Protocol):
         lost), retire them, forget the member. Answers the number released; a repeat answers 0."""
         ...
 
-    async def list(self, *, now: Instant | None = None) -> "list[Member]":
+    async def list(self, *, now: Instant | None = None) -> "list[MemberRecord]":
         """All members known, by name, with their health."""
         ...
 
@@ -84,7 +84,7 @@ class Subscription(Protocol):
         ...
 
 
-class Signals(Protocol):
+class SignalsFacet(Protocol):
     """Hints between processes: lossy, doubled, late, and never needed for correctness."""
 
     @property

@@ -2,13 +2,13 @@
 
 from typing import Protocol
 
-from tidemill.engine.protocol.cluster import Locks, Members, Signals
-from tidemill.engine.protocol.inspect import Inspect
-from tidemill.engine.protocol.jobs import Jobs
-from tidemill.engine.protocol.queues import Queues, Tasks
-from tidemill.engine.protocol.schedules import Schedules
-from tidemill.engine.protocol.transactions import Blocking, Transactions
-from tidemill.model.queue import Keep
+from tidemill.engine.protocol.cluster import LocksFacet, MembersFacet, SignalsFacet
+from tidemill.engine.protocol.inspect import InspectFacet
+from tidemill.engine.protocol.jobs import JobsFacet
+from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
+from tidemill.engine.protocol.schedules import SchedulesFacet
+from tidemill.engine.protocol.transactions import BlockingFacet, TransactionsFacet
+from tidemill.model.queues.queue import Keep
 from tidemill.model.time import Instant
 
 
@@ -31,36 +31,36 @@ class Engine(Protocol):
         ...
 
     @property
-    def jobs(self) -> Jobs: ...
+    def jobs(self) -> JobsFacet: ...
 
     @property
-    def blocking(self) -> Blocking | None:
+    def blocking(self) -> BlockingFacet | None:
         """None where calls need the loop: a thread then goes through it."""
         ...
 
     @property
-    def inspect(self) -> Inspect: ...
+    def inspect(self) -> InspectFacet: ...
 
     @property
-    def queues(self) -> Queues: ...
+    def queues(self) -> QueuesFacet: ...
 
     @property
-    def tasks(self) -> Tasks: ...
+    def tasks(self) -> TasksFacet: ...
 
     @property
-    def schedules(self) -> Schedules: ...
+    def schedules(self) -> SchedulesFacet: ...
 
     @property
-    def locks(self) -> Locks: ...
+    def locks(self) -> LocksFacet: ...
 
     @property
-    def members(self) -> Members: ...
+    def members(self) -> MembersFacet: ...
 
     @property
-    def signals(self) -> Signals: ...
+    def signals(self) -> SignalsFacet: ...
 
     @property
-    def transactions(self) -> Transactions | None:
+    def transactions(self) -> TransactionsFacet | None:
         """None where the engine has no SQL that a user's connection could run."""
         ...
 

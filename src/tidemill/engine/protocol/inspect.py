@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidemill.model.ids import JobId
-from tidemill.model.job import Job
-from tidemill.model.run import (
+from tidemill.model.jobs.job import JobRecord
+from tidemill.model.jobs.run import (
     Checkpoint,
     StoredLine,
 )
@@ -21,10 +21,10 @@ from tidemill.model.view import (
 )
 
 
-class Inspect(Protocol):
+class InspectFacet(Protocol):
     """For API, CLI and UI. Reads never hold up writers; what they see is one moment."""
 
-    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[Job | None]":
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         """Full records with kept failures, oldest first. Unknown ids and tombstones: None."""
         ...
 

@@ -8,13 +8,13 @@ import msgspec
 from tidemill.engine.protocol.limits import BATCH_LIMIT, PROMOTE_LIMIT, PRUNE_LIMIT
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import CancelAnswer, DropAnswer, Edit, Job, NewJob, ReplayAnswer
-from tidemill.model.move import Moves
-from tidemill.model.run import (
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer
+from tidemill.model.jobs.move import Moves
+from tidemill.model.jobs.run import (
     Answer,
     Claim,
     ClaimRequest,
-    Loss,
+    LostRun,
     Note,
     Release,
     Settlement,
@@ -46,7 +46,7 @@ class Reclaimed(msgspec.Struct):
     """The answer to a reclaim."""
 
     entitled: bool
-    """False: the sweeper's own beats have not been unbroken for a lease; nothing was done."""
+    """False: the sweeper's own heartbeats have not been unbroken for a lease; nothing was done."""
     jobs: int = 0
     gone: list[str] = []
     """Names of the members that were dropped."""
@@ -60,7 +60,7 @@ class Pruned(msgspec.Struct):
     """A bound was reached: there may be more to prune."""
 
 
-class Jobs(Protocol):
+class JobsFacet(Protocol):
     """For producers and workers: everything that changes a job.
 
     A job with `on_dead` that becomes `dead`, by whatever call and for whatever reason, leaves a job of that
@@ -100,7 +100,7 @@ class Jobs(Protocol):
     ) -> Claim:
         """Take ready jobs: each becomes `running` under a fresh fence, held by the claimant.
 
-        `Refused`, nothing changed: `MemberGone` if the member is not registered by a beat;
+        `Refused`, nothing changed: `MemberGone` if the member is not registered by a heartbeat;
         `ClaimantRetired` after `retire`; `ClaimOutOfOrder` for a number lower than the last that took
         jobs. The same number as the last that took jobs: returns the jobs of that claim that are still
         running under it, with the same fences, and takes nothing (`wait` is 0: go on). (A number that
@@ -198,7 +198,7 @@ class Jobs(Protocol):
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
         """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_asked`
-        is set, the member is signalled and told by its next beat. A repeat answers the same, unless the
+        is set, the member is signalled and told by its next heartbeat. A repeat answers the same, unless the
         job moved on."""
         ...
 
@@ -237,7 +237,7 @@ class Jobs(Protocol):
 
     async def watch(
         self, ids: Sequence[JobId], *, waiter: str, ttl: Span, now: Instant | None = None
-    ) -> list[Job | None]:
+    ) -> list[JobRecord | None]:
         """Answer the present records (None: unknown) and, in the same step, remember for `ttl` that
         `waiter` wants a signal when those that have not ended do. A tombstone is answered with its
         id, task, queue, state and `settled_fence`. `failures` is not filled. Repeating prolongs."""
@@ -255,7 +255,7 @@ class Jobs(Protocol):
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[Loss] = (),
+        losses: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
@@ -280,7 +280,7 @@ class Jobs(Protocol):
     ) -> Reclaimed:
         """Sweep: give back, at most `limit` at a call, the jobs of members that are gone.
 
-        `member` is the sweeper. Unless `may_sweep` holds for its own beats in the engine (an unknown
+        `member` is the sweeper. Unless `may_sweep` holds for its own heartbeats in the engine (an unknown
         member never may), nothing happens and `entitled` is False. Each job of a gone member follows
         `after_member_lost` (`started`: a `Started` was written for this run) and gets a failure of
         kind "lost" ("crash" when that proved one). A gone member without jobs left is dropped, its

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from tidemill.model.queue import QueueOptions
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Instant
 from tidemill.model.view import (
     QueueInfo,
@@ -11,7 +11,7 @@ from tidemill.model.view import (
 )
 
 
-class Queues(Protocol):
+class QueuesFacet(Protocol):
     """For operators, and for the code that declares queues."""
 
     async def configure(
@@ -36,7 +36,7 @@ class Queues(Protocol):
         ...
 
 
-class Tasks(Protocol):
+class TasksFacet(Protocol):
     """The catalogue of tasks that workers publish."""
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:

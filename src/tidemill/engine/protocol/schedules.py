@@ -6,8 +6,8 @@ from typing import Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tidemill.model.job import NewJob
-from tidemill.model.schedule import Schedule
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.schedules.schedule import Schedule
 from tidemill.model.time import Instant
 
 
@@ -18,7 +18,7 @@ class Fired(msgspec.Struct, frozen=True):
     """Of each job whether it is new: as enqueue answers it."""
 
 
-class Schedules(Protocol):
+class SchedulesFacet(Protocol):
     """For the controller, and for those who declare schedules."""
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:

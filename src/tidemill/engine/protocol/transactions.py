@@ -4,8 +4,8 @@ from collections.abc import Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tidemill.model.ids import JobId
-from tidemill.model.job import Fence, NewJob
-from tidemill.model.run import (
+from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.run import (
     Answer,
     Fate,
     Note,
@@ -23,13 +23,13 @@ Script: TypeAlias = Generator[Statement, Sequence[Sequence[Any]], T]
 back (none: an empty list), the answer is returned. A script does no I/O itself."""
 
 
-class Transactions(Protocol):
+class TransactionsFacet(Protocol):
     """For engines that speak SQL: enqueue and complete inside the caller's own transaction.
 
     The scripts run on a connection of the caller's, in the caller's transaction, which may stay open for
-    long and is never waited for by claims, settles of other jobs, beats or sweeps. (SQLite has one writer
-    at a time: there everybody waits.) Placeholders are those of the engine's usual drivers: `$1` with a
-    sequence, `:name` with a mapping. A connection that leads to another place than this engine's is
+    long and is never waited for by claims, settles of other jobs, heartbeats or sweeps. (SQLite has one
+    writer at a time: there everybody waits.) Placeholders are those of the engine's usual drivers: `$1` with
+    a sequence, `:name` with a mapping. A connection that leads to another place than this engine's is
     refused (`Refused`), as far as that can be told from there."""
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
@@ -55,7 +55,7 @@ class Transactions(Protocol):
         ...
 
 
-class Blocking(Protocol):
+class BlockingFacet(Protocol):
     """For threads that wait anyway, on engines whose calls block a thread in any case: the work is done in
     the caller's own thread instead of on the engine's loop."""
 

@@ -15,26 +15,26 @@ from typing import get_args
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import ID_SIZE, JobId, check_id
-from tidemill.model.job import PAYLOAD_LIMIT, Edit, NewJob, check_edit, check_new_jobs
-from tidemill.model.lane import check_priority
-from tidemill.model.member import MISSED_BEATS, ClaimantBeat, MemberInfo
-from tidemill.model.names import check_queue, check_task
-from tidemill.model.run import (
+from tidemill.model.jobs.job import PAYLOAD_LIMIT, Edit, NewJob, check_edit, check_new_jobs
+from tidemill.model.jobs.run import (
     Checkpoint,
     ClaimRequest,
     Completed,
     Entry,
     Failed,
     LogLine,
-    Loss,
     LossVerdict,
+    LostRun,
     Note,
     Progress,
     Release,
     Settlement,
     check_result,
 )
-from tidemill.model.schedule import Schedule, check_schedule
+from tidemill.model.member import MISSED_HEARTBEATS, ClaimantHeartbeat, MemberInfo
+from tidemill.model.names import check_queue, check_task
+from tidemill.model.queues.lane import check_priority
+from tidemill.model.schedules.schedule import Schedule, check_schedule
 from tidemill.model.time import LONGEST, Span, check_span
 from tidemill.model.view import JobFilter, TaskEntry, check_filter, check_page
 
@@ -221,7 +221,7 @@ def check_releases(releases: Sequence[Release]) -> None:
             check_span(release.delay)
 
 
-def check_losses(claimant: bytes, losses: Sequence[Loss]) -> None:
+def check_losses(claimant: bytes, losses: Sequence[LostRun]) -> None:
     """Refuse a retirement that cannot be recorded."""
     check_claimant(claimant)
     check_batch(len(losses))
@@ -238,13 +238,13 @@ def check_losses(claimant: bytes, losses: Sequence[Loss]) -> None:
 # The cluster
 
 
-def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantBeat]) -> None:
+def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) -> None:
     """Refuse a heartbeat of a member that could not be known by it."""
     check_member(info.id)
     check_text(info.name, "a member's name")
-    beat, lease = check_number(info.beat, "a beat"), check_number(info.lease, "a lease")
-    if beat <= 0 or lease <= MISSED_BEATS * beat:
-        raise BadInput("a member has a lease that is longer than two beats")
+    heartbeat, lease = check_number(info.heartbeat, "a heartbeat"), check_number(info.lease, "a lease")
+    if heartbeat <= 0 or lease <= MISSED_HEARTBEATS * heartbeat:
+        raise BadInput("a member has a lease that is longer than two heartbeats")
     check_batch(len(claimants))
     for each in claimants:
         check_claimant(each.claimant)

@@ -1,11 +1,13 @@
-"""Answers, outcomes and notes as numbers, between an engine and its store's own code (SQL, Lua), and what a
-refused claim is told. The numbers are those of `migrations/` and `lua/`."""
+"""Answers, outcomes and notes as numbers, between an engine and its store's own code.
+
+The numbers are those of `schema/` and `lua/`. Also here: what a refused claim is told.
+"""
 
 from typing import NamedTuple
 
 from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from tidemill.model.job import CancelAnswer, DropAnswer, Failure, ReplayAnswer
-from tidemill.model.run import (
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Failure, ReplayAnswer
+from tidemill.model.jobs.run import (
     Answer,
     Checkpoint,
     ClaimRequest,
@@ -13,7 +15,7 @@ from tidemill.model.run import (
     Crashed,
     Failed,
     LogLine,
-    Loss,
+    LostRun,
     Note,
     Progress,
     Settlement,
@@ -60,7 +62,7 @@ def outcome_code(settlement: Settlement) -> OutcomeCode:
             return _STOPPED
 
 
-def failure_of_loss(loss: Loss) -> Failure:
+def failure_of_loss(loss: LostRun) -> Failure:
     """What is recorded of a lost run."""
     return Failure(kind="crash" if loss.verdict == "crash" else "lost", message=loss.message or PROCESS_DIED)
 
@@ -104,7 +106,7 @@ def note_answer(applied: object) -> Answer:
 def refusal(kind: str, request: ClaimRequest, last: int) -> Refused:
     """Why a claim was not granted; `last`: the claimant's last number that took jobs."""
     if kind == "MemberGone":
-        return MemberGone("this member is not registered, or was dropped after its lease: beat first")
+        return MemberGone("this member is not registered, or was dropped after its lease: heartbeat first")
     if kind == "ClaimantRetired":
         return ClaimantRetired("this claimant was declared dead; start a new one")
     return ClaimOutOfOrder(f"claim {request.number} comes after claim {last} of the same claimant")

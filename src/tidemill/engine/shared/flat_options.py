@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tidemill.model.queue import Keep, Limit, QueueOptions
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import Span, span_of
 
 

@@ -8,18 +8,18 @@ not sent, but lost.
 from collections.abc import Sequence
 
 from tidemill.engine.shared.checks import EXACT
-from tidemill.model.job import Fence
-from tidemill.model.member import ClaimantBeat
-from tidemill.model.run import Loss
+from tidemill.model.jobs.job import Fence
+from tidemill.model.jobs.run import LostRun
+from tidemill.model.member import ClaimantHeartbeat
 
 
-def plausible(claimants: Sequence[ClaimantBeat]) -> tuple[Sequence[ClaimantBeat], list[Fence]]:
+def plausible(claimants: Sequence[ClaimantHeartbeat]) -> tuple[Sequence[ClaimantHeartbeat], list[Fence]]:
     """The same with the numbers that there can be, and the fences that are lost."""
     if all(map(_is_plausible, claimants)):
         return claimants, []
     lost = [fence for each in claimants for fence in each.held if not 0 <= fence < EXACT]
     return [
-        ClaimantBeat(
+        ClaimantHeartbeat(
             claimant=each.claimant,
             answered_through=min(max(0, each.answered_through), EXACT - 1),
             held=tuple(fence for fence in each.held if 0 <= fence < EXACT),
@@ -28,10 +28,10 @@ def plausible(claimants: Sequence[ClaimantBeat]) -> tuple[Sequence[ClaimantBeat]
     ], lost
 
 
-def plausible_losses(losses: Sequence[Loss]) -> Sequence[Loss]:
+def plausible_losses(losses: Sequence[LostRun]) -> Sequence[LostRun]:
     """Those that can be about a run."""
     return [loss for loss in losses if 0 <= loss.fence < EXACT]
 
 
-def _is_plausible(claimant: ClaimantBeat) -> bool:
+def _is_plausible(claimant: ClaimantHeartbeat) -> bool:
     return 0 <= claimant.answered_through < EXACT and all(0 <= fence < EXACT for fence in claimant.held)

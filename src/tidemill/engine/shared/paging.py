@@ -18,8 +18,8 @@ import msgspec
 
 from tidemill.engine.shared.checks import EXACT
 from tidemill.model.errors import BadInput
-from tidemill.model.job import Job, JobState
-from tidemill.model.lane import PRIORITIES
+from tidemill.model.jobs.job import JobRecord, JobState
+from tidemill.model.queues.lane import PRIORITIES
 from tidemill.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
 
 CursorKey = list[int | str]
@@ -119,7 +119,7 @@ class PageBuilder:
         self._only = only
         self._last = at
         self._limit = limit
-        self._jobs: list[Job] = []
+        self._jobs: list[JobRecord] = []
         self._scanned = 0
 
     @property
@@ -127,7 +127,7 @@ class PageBuilder:
         """Whether it takes no more jobs, or has looked at enough."""
         return len(self._jobs) >= self._limit or self._scanned >= SCAN_LIMIT
 
-    def look_at(self, at: Cursor, job: Job, body: bytes) -> None:
+    def look_at(self, at: Cursor, job: JobRecord, body: bytes) -> None:
         """The next job of the walk."""
         self._scanned += 1
         self._last = at

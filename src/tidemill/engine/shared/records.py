@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from tidemill.model.errors import BadInput
-from tidemill.model.job import Job
-from tidemill.model.member import Member, MemberInfo, health
+from tidemill.model.jobs.job import JobRecord
+from tidemill.model.member import MemberInfo, MemberRecord, health
 from tidemill.model.time import Instant
 
 _encode = msgspec.json.Encoder().encode
@@ -24,23 +24,24 @@ def encode_member(info: MemberInfo) -> bytes:
         raise BadInput(f"a member cannot be stored as it describes itself: {str(error)[:200]}") from None
 
 
-def member_of(row: Sequence[Any], now: Instant) -> Member:
-    """From the columns: encoded, since, beat_at, steady_since, running; with its health at this moment."""
-    encoded, since, beat_at, steady_since, running = row
+def member_of(row: Sequence[Any], now: Instant) -> MemberRecord:
+    """From the columns: encoded, since, heartbeat_at, steady_since, running; with its health at this
+    moment."""
+    encoded, since, heartbeat_at, steady_since, running = row
     info = decode_member(encoded)
-    return Member(
+    return MemberRecord(
         info=info,
         since=since,
-        beat_at=beat_at,
+        heartbeat_at=heartbeat_at,
         steady_since=steady_since,
-        health=health(info, beat_at, now),
+        health=health(info, heartbeat_at, now),
         running=running,
     )
 
 
-def tombstone(job: Job) -> Job:
+def tombstone(job: JobRecord) -> JobRecord:
     """What is known of a job of which nothing is kept."""
-    return Job(
+    return JobRecord(
         id=job.id, task=job.task, queue=job.queue, priority=job.priority, state=job.state,
         settled_fence=job.settled_fence, ended_at=job.ended_at,
     )  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tidemill.model.job import NewJob
-from tidemill.model.schedule import Schedule, Timing
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.schedules.schedule import Schedule, Timing
 from tidemill.model.time import Instant
 
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -4,7 +4,7 @@ It is memory only: after a restart the turns begin anew, which is fair enough.""
 
 from typing import Generic, TypeVar
 
-from tidemill.model.lane import turn_order
+from tidemill.model.queues.lane import turn_order
 
 Q = TypeVar("Q", int, str)
 """How an engine knows a queue: by a number of its own or by name."""

@@ -1,21 +1,21 @@
 """The engine object: its facets, and opening and closing."""
 
-from tidemill.engines.postgres.claim import Claims
-from tidemill.engines.postgres.connect import PostgresConnector
-from tidemill.engines.postgres.errors import translate_opening
-from tidemill.engines.postgres.inspect import PostgresInspect
-from tidemill.engines.postgres.jobs import PostgresJobs
-from tidemill.engines.postgres.late_commits import LateCommits
-from tidemill.engines.postgres.locks import PostgresLocks
-from tidemill.engines.postgres.members import PostgresMembers
-from tidemill.engines.postgres.queues import PostgresQueues, PostgresTasks
-from tidemill.engines.postgres.schedules import PostgresSchedules
-from tidemill.engines.postgres.schema import prepare
-from tidemill.engines.postgres.signals import PostgresSignals
-from tidemill.engines.postgres.store import PostgresStore
+from tidemill.engines.postgres.cluster.locks import PostgresLocks
+from tidemill.engines.postgres.cluster.members import PostgresMembers
+from tidemill.engines.postgres.cluster.queues import PostgresQueues, PostgresTasks
+from tidemill.engines.postgres.cluster.schedules import PostgresSchedules
+from tidemill.engines.postgres.db.connect import PostgresConnector
+from tidemill.engines.postgres.db.errors import translate_opening
+from tidemill.engines.postgres.db.schema import prepare
+from tidemill.engines.postgres.db.store import PostgresStore
+from tidemill.engines.postgres.jobs.claim import ClaimMemory
+from tidemill.engines.postgres.jobs.jobs import PostgresJobs
+from tidemill.engines.postgres.order.late_commits import LateCommits
+from tidemill.engines.postgres.pubsub.signals import PostgresSignals
+from tidemill.engines.postgres.read.inspect import PostgresInspect
 from tidemill.engines.postgres.transactions import PostgresTransactions
 from tidemill.engines.postgres.url import parse_url
-from tidemill.model.queue import KEEP_ENDED, Keep
+from tidemill.model.queues.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
 
 
@@ -23,7 +23,7 @@ class PostgresEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
     def __init__(self, store: PostgresStore, identity: str) -> None:
-        claims = Claims()
+        claims = ClaimMemory()
         self.store = store
         store.renewed.add(claims.cursors.forget)
         self.late_commits = LateCommits(store, claims.cursors)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from tidemill.engine.protocol import BATCH_LIMIT, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import ANSWERS
-from tidemill.engines.postgres import settle
-from tidemill.engines.postgres.arrays import job_arrays
-from tidemill.engines.postgres.store import PostgresStore
+from tidemill.engines.postgres.db.store import PostgresStore
+from tidemill.engines.postgres.jobs import settle
+from tidemill.engines.postgres.jobs.arrays import job_arrays
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId
-from tidemill.model.job import Fence, NewJob
-from tidemill.model.run import Answer, Completed, Fate, Note, Settlement, check_own
+from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.run import Answer, Completed, Fate, Note, Settlement, check_own
 from tidemill.model.view import Statement
 
 FATES = (Fate.SETTLED, Fate.OPEN, Fate.FREE, Fate.GONE)
@@ -43,7 +43,7 @@ _SET_SCHEDULE = (
 
 
 class PostgresTransactions:
-    """See `tidemill.engine.protocol.Transactions`."""
+    """See `tidemill.engine.protocol.TransactionsFacet`."""
 
     def __init__(self, store: PostgresStore, place: str) -> None:
         self._store = store

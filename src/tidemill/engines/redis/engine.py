@@ -2,21 +2,21 @@
 
 import asyncio
 
-from tidemill.engines.redis.connect import hang_up, open_connection
-from tidemill.engines.redis.errors import translate_opening
-from tidemill.engines.redis.flat import KEEPS
-from tidemill.engines.redis.inspect import RedisInspect
-from tidemill.engines.redis.jobs import RedisJobs
-from tidemill.engines.redis.locks import RedisLocks
-from tidemill.engines.redis.members import RedisMembers
-from tidemill.engines.redis.queues import RedisQueues, RedisTasks
-from tidemill.engines.redis.schedules import RedisSchedules
-from tidemill.engines.redis.schema import prepare
-from tidemill.engines.redis.scripts import load_all
-from tidemill.engines.redis.signals import RedisSignals
-from tidemill.engines.redis.store import RedisStore
+from tidemill.engines.redis.cluster.flat import KEEPS
+from tidemill.engines.redis.cluster.locks import RedisLocks
+from tidemill.engines.redis.cluster.members import RedisMembers
+from tidemill.engines.redis.cluster.queues import RedisQueues, RedisTasks
+from tidemill.engines.redis.cluster.schedules import RedisSchedules
+from tidemill.engines.redis.db.connect import hang_up, open_connection
+from tidemill.engines.redis.db.errors import translate_opening
+from tidemill.engines.redis.db.schema import prepare
+from tidemill.engines.redis.db.scripts import load_all
+from tidemill.engines.redis.db.store import RedisStore
+from tidemill.engines.redis.jobs.jobs import RedisJobs
+from tidemill.engines.redis.pubsub.signals import RedisSignals
+from tidemill.engines.redis.read.inspect import RedisInspect
 from tidemill.engines.redis.url import parse_url
-from tidemill.model.queue import Keep
+from tidemill.model.queues.queue import Keep
 from tidemill.model.time import Instant
 
 

@@ -5,18 +5,18 @@ import threading
 import time
 from functools import partial
 
-from tidemill.engines.sqlite.inspect import SqliteInspect
-from tidemill.engines.sqlite.jobs import SqliteBlocking, SqliteJobs
-from tidemill.engines.sqlite.locks import SqliteLocks
-from tidemill.engines.sqlite.members import SqliteMembers
-from tidemill.engines.sqlite.queues import SqliteQueues, SqliteTasks
-from tidemill.engines.sqlite.schedules import SqliteSchedules
-from tidemill.engines.sqlite.shared import TakenStore, stores
-from tidemill.engines.sqlite.signals import SqliteSignals
-from tidemill.engines.sqlite.store import Session
+from tidemill.engines.sqlite.cluster.locks import SqliteLocks
+from tidemill.engines.sqlite.cluster.members import SqliteMembers
+from tidemill.engines.sqlite.cluster.queues import SqliteQueues, SqliteTasks
+from tidemill.engines.sqlite.cluster.schedules import SqliteSchedules
+from tidemill.engines.sqlite.cluster.signals import SqliteSignals
+from tidemill.engines.sqlite.db.shared import TakenStore, stores
+from tidemill.engines.sqlite.db.store import StoreSession
+from tidemill.engines.sqlite.jobs.jobs import SqliteBlocking, SqliteJobs
+from tidemill.engines.sqlite.read.inspect import SqliteInspect
 from tidemill.engines.sqlite.transactions import SqliteTransactions
 from tidemill.engines.sqlite.url import SqliteUrl, parse_url
-from tidemill.model.queue import KEEP_ENDED, Keep
+from tidemill.model.queues.queue import KEEP_ENDED, Keep
 from tidemill.model.time import Instant
 
 
@@ -24,7 +24,7 @@ class SqliteEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
     def __init__(self, place: SqliteUrl, taken: TakenStore) -> None:
-        self._session = session = Session(taken.store, place)
+        self._session = session = StoreSession(taken.store, place)
         self._let_go = taken.let_go
         self._closed = False
         self.jobs = SqliteJobs(session)

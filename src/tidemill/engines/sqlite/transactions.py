@@ -17,16 +17,15 @@ from tidemill.engine.protocol import Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite import storing
-from tidemill.engines.sqlite.catalogue import DEFAULT_OPTIONS
-from tidemill.engines.sqlite.moves import keep_of
-from tidemill.engines.sqlite.step import COMPLETED, RUNNING
-from tidemill.engines.sqlite.store import Session
+from tidemill.engines.sqlite.cluster.catalogue import DEFAULT_OPTIONS
+from tidemill.engines.sqlite.db.store import StoreSession
+from tidemill.engines.sqlite.jobs import storing
+from tidemill.engines.sqlite.jobs.step import COMPLETED, RUNNING
+from tidemill.engines.sqlite.jobs.transitions import keep_of
 from tidemill.model.errors import BadInput, WrongPlace
 from tidemill.model.ids import JobId
-from tidemill.model.job import Fence, NewJob
-from tidemill.model.queue import QueueOptions
-from tidemill.model.run import (
+from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.run import (
     LOG_LINES_KEPT,
     Answer,
     Checkpoint,
@@ -39,12 +38,13 @@ from tidemill.model.run import (
     Started,
     check_own,
 )
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import MINUTE, Instant
 from tidemill.model.view import Statement
 
 T = TypeVar("T")
 
-SQL = load_statements(__package__, "transactions")
+SQL = load_statements("tidemill.engines.sqlite", "transactions")
 
 WHOLE, SMALL, TOMBSTONE = range(3)
 """Forms of an ended job, as stored."""
@@ -66,9 +66,9 @@ _options = msgspec.json.Decoder(QueueOptions).decode
 
 
 class SqliteTransactions:
-    """See `tidemill.engine.protocol.Transactions`."""
+    """See `tidemill.engine.protocol.TransactionsFacet`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StoreSession) -> None:
         self._session = session
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:

@@ -10,7 +10,7 @@ from tidemill.model.names import check_namespace, check_queue
 from tidemill.task.settings.setting import BadValue, Rule
 
 if TYPE_CHECKING:
-    from tidemill.model.queue import Keep
+    from tidemill.model.queues.queue import Keep
 
 _LENGTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|d|)")
 _UNIT_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -153,7 +153,7 @@ def queues(value: object) -> tuple[str, ...]:
 
 def keep(value: object) -> "Keep":
     """How long finished jobs stay: an age, a count, both ("24h 1000000"), or forever."""
-    from tidemill.model.queue import COUNT_LIMIT, Keep
+    from tidemill.model.queues.queue import COUNT_LIMIT, Keep
 
     if isinstance(value, Keep):
         return value

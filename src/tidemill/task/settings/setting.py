@@ -33,7 +33,7 @@ class Found(NamedTuple):
     source: str
 
 
-class Holder(Protocol):
+class SettingHolder(Protocol):
     """What settings are read from: `Settings`."""
 
     _found: dict[str, Found]
@@ -62,15 +62,15 @@ class Setting(Generic[T]):
     def __get__(self, holder: None, owner: type) -> "Setting[T]": ...
 
     @overload
-    def __get__(self, holder: Holder, owner: type) -> T: ...
+    def __get__(self, holder: SettingHolder, owner: type) -> T: ...
 
-    def __get__(self, holder: Holder | None, owner: type) -> "Setting[T] | T":
+    def __get__(self, holder: SettingHolder | None, owner: type) -> "Setting[T] | T":
         if holder is None:
             return self
         value: T = holder._found[self.name].value
         return value
 
-    def __set__(self, holder: Holder, value: object) -> NoReturn:
+    def __set__(self, holder: SettingHolder, value: object) -> NoReturn:
         raise AttributeError(f"settings do not change once loaded: {self.name}")
 
     @property

@@ -12,7 +12,7 @@ from tidemill.task.settings.sources import Project, from_environment, nearest
 
 _YEAR_S = 366 * 86_400.0
 PAYLOAD_MOST = 1 << 20
-"""As `tidemill.model.job.PAYLOAD_LIMIT`, which would bring msgspec with it; a test compares them."""
+"""As `tidemill.model.jobs.job.PAYLOAD_LIMIT`, which would bring msgspec with it; a test compares them."""
 
 
 class Settings:
@@ -44,7 +44,7 @@ class Settings:
         rules.queues,
         "The queues that a worker takes from, separated by commas. Empty: all of its application.",
     )
-    beat = Setting("2s", rules.seconds(0.05, 3_600), "How often a member says that it lives.")
+    heartbeat = Setting("2s", rules.seconds(0.05, 3_600), "How often a member says that it lives.")
     lease = Setting(
         "10s", rules.seconds(0.1, 86_400), "A member silent for this long is gone, and others get its jobs."
     )
@@ -52,7 +52,7 @@ class Settings:
     give_up_after = Setting(
         "30",
         rules.whole(1, 1_000_000),
-        "Failed beats in a row after which a worker ends (exit code 75) once nothing runs.",
+        "Failed heartbeats in a row after which a worker ends (exit code 75) once nothing runs.",
     )
     shutdown_timeout = Setting(
         "30s",
@@ -173,9 +173,10 @@ class Settings:
 
     def _checked(self) -> "Settings":
         """Refuse values that make no sense together."""
-        if self.lease <= 2 * self.beat:
+        if self.lease <= 2 * self.heartbeat:
             raise BadInput(
-                f"lease ({self.shown('lease')}, {self.source_of('lease')}) must be longer than two beats "
-                f"({self.shown('beat')} each, {self.source_of('beat')}): else one late beat loses it"
+                f"lease ({self.shown('lease')}, {self.source_of('lease')}) must be longer than two "
+                f"heartbeats ({self.shown('heartbeat')} each, {self.source_of('heartbeat')}): else one late "
+                "heartbeat loses it"
             )
         return self

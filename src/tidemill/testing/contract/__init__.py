@@ -17,7 +17,7 @@ protocol alone. To run it against your own engine, install pytest and pytest-asy
 
 and test modules, one for each name in `MODULES`, so that a failure names its noun:
 
-    from tidemill.testing.contract.claim import *
+    from tidemill.testing.contract.jobs.claim import *
 
 `stateful` needs Hypothesis and a fixture `fresh_engine_url`: a callable that names a new place each time.
 An engine that offers `transactions` also overrides the fixture `user_connection`: an object with

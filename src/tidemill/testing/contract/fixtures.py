@@ -8,12 +8,11 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from tidemill.engine.protocol import BATCH_LIMIT, Engine, Script, Settled, Transactions
+from tidemill.engine.protocol import BATCH_LIMIT, Engine, Script, Settled, TransactionsFacet
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.job import Failure, Fence, Job, JobState, NewJob
-from tidemill.model.member import BEAT, LEASE, BeatReply, ClaimantBeat, MemberInfo
-from tidemill.model.run import (
+from tidemill.model.jobs.job import Failure, Fence, JobRecord, JobState, NewJob
+from tidemill.model.jobs.run import (
     Answer,
     Claim,
     ClaimedJob,
@@ -29,6 +28,7 @@ from tidemill.model.run import (
     Then,
     Want,
 )
+from tidemill.model.member import HEARTBEAT, LEASE, ClaimantHeartbeat, HeartbeatReply, MemberInfo
 from tidemill.model.time import SECOND, Instant, Span
 from tidemill.model.view import JobFilter
 
@@ -112,7 +112,7 @@ async def engine(connect: Connect) -> Engine:
 
 @pytest.fixture
 async def claimant(engine: Engine, clock: Clock) -> "Claimant":
-    """A claimant of a member that has beaten once."""
+    """A claimant of a member that has sent a heartbeat once."""
     return await a_claimant(engine, clock)
 
 
@@ -123,7 +123,7 @@ def user_connection() -> UserConnection | None:
 
 
 @pytest.fixture
-def transactions(engine: Engine) -> Transactions:
+def transactions(engine: Engine) -> TransactionsFacet:
     """The facet, where the engine has it."""
     if engine.transactions is None:
         pytest.skip("this engine has no transactions")
@@ -131,7 +131,7 @@ def transactions(engine: Engine) -> Transactions:
 
 
 @pytest.fixture
-def connection(transactions: Transactions, user_connection: UserConnection | None) -> UserConnection:
+def connection(transactions: TransactionsFacet, user_connection: UserConnection | None) -> UserConnection:
     """The user's connection, where the place can be reached by one."""
     if user_connection is None:
         pytest.skip("no user connection to this place")
@@ -153,7 +153,7 @@ def a_failure(message: str = "no route") -> Failure:
     return Failure(error="builtins.OSError", message=message, traceback="Traceback: ...")
 
 
-def ids_of(jobs: Sequence[NewJob | ClaimedJob | Job]) -> list[JobId]:
+def ids_of(jobs: Sequence[NewJob | ClaimedJob | JobRecord]) -> list[JobId]:
     """Their ids, in this order."""
     return [job.id for job in jobs]
 
@@ -171,24 +171,26 @@ class Claimant:
         *,
         name: str = "host:1",
         member: MemberInfo | None = None,
-        beat: Span = BEAT,
+        heartbeat: Span = HEARTBEAT,
         lease: Span = LEASE,
     ) -> None:
         self.engine = engine
         self.clock = clock
-        self.member = member or MemberInfo(id=new_id(), name=name, beat=beat, lease=lease)
+        self.member = member or MemberInfo(id=new_id(), name=name, heartbeat=heartbeat, lease=lease)
         self.id = new_id()
         self.number = 0
         self.answered = 0
         self.held: dict[Fence, JobId] = {}
 
-    async def beat(self, **instead: Any) -> BeatReply:
-        """Beat for the member and this child, as `beat_of` says it."""
-        return await self.engine.members.beat(self.member, [self.beat_of(**instead)], now=self.clock.now)
+    async def heartbeat(self, **instead: Any) -> HeartbeatReply:
+        """Heartbeat for the member and this child, as `heartbeat_of` says it."""
+        return await self.engine.members.heartbeat(
+            self.member, [self.heartbeat_of(**instead)], now=self.clock.now
+        )
 
-    def beat_of(self, **instead: Any) -> ClaimantBeat:
+    def heartbeat_of(self, **instead: Any) -> ClaimantHeartbeat:
         """What this child has; `answered` and `held` may be given instead of the truth."""
-        return ClaimantBeat(
+        return ClaimantHeartbeat(
             claimant=self.id,
             answered_through=instead.get("answered", self.answered),
             held=tuple(instead.get("held", self.held)),
@@ -267,7 +269,7 @@ class Claimant:
 async def a_claimant(engine: Engine, clock: Clock, **options: Any) -> Claimant:
     """A claimant whose member is known to the engine."""
     claimant = Claimant(engine, clock, **options)
-    await claimant.beat()
+    await claimant.heartbeat()
     return claimant
 
 
@@ -283,21 +285,21 @@ def completed(
     return settlement(job, Completed(result=result), ran=ran, then=then)
 
 
-async def job_of(engine: Engine, job_id: JobId) -> Job:
+async def job_of(engine: Engine, job_id: JobId) -> JobRecord:
     """The record of a job that must be there."""
     (job,) = await engine.inspect.get([job_id])
     assert job is not None
     return job
 
 
-async def states_of(engine: Engine, jobs: Sequence[NewJob | ClaimedJob | Job]) -> list[JobState | None]:
+async def states_of(engine: Engine, jobs: Sequence[NewJob | ClaimedJob | JobRecord]) -> list[JobState | None]:
     """Their states, in this order; None for those that are gone."""
     return [job.state if job else None for job in await engine.inspect.get(ids_of(jobs))]
 
 
-async def listed(engine: Engine, only: JobFilter | None = None, *, limit: int = 1_000) -> list[Job]:
+async def listed(engine: Engine, only: JobFilter | None = None, *, limit: int = 1_000) -> list[JobRecord]:
     """Every job that a filter admits, page after page."""
-    jobs: list[Job] = []
+    jobs: list[JobRecord] = []
     cursor: str | None = None
     while True:
         page = await engine.inspect.list(only or JobFilter(), cursor=cursor, limit=limit)

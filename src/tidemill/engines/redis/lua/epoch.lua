@@ -1,7 +1,7 @@
 --# at need
 --# include core
 -- The epoch: a token that changes when somebody finds that data was lost. Every client remembers the one that it was
--- answered by beats; whoever comes with another one has to be told. So nobody is missed, whatever answers get lost and
+-- answered by heartbeats; whoever comes with another one has to be told. So nobody is missed, whatever answers get lost and
 -- whatever clocks say. It begins with a number that grows, so that one which was itself lost is known as such.
 
 -- The number of an epoch, 0 for none.

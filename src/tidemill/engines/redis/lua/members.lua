@@ -1,6 +1,6 @@
 --# reads
 --# include core
--- Answers {now, {{record, since, beat_at, steady_since, running}, ...}} in no order.
+-- Answers {now, {{record, since, heartbeat_at, steady_since, running}, ...}} in no order.
 
 local all, answer = call('HGETALL', P .. 'member'), {}
 for n = 1, #all, 2 do

@@ -1,13 +1,13 @@
--- Members and their beats.
+-- Members and their heartbeats.
 
--- name: last_beat
+-- name: last_heartbeat
 SELECT since, heartbeat_at, steady_since FROM member WHERE id = ?;
 
--- name: beat
+-- name: heartbeat
 INSERT OR REPLACE INTO member (id, name, info, since, heartbeat_at, steady_since, gone_at)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
--- name: draw_beat
+-- name: draw_heartbeat
 UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat;
 
 -- name: find_claimant

@@ -7,22 +7,22 @@ not predict: it *judges* what the engine did, raises `AssertionError` with the r
 legal, and adopts it. A claim is always judged.
 """
 
-from tidemill.testing.contract.reference.claims import Claims
+from tidemill.testing.contract.reference.claims import ReferenceClaims
 from tidemill.testing.contract.reference.compare import View, differences
-from tidemill.testing.contract.reference.jobs import Jobs
-from tidemill.testing.contract.reference.members import Members
-from tidemill.testing.contract.reference.queues import Queues
-from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.reference.jobs import ReferenceJobs
+from tidemill.testing.contract.reference.members import ReferenceMembers
+from tidemill.testing.contract.reference.queues import ReferenceQueues
+from tidemill.testing.contract.reference.store import ReferenceStore
 
-__all__ = ["Reference", "Store", "View", "differences"]
+__all__ = ["Reference", "ReferenceStore", "View", "differences"]
 
 
 class Reference:
     """One namespace, by the book."""
 
     def __init__(self) -> None:
-        self.store = Store()
-        self.jobs = Jobs(self.store)
-        self.claims = Claims(self.store)
-        self.members = Members(self.store)
-        self.queues = Queues(self.store)
+        self.store = ReferenceStore()
+        self.jobs = ReferenceJobs(self.store)
+        self.claims = ReferenceClaims(self.store)
+        self.members = ReferenceMembers(self.store)
+        self.queues = ReferenceQueues(self.store)

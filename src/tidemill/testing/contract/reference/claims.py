@@ -4,19 +4,19 @@ from collections.abc import Callable
 
 from tidemill.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
 from tidemill.model.ids import JobId
-from tidemill.model.job import JobState
-from tidemill.model.run import Claim, ClaimedJob, ClaimRequest
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
 from tidemill.model.time import HOUR, Instant
 from tidemill.testing.contract.reference.gates import gates_for, openings, room_for
-from tidemill.testing.contract.reference.records import ClaimantRecord, JobRecord
-from tidemill.testing.contract.reference.store import Seen, Store
-from tidemill.testing.contract.reference.turns import Turns
+from tidemill.testing.contract.reference.records import ClaimantRecord, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore, Seen
+from tidemill.testing.contract.reference.turns import ReferenceTurns
 
 
-class Claims:
+class ReferenceClaims:
     """Judges claims, and adopts those that are legal."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ReferenceStore) -> None:
         self._store = store
 
     def accept_refusal(self, request: ClaimRequest, refused: Refused, now: Instant) -> None:
@@ -96,7 +96,7 @@ class Claims:
         adopt_order: Callable[[], None],
     ) -> None:
         assert len(answer.jobs) <= request.most, f"asked for {request.most}, got {len(answer.jobs)}"
-        turns = Turns(self._store, request, claimant, now)
+        turns = ReferenceTurns(self._store, request, claimant, now)
         for shown in answer.jobs:
             job = self._store.known(shown.id)
             if job is None and (job := self._handler_of_expired(shown.id, now)) is not None:
@@ -117,14 +117,14 @@ class Claims:
             if request.ids is None:
                 self._check_wait(request, turns, answer, now)
 
-    def _handler_of_expired(self, job_id: JobId, now: Instant) -> JobRecord | None:
+    def _handler_of_expired(self, job_id: JobId, now: Instant) -> ReferenceJob | None:
         """A claim that makes an expired job dead may take the handler that this leaves."""
         for job in self._store.in_state(JobState.READY, JobState.SCHEDULED, JobState.BLOCKED):
             if job.new.on_dead is not None and job.expired(now) and self._store.next_handler(job) == job_id:
                 self._store.expire(job, now)
         return self._store.known(job_id)
 
-    def _take_by_id(self, request: ClaimRequest, turns: Turns, job: JobRecord) -> None:
+    def _take_by_id(self, request: ClaimRequest, turns: ReferenceTurns, job: ReferenceJob) -> None:
         assert request.ids is not None
         assert job.id in request.ids, "it was not asked for"
         passed = [known for id_ in request.ids if (known := self._store.known(id_))]
@@ -132,7 +132,7 @@ class Claims:
         assert not ahead, f"{ahead[0].id.hex()} was asked for before it"
         turns.take_by_id(job)
 
-    def _start(self, request: ClaimRequest, job: JobRecord, shown: ClaimedJob, now: Instant) -> None:
+    def _start(self, request: ClaimRequest, job: ReferenceJob, shown: ClaimedJob, now: Instant) -> None:
         assert shown.fence > self._store.top_fence, f"fence {shown.fence} after {self._store.top_fence}"
         assert shown.fence < 1 << 53, "a fence stays below 2**53"
         self._store.top_fence = job.fence = shown.fence
@@ -140,7 +140,7 @@ class Claims:
         job.member = self._store.members[request.member].info.name
         job.claimed_at, job.started_at = now, None
 
-    def _check_shown(self, shown: ClaimedJob, job: JobRecord) -> None:
+    def _check_shown(self, shown: ClaimedJob, job: ReferenceJob) -> None:
         new = job.new
         expected = {
             "task": new.task,
@@ -174,14 +174,14 @@ class Claims:
         elif not options.per_task:  # beside a limited task, an engine may be more careful than needed
             assert not shown.limited, "a claimed job shows a limit and stands under none"
 
-    def _check_nothing_left(self, request: ClaimRequest, turns: Turns) -> None:
+    def _check_nothing_left(self, request: ClaimRequest, turns: ReferenceTurns) -> None:
         if request.ids is None:
             left = turns.left_behind()
         else:
             left = turns.left_of([known for id_ in request.ids if (known := self._store.known(id_))])
         assert not left, f"{left[0].id.hex()} in {left[0].queue!r} could have been taken and was left"
 
-    def _check_wait(self, request: ClaimRequest, turns: Turns, answer: Claim, now: Instant) -> None:
+    def _check_wait(self, request: ClaimRequest, turns: ReferenceTurns, answer: Claim, now: Instant) -> None:
         """`wait` is never later than the moment at which time alone makes a job claimable. It may be
         earlier: a rate that opens before an empty lane costs one look in vain."""
         store = self._store
@@ -232,16 +232,18 @@ class Claims:
             )
 
 
-def is_open(store: Store, queue: str) -> bool:
+def is_open(store: ReferenceStore, queue: str) -> bool:
     """Whether a queue is there and not paused."""
     return queue in store.queues and store.queues[queue].paused_at is None
 
 
-def _lane(store: Store, job: JobRecord) -> tuple[str, int, str]:
+def _lane(store: ReferenceStore, job: ReferenceJob) -> tuple[str, int, str]:
     return job.queue, job.new.priority, store.group(job)
 
 
-def promote_due(store: Store, queue: str, now: Instant, seen: Seen, *, optional: bool) -> list[JobRecord]:
+def promote_due(
+    store: ReferenceStore, queue: str, now: Instant, seen: Seen, *, optional: bool
+) -> list[ReferenceJob]:
     """Move the due jobs of a queue to ready; those that have expired, or all with `optional`, only if
     the engine did."""
     due = [job for job in store.in_state(JobState.SCHEDULED) if job.queue == queue and job.due(now)]

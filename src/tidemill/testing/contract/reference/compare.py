@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tidemill.model.death import DeadJob, said
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, Failure, Job, JobState
-from tidemill.model.member import Member, health
+from tidemill.model.jobs.death import DeadJob, said
+from tidemill.model.jobs.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, Failure, JobRecord, JobState
+from tidemill.model.member import MemberRecord, health
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import Finished, QueueCounts, QueueInfo
-from tidemill.testing.contract.reference.records import UNSAID, JobRecord
-from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore
 
 
 @dataclass(frozen=True)
@@ -21,21 +21,21 @@ class View:
 
     now: Instant
     window: Span
-    jobs: Mapping[JobId, Job | None]
+    jobs: Mapping[JobId, JobRecord | None]
     """Of every id ever used; tombstones and unknown ones are None."""
-    tombstones: Mapping[JobId, Job | None]
+    tombstones: Mapping[JobId, JobRecord | None]
     """The answer of `watch` for those that are None above."""
     counts: Sequence[QueueCounts]
     queues: Sequence[QueueInfo]
-    members: Sequence[Member]
+    members: Sequence[MemberRecord]
 
     @property
-    def known(self) -> Mapping[JobId, Job | None]:
+    def known(self) -> Mapping[JobId, JobRecord | None]:
         """Jobs, and tombstones in place of those that are nothing more."""
         return {**self.jobs, **self.tombstones}
 
 
-def differences(store: Store, view: View) -> list[str]:
+def differences(store: ReferenceStore, view: View) -> list[str]:
     """Every difference, in words; empty if there is none."""
     return [
         *(f"job {line}" for line in _jobs(store, view)),
@@ -46,7 +46,7 @@ def differences(store: Store, view: View) -> list[str]:
     ]
 
 
-def _jobs(store: Store, view: View) -> Iterator[str]:
+def _jobs(store: ReferenceStore, view: View) -> Iterator[str]:
     for job_id, shown in view.jobs.items():
         job = store.known(job_id)
         if job is None or shown is None:
@@ -69,7 +69,7 @@ def _jobs(store: Store, view: View) -> Iterator[str]:
             yield f"{job_id.hex()}: tombstone {shown and shown.state}, should be {known}"
 
 
-def _expected(job: JobRecord) -> dict[str, object]:
+def _expected(job: ReferenceJob) -> dict[str, object]:
     """The fields on which the contract leaves no choice."""
     fields: dict[str, object] = {
         "task": job.new.task,
@@ -108,7 +108,7 @@ def _expected(job: JobRecord) -> dict[str, object]:
     return fields
 
 
-def _failures(job: JobRecord, shown: Job) -> Iterator[str]:
+def _failures(job: ReferenceJob, shown: JobRecord) -> Iterator[str]:
     last = len(job.failures)
     numbers = [at for at in range(1, last + 1) if at <= FIRST_KEPT or at > last - LAST_KEPT]
     if [failure.number for failure in shown.failures] != numbers:
@@ -122,7 +122,7 @@ def _failures(job: JobRecord, shown: Job) -> Iterator[str]:
         yield f"error is {shown.error}, should be the last failure"
 
 
-def _carried(dead: JobRecord, body: bytes) -> Iterator[str]:
+def _carried(dead: ReferenceJob, body: bytes) -> Iterator[str]:
     """What a handler's job tells of the one that died."""
     ((told,), named) = msgspec.json.decode(body, type=tuple[tuple[DeadJob], dict[str, None]])
     last = dead.failures[-1]
@@ -162,7 +162,7 @@ def _said(failure: Failure, right: Failure) -> tuple[object, ...]:
     )
 
 
-def _order(store: Store, view: View) -> Iterator[str]:
+def _order(store: ReferenceStore, view: View) -> Iterator[str]:
     """In each queue and priority, ready jobs stand in the order in which they became ready."""
     ready = [job for job in store.in_state(JobState.READY) if view.jobs.get(job.id)]
     for queue, priority in sorted({(job.queue, job.new.priority) for job in ready}):
@@ -172,7 +172,7 @@ def _order(store: Store, view: View) -> Iterator[str]:
             yield f"of {queue!r}, priority {priority}: should be {[(id_.hex(), seqs[id_]) for id_ in right]}"
 
 
-def _counts(store: Store, view: View) -> Iterator[str]:
+def _counts(store: ReferenceStore, view: View) -> Iterator[str]:
     if [each.queue for each in view.counts] != sorted(store.queues):
         yield f"of queues {[each.queue for each in view.counts]}, should be {sorted(store.queues)}"
         return
@@ -186,7 +186,7 @@ def _counts(store: Store, view: View) -> Iterator[str]:
             yield f"of {each.queue!r}: {each.window}, should be {finished}"
 
 
-def window_of(store: Store, queue: str, window: Span, now: Instant) -> Finished:
+def window_of(store: ReferenceStore, queue: str, window: Span, now: Instant) -> Finished:
     """What ended in the last whole minutes, the current one included."""
     first = now - now % MINUTE - (max(1, window // MINUTE) - 1) * MINUTE
     sums = dict.fromkeys(("completed", "failed", "died", "cancelled"), 0)
@@ -196,7 +196,7 @@ def window_of(store: Store, queue: str, window: Span, now: Instant) -> Finished:
     return Finished(**sums)
 
 
-def _queues(store: Store, view: View) -> Iterator[str]:
+def _queues(store: ReferenceStore, view: View) -> Iterator[str]:
     right = [
         QueueInfo(
             name=queue.name,
@@ -212,14 +212,14 @@ def _queues(store: Store, view: View) -> Iterator[str]:
         yield f"are {view.queues}, should be {right}"
 
 
-def _members(store: Store, view: View) -> Iterator[str]:
+def _members(store: ReferenceStore, view: View) -> Iterator[str]:
     right = [
-        Member(
+        MemberRecord(
             info=record.info,
             since=record.since,
-            beat_at=record.beat_at,
+            heartbeat_at=record.heartbeat_at,
             steady_since=record.steady_since,
-            health=health(record.info, record.beat_at, view.now),
+            health=health(record.info, record.heartbeat_at, view.now),
             running=len(store.held_by_member(record.info.id)),
         )
         for record in sorted(store.members.values(), key=lambda record: record.info.name)

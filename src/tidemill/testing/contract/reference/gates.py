@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tidemill.model.gate import oldest_counting, opens_at, step_at
-from tidemill.model.job import JobState
-from tidemill.model.queue import QueueOptions, Rate
+from tidemill.model.jobs.job import JobState
+from tidemill.model.queues.gate import oldest_counting, opens_at, step_at
+from tidemill.model.queues.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
 from tidemill.testing.contract.reference.queues import concurrency_of, rate_of
-from tidemill.testing.contract.reference.records import Gate, JobRecord, QueueRecord, RateLog
-from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.reference.records import Gate, QueueRecord, RateLog, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore
 
 
 class Room(NamedTuple):
@@ -40,12 +40,12 @@ def permits(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int
     return rate.count - sum(count for step, count in log if step > expired)
 
 
-def gates_for(store: Store, job: JobRecord) -> list[Gate]:
+def gates_for(store: ReferenceStore, job: ReferenceJob) -> list[Gate]:
     """The gates that a job stands behind now."""
     return gates_of(job.queue, store.queues[job.queue].options, job.new.task, job.new.key)
 
 
-def room(store: Store, gate: Gate, now: Instant) -> Room:
+def room(store: ReferenceStore, gate: Gate, now: Instant) -> Room:
     """How many starts a gate admits at this instant."""
     queue = store.queues[gate.queue]
     sure = most = UNLIMITED.sure
@@ -59,13 +59,13 @@ def room(store: Store, gate: Gate, now: Instant) -> Room:
     return Room(sure, most)
 
 
-def room_for(store: Store, job: JobRecord, now: Instant) -> Room:
+def room_for(store: ReferenceStore, job: ReferenceJob, now: Instant) -> Room:
     """How many starts all the gates of a job admit together."""
     rooms = [UNLIMITED, *(room(store, gate, now) for gate in gates_for(store, job))]
     return Room(min(each.sure for each in rooms), min(each.most for each in rooms))
 
 
-def log_start(store: Store, job: JobRecord, now: Instant) -> None:
+def log_start(store: ReferenceStore, job: ReferenceJob, now: Instant) -> None:
     """A start takes a permit of each rate, for good."""
     for gate in gates_for(store, job):
         log = log_of(store.queues[gate.queue], gate)
@@ -73,7 +73,7 @@ def log_start(store: Store, job: JobRecord, now: Instant) -> None:
             log.since.append((step_at(log.rate, now), 1))
 
 
-def openings(store: Store, job: JobRecord, now: Instant) -> list[Instant]:
+def openings(store: ReferenceStore, job: ReferenceJob, now: Instant) -> list[Instant]:
     """When each used-up rate before this job opens again, by the latest reading."""
     moments = []
     for gate in gates_for(store, job):

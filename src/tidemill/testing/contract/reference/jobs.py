@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.model.crash import after_claimant_lost
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId
-from tidemill.model.job import (
+from tidemill.model.jobs.crash import after_claimant_lost
+from tidemill.model.jobs.job import (
     FINAL,
     CancelAnswer,
     DropAnswer,
@@ -17,9 +17,8 @@ from tidemill.model.job import (
     ReplayAnswer,
     clip_failure,
 )
-from tidemill.model.lifecycle import state_after_failure
-from tidemill.model.queue import TOMBSTONE_AGE, Keep
-from tidemill.model.run import (
+from tidemill.model.jobs.lifecycle import state_after_failure
+from tidemill.model.jobs.run import (
     Answer,
     Completed,
     Crashed,
@@ -30,18 +29,19 @@ from tidemill.model.run import (
     Settlement,
     Started,
 )
+from tidemill.model.queues.queue import TOMBSTONE_AGE, Keep
 from tidemill.model.time import Instant, Span, span_of
 from tidemill.testing.contract.reference.claims import promote_due
-from tidemill.testing.contract.reference.records import UNSAID, JobRecord
-from tidemill.testing.contract.reference.store import Seen, Store, keep_of
+from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore, Seen, keep_of
 
 NOT_STARTED = (JobState.BLOCKED, JobState.SCHEDULED, JobState.READY)
 
 
-class Jobs:
+class ReferenceJobs:
     """Everything that changes a job, except a claim."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ReferenceStore) -> None:
         self._store = store
 
     def enqueue(self, jobs: Sequence[NewJob], *, now: Instant) -> list[bool]:
@@ -58,7 +58,7 @@ class Jobs:
         self._store.queue(new.queue, now)
         due_at = new.at if new.at is not None else now + new.delay
         expires_at = now + new.expires if new.expires is not None else None
-        job = JobRecord(new, now, due_at if due_at > now else None, expires_at, self._store.next_place())
+        job = ReferenceJob(new, now, due_at if due_at > now else None, expires_at, self._store.next_place())
         self._store.jobs[new.id] = job
         doomed = self._look_at_parents(job)
         self._store.begin(job, now)
@@ -66,7 +66,7 @@ class Jobs:
             self._store.parent_died(job, now)
         return True
 
-    def _look_at_parents(self, job: JobRecord) -> bool:
+    def _look_at_parents(self, job: ReferenceJob) -> bool:
         """Which parents it waits for; True if one of them has died and takes it along."""
         for parent in (self._store.jobs[id_] for id_ in job.new.after):
             died = parent.state in (JobState.DEAD, JobState.CANCELLED)
@@ -109,14 +109,14 @@ class Jobs:
                 self._enqueue(new, now)
         return Answer.APPLIED
 
-    def _complete(self, job: JobRecord, result: bytes | None, now: Instant) -> None:
+    def _complete(self, job: ReferenceJob, result: bytes | None, now: Instant) -> None:
         options = self._store.queues[job.queue].options
         job.attempts += 1
         job.result = result if options.keep_body else None
         job.has_body = options.keep_body
         self._store.end(job, JobState.COMPLETED, now)
 
-    def _fail(self, job: JobRecord, failed: Failed, now: Instant) -> None:
+    def _fail(self, job: ReferenceJob, failed: Failed, now: Instant) -> None:
         job.attempts += 1
         self._store.count(job, "failed", now)
         state = state_after_failure(cancel_asked=job.cancel_asked, retry=failed.retry_in is not None)
@@ -137,7 +137,7 @@ class Jobs:
         else:
             self._store.end(job, state, now)
 
-    def _crash(self, job: JobRecord, now: Instant) -> None:
+    def _crash(self, job: ReferenceJob, now: Instant) -> None:
         self._store.note_failure(job, "crash", now)
         after = after_claimant_lost(
             "crash",
@@ -176,7 +176,7 @@ class Jobs:
     def cancel(self, ids: Sequence[JobId], *, now: Instant) -> list[CancelAnswer]:
         return [self._cancel(self._store.jobs.get(job_id), now) for job_id in ids]
 
-    def _cancel(self, job: JobRecord | None, now: Instant) -> CancelAnswer:
+    def _cancel(self, job: ReferenceJob | None, now: Instant) -> CancelAnswer:
         if job is None:
             return CancelAnswer.UNKNOWN
         if job.state is JobState.RUNNING:
@@ -191,7 +191,9 @@ class Jobs:
     ) -> list[ReplayAnswer]:
         return [self._replay(self._store.known(job_id), token, edit, now) for job_id in ids]
 
-    def _replay(self, job: JobRecord | None, token: bytes, edit: Edit | None, now: Instant) -> ReplayAnswer:
+    def _replay(
+        self, job: ReferenceJob | None, token: bytes, edit: Edit | None, now: Instant
+    ) -> ReplayAnswer:
         if job is None:
             return ReplayAnswer.UNKNOWN
         if job.token == token:
@@ -215,7 +217,7 @@ class Jobs:
     def drop(self, ids: Sequence[JobId], *, now: Instant) -> list[DropAnswer]:
         return [self._drop(self._store.known(job_id), now) for job_id in ids]
 
-    def _drop(self, job: JobRecord | None, now: Instant) -> DropAnswer:
+    def _drop(self, job: ReferenceJob | None, now: Instant) -> DropAnswer:
         if job is None:
             return DropAnswer.UNKNOWN
         if job.state not in FINAL:
@@ -245,7 +247,7 @@ class Jobs:
         return len(moved) + len(gone), 0 if len(moved) == limit or len(gone) == limit else wait
 
     @staticmethod
-    def _check_earliest_first(moved: Sequence[JobRecord], left: Sequence[JobRecord]) -> None:
+    def _check_earliest_first(moved: Sequence[ReferenceJob], left: Sequence[ReferenceJob]) -> None:
         for job in moved:
             late = [
                 other
@@ -272,7 +274,7 @@ class Jobs:
         assert more or not left, f"{left} beyond retention were left, the answer says no more"
         assert not more or done >= limit, "the bound was not reached, the answer says more"
 
-    def _check_oldest_first(self, deleted: Sequence[JobRecord]) -> None:
+    def _check_oldest_first(self, deleted: Sequence[ReferenceJob]) -> None:
         for job in deleted:
             kept = [other for other in self._store.in_state(*FINAL) if other not in deleted]
             older = [
@@ -292,12 +294,12 @@ class Jobs:
         return beyond
 
 
-def _kept(finished: Sequence[JobRecord], keep: Keep, now: Instant) -> int:
+def _kept(finished: Sequence[ReferenceJob], keep: Keep, now: Instant) -> int:
     """How many of these stay: the younger than the age, and no more than the count."""
     young = [job for job in finished if keep.age is None or now - _ended(job) < span_of(keep.age)]
     return len(young) if keep.count is None else min(len(young), keep.count)
 
 
-def _ended(job: JobRecord) -> Instant:
+def _ended(job: ReferenceJob) -> Instant:
     assert job.ended_at is not None
     return job.ended_at

@@ -1,31 +1,31 @@
-"""The reference for members: heartbeats, and what becomes of the jobs of those who stop beating."""
+"""The reference for members: heartbeats, and what becomes of the jobs of those who stop heartbeating."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidemill.model.crash import after_claimant_lost, after_member_lost
-from tidemill.model.job import Fence, JobState
+from tidemill.model.jobs.crash import after_claimant_lost, after_member_lost
+from tidemill.model.jobs.job import Fence, JobState
+from tidemill.model.jobs.run import LostRun
 from tidemill.model.member import (
-    Ask,
-    ClaimantBeat,
+    ClaimantHeartbeat,
     Health,
     MemberInfo,
+    StopRequest,
     health,
     may_sweep,
-    steady_after_beat,
+    steady_after_heartbeat,
 )
-from tidemill.model.run import Loss
 from tidemill.model.time import Instant
-from tidemill.testing.contract.reference.records import ClaimantRecord, JobRecord, MemberRecord
-from tidemill.testing.contract.reference.store import Seen, Store
+from tidemill.testing.contract.reference.records import ClaimantRecord, ReferenceJob, ReferenceMember
+from tidemill.testing.contract.reference.store import ReferenceStore, Seen
 
 
-class Heard(NamedTuple):
-    """What a beat must answer, beside its number."""
+class ReceivedHeartbeat(NamedTuple):
+    """What a heartbeat must answer, beside its number."""
 
     new: bool
     lost: set[Fence]
-    asked: set[Ask]
+    asked: set[StopRequest]
 
 
 class Swept(NamedTuple):
@@ -36,30 +36,34 @@ class Swept(NamedTuple):
     gone: list[str]
 
 
-class Members:
+class ReferenceMembers:
     """Members, their claimants, and their losses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ReferenceStore) -> None:
         self._store = store
 
-    def beat(self, info: MemberInfo, claimants: Sequence[ClaimantBeat], *, now: Instant) -> Heard:
+    def heartbeat(
+        self, info: MemberInfo, claimants: Sequence[ClaimantHeartbeat], *, now: Instant
+    ) -> ReceivedHeartbeat:
         known = self._store.members.get(info.id)
         if known is None:
-            self._store.members[info.id] = MemberRecord(info, now, now, now)
+            self._store.members[info.id] = ReferenceMember(info, now, now, now)
         else:
-            known.steady_since = steady_after_beat(info, known.beat_at, known.steady_since, now)
-            known.info, known.beat_at = info, now
+            known.steady_since = steady_after_heartbeat(info, known.heartbeat_at, known.steady_since, now)
+            known.info, known.heartbeat_at = info, now
         lost = set[Fence]()
-        for beat in claimants:
-            held = self._store.held_by(beat.claimant)
-            lost |= set(beat.held) - {job.fence for job in held}
+        for heartbeat in claimants:
+            held = self._store.held_by(heartbeat.claimant)
+            lost |= set(heartbeat.held) - {job.fence for job in held}
             for job in held:
-                if job.number <= beat.answered_through and job.fence not in beat.held:
+                if job.number <= heartbeat.answered_through and job.fence not in heartbeat.held:
                     self._store.give_back(job, now)
         asked = {
-            Ask(job.id, job.fence or 0) for job in self._store.held_by_member(info.id) if job.cancel_asked
+            StopRequest(job.id, job.fence or 0)
+            for job in self._store.held_by_member(info.id)
+            if job.cancel_asked
         }
-        return Heard(known is None, lost, asked)
+        return ReceivedHeartbeat(known is None, lost, asked)
 
     def leave(self, member: bytes, *, now: Instant) -> int:
         held = self._store.held_by_member(member)
@@ -68,7 +72,7 @@ class Members:
         self._forget(member, now)
         return len(held)
 
-    def retire(self, claimant: bytes, losses: Sequence[Loss], *, now: Instant) -> int:
+    def retire(self, claimant: bytes, losses: Sequence[LostRun], *, now: Instant) -> int:
         held = self._store.held_by(claimant)
         for job in held:
             loss = next((loss for loss in losses if (loss.id, loss.fence) == (job.id, job.fence)), None)
@@ -92,12 +96,12 @@ class Members:
         """Which jobs a bounded sweep takes is seen; so is whether a member whose last job fell on the
         bound was `dropped` already."""
         sweeper = self._store.members.get(member)
-        if sweeper is None or not may_sweep(sweeper.info, sweeper.beat_at, sweeper.steady_since, now):
+        if sweeper is None or not may_sweep(sweeper.info, sweeper.heartbeat_at, sweeper.steady_since, now):
             return Swept(entitled=False, jobs=0, gone=[])
         silent = [
             record
             for record in self._store.members.values()
-            if health(record.info, record.beat_at, now) is Health.GONE
+            if health(record.info, record.heartbeat_at, now) is Health.GONE
         ]
         held = [job for record in silent for job in self._store.held_by_member(record.info.id)]
         taken = [job for job in held if not _still_runs(job, seen)]
@@ -112,7 +116,7 @@ class Members:
                 gone.append(record.info.name)
         return Swept(entitled=True, jobs=len(taken), gone=sorted(gone))
 
-    def _lose_with_member(self, job: JobRecord, now: Instant) -> None:
+    def _lose_with_member(self, job: ReferenceJob, now: Instant) -> None:
         after = after_member_lost(
             suspect=job.suspect,
             started=job.started_at is not None,
@@ -133,6 +137,6 @@ class Members:
                     claimant.maybe_retired = True
 
 
-def _still_runs(job: JobRecord, seen: Seen) -> bool:
+def _still_runs(job: ReferenceJob, seen: Seen) -> bool:
     shown = seen.get(job.id)
     return shown is not None and shown.state is JobState.RUNNING and shown.fence == job.fence

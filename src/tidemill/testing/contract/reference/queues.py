@@ -1,17 +1,17 @@
 """The reference for queues: options and pauses."""
 
 from tidemill.model.errors import UnknownQueue
-from tidemill.model.gate import step_length
-from tidemill.model.queue import QueueOptions, Rate
+from tidemill.model.queues.gate import step_length
+from tidemill.model.queues.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
 from tidemill.testing.contract.reference.records import Gate, QueueRecord
-from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.reference.store import ReferenceStore
 
 
-class Queues:
+class ReferenceQueues:
     """What operators do to queues."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ReferenceStore) -> None:
         self._store = store
 
     def configure(self, name: str, options: QueueOptions, *, now: Instant) -> None:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tidemill.model.gate import GateKind
 from tidemill.model.ids import JobId
-from tidemill.model.job import Failure, JobState, NewJob
+from tidemill.model.jobs.job import Failure, JobState, NewJob
 from tidemill.model.member import MemberInfo
-from tidemill.model.queue import QueueOptions, Rate
+from tidemill.model.queues.gate import GateKind
+from tidemill.model.queues.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
 
 UNSAID: Final = -1
@@ -23,7 +23,7 @@ class Gate(NamedTuple):
 
 
 @dataclass(slots=True)
-class JobRecord:
+class ReferenceJob:
     """A job, or its tombstone."""
 
     new: NewJob
@@ -101,12 +101,12 @@ class QueueRecord:
 
 
 @dataclass(slots=True)
-class MemberRecord:
-    """A member known by its beats."""
+class ReferenceMember:
+    """A member known by its heartbeats."""
 
     info: MemberInfo
     since: Instant
-    beat_at: Instant
+    heartbeat_at: Instant
     steady_since: Instant
 
 

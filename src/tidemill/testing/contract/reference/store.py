@@ -6,24 +6,24 @@ from dataclasses import replace
 from itertools import count as count_from
 from typing import TypeAlias
 
-from tidemill.model.crash import AfterLoss
 from tidemill.model.ids import JobId, handler_id
-from tidemill.model.job import FINAL, Failure, FailureKind, Job, JobState, NewJob
-from tidemill.model.lane import group_of
-from tidemill.model.lifecycle import check_step, state_after_release
-from tidemill.model.queue import KEEP_ENDED, Keep, QueueOptions
-from tidemill.model.retry import Retry
+from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.job import FINAL, Failure, FailureKind, JobRecord, JobState, NewJob
+from tidemill.model.jobs.lifecycle import check_step, state_after_release
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.queues.lane import group_of
+from tidemill.model.queues.queue import KEEP_ENDED, Keep, QueueOptions
 from tidemill.model.time import MINUTE, Instant
 from tidemill.model.view import TaskEntry
 from tidemill.testing.contract.reference.records import (
     UNSAID,
     ClaimantRecord,
-    JobRecord,
-    MemberRecord,
     QueueRecord,
+    ReferenceJob,
+    ReferenceMember,
 )
 
-Seen: TypeAlias = Mapping[JobId, Job | None]
+Seen: TypeAlias = Mapping[JobId, JobRecord | None]
 """What the engine shows of each job after a call; None: not there."""
 
 
@@ -34,47 +34,47 @@ def keep_of(options: QueueOptions, state: JobState) -> Keep:
     return options.keep_dead if state is JobState.DEAD else options.keep_cancelled or KEEP_ENDED
 
 
-class Store:
+class ReferenceStore:
     """Everything that is remembered."""
 
     def __init__(self) -> None:
-        self.jobs: dict[JobId, JobRecord] = {}
+        self.jobs: dict[JobId, ReferenceJob] = {}
         """Jobs and tombstones, in the order in which they were stored."""
         self.queues: dict[str, QueueRecord] = {}
-        self.members: dict[bytes, MemberRecord] = {}
+        self.members: dict[bytes, ReferenceMember] = {}
         self.claimants: dict[bytes, ClaimantRecord] = {}
         self.finished: Counter[tuple[str, Instant, str]] = Counter()
         """By queue, minute and "completed", "failed", "died", "cancelled"."""
         self.tasks: dict[str, TaskEntry] = {}
         """The catalogue."""
-        self.handlers: dict[JobId, JobRecord] = {}
+        self.handlers: dict[JobId, ReferenceJob] = {}
         """Which death each handler was stored for."""
         self.top_fence = 0
-        self.top_beat = 0
+        self.top_heartbeat = 0
         self.places = 0
         """The last place given."""
 
-    def known(self, job_id: JobId) -> JobRecord | None:
+    def known(self, job_id: JobId) -> ReferenceJob | None:
         """The job, unless it is gone or only a tombstone."""
         job = self.jobs.get(job_id)
         return None if job is None or job.tombstone else job
 
-    def in_state(self, *states: JobState) -> list[JobRecord]:
+    def in_state(self, *states: JobState) -> list[ReferenceJob]:
         """The jobs in these states, in the order of their places."""
         found = [job for job in self.jobs.values() if job.state in states and not job.tombstone]
         return sorted(found, key=lambda job: job.place)
 
-    def running(self, job_id: JobId, fence: int) -> JobRecord | None:
+    def running(self, job_id: JobId, fence: int) -> ReferenceJob | None:
         """The job, if it runs under exactly this fence."""
         job = self.known(job_id)
         return job if job and job.state is JobState.RUNNING and job.fence == fence else None
 
-    def held_by(self, claimant: bytes) -> list[JobRecord]:
+    def held_by(self, claimant: bytes) -> list[ReferenceJob]:
         """What a claimant runs, in the order in which it was taken."""
         held = [job for job in self.in_state(JobState.RUNNING) if job.claimant == claimant]
         return sorted(held, key=lambda job: job.fence or 0)
 
-    def held_by_member(self, member: bytes) -> list[JobRecord]:
+    def held_by_member(self, member: bytes) -> list[ReferenceJob]:
         """What the claimants of a member run."""
         claimants = [name for name, claimant in self.claimants.items() if claimant.member == member]
         return [job for claimant in claimants for job in self.held_by(claimant)]
@@ -83,7 +83,7 @@ class Store:
         """The queue; it comes into being if there is none."""
         return self.queues.setdefault(name, QueueRecord(name, now))
 
-    def group(self, job: JobRecord) -> str:
+    def group(self, job: ReferenceJob) -> str:
         """The group of a job under the options of this moment."""
         return group_of(self.queues[job.queue].options, job.new.task, job.new.key)
 
@@ -100,20 +100,20 @@ class Store:
         for job, place in zip(fresh, places, strict=True):
             job.place = place
 
-    def move(self, job: JobRecord, state: JobState) -> None:
+    def move(self, job: ReferenceJob, state: JobState) -> None:
         """Take one step of the life of a job."""
         check_step(job.state, state)
         if job.state is JobState.RUNNING:
             job.claimant = None
         job.state = state
 
-    def become_ready(self, job: JobRecord, now: Instant) -> None:
+    def become_ready(self, job: ReferenceJob, now: Instant) -> None:
         """To the end of its lane."""
         self.move(job, JobState.READY)
         job.place = self.next_place()
         job.ready_at = now
 
-    def begin(self, job: JobRecord, now: Instant) -> None:
+    def begin(self, job: ReferenceJob, now: Instant) -> None:
         """A new or unblocked job: to its parents, its due time or its lane."""
         if job.waits:
             self.move(job, JobState.BLOCKED)
@@ -122,7 +122,7 @@ class Store:
         else:
             self.move(job, JobState.SCHEDULED)
 
-    def end(self, job: JobRecord, state: JobState, now: Instant) -> None:
+    def end(self, job: ReferenceJob, state: JobState, now: Instant) -> None:
         """To a final state; its children hear of it."""
         self.move(job, state)
         job.ended_at = now
@@ -132,7 +132,7 @@ class Store:
         self.tell_children(job, now)
         job.tombstone = keep_of(self.queues[job.queue].options, state).nothing
 
-    def leave_handler(self, dead: JobRecord, name: str, now: Instant) -> None:
+    def leave_handler(self, dead: ReferenceJob, name: str, now: Instant) -> None:
         """A job of the dead one's handler; what it carries is compared part by part."""
         entry = self.tasks.get(name) or TaskEntry(name=name, queue=dead.queue)
         new = NewJob(
@@ -145,12 +145,12 @@ class Store:
             attempts=(entry.retry or Retry()).attempts,
         )
         self.queue(new.queue, now)
-        handler = JobRecord(new, now, None, None, self.next_place())
+        handler = ReferenceJob(new, now, None, None, self.next_place())
         self.jobs[new.id] = handler
         self.handlers[new.id] = replace(dead, failures=list(dead.failures))
         self.become_ready(handler, now)
 
-    def next_handler(self, job: JobRecord) -> JobId:
+    def next_handler(self, job: ReferenceJob) -> JobId:
         """The id that the handler of its next death will have."""
         ids = (handler_id(job.id, number) for number in count_from(job.replays))
         return next(job_id for job_id in ids if job_id not in self.jobs)
@@ -168,24 +168,24 @@ class Store:
         for job, place in zip(fresh, places, strict=True):
             job.place = place
 
-    def count(self, job: JobRecord, what: str, now: Instant) -> None:
+    def count(self, job: ReferenceJob, what: str, now: Instant) -> None:
         self.finished[job.queue, now - now % MINUTE, what] += 1
 
-    def fail(self, job: JobRecord, failure: Failure) -> None:
+    def fail(self, job: ReferenceJob, failure: Failure) -> None:
         """Append to the failures. Numbers go on over replays."""
         job.failures.append(failure)
 
-    def note_failure(self, job: JobRecord, kind: FailureKind, now: Instant) -> None:
+    def note_failure(self, job: ReferenceJob, kind: FailureKind, now: Instant) -> None:
         """A failure that the engine words itself."""
         self.fail(job, Failure(kind=kind, ended_at=now))
 
-    def expire(self, job: JobRecord, now: Instant) -> None:
+    def expire(self, job: ReferenceJob, now: Instant) -> None:
         """Not started in time."""
         job.ready_at = UNSAID  # a claim may have made it ready on the way
         self.note_failure(job, "expired", now)
         self.end(job, JobState.DEAD, now)
 
-    def give_back(self, job: JobRecord, now: Instant, *, due_at: Instant | None = None) -> None:
+    def give_back(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
         """A run ends without an outcome: to its old place, or to a later time."""
         state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
         if state is JobState.CANCELLED:
@@ -196,7 +196,7 @@ class Store:
             job.ready_at = now if state is JobState.READY else job.ready_at
         job.started_at = UNSAID
 
-    def lose(self, job: JobRecord, after: AfterLoss, now: Instant) -> None:
+    def lose(self, job: ReferenceJob, after: AfterLoss, now: Instant) -> None:
         """A run was lost: back to its place, or to its end."""
         job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
         if after.state is JobState.READY:
@@ -205,7 +205,7 @@ class Store:
             self.end(job, after.state, now)
             job.started_at = UNSAID
 
-    def tell_children(self, parent: JobRecord, now: Instant) -> None:
+    def tell_children(self, parent: ReferenceJob, now: Instant) -> None:
         """A parent has ended."""
         for child in self.waiting_for(parent.id):
             if parent.state is JobState.COMPLETED or child.new.parent_died == "run":
@@ -213,21 +213,21 @@ class Store:
             elif child.new.parent_died == "cancel":
                 self.parent_died(child, now)
 
-    def waiting_for(self, parent: JobId) -> list[JobRecord]:
+    def waiting_for(self, parent: JobId) -> list[ReferenceJob]:
         """The blocked children of a job, in the order in which they were stored."""
         return [job for job in self.in_state(JobState.BLOCKED) if parent in job.waits]
 
-    def parent_done(self, child: JobRecord, parent: JobId, now: Instant) -> None:
+    def parent_done(self, child: ReferenceJob, parent: JobId, now: Instant) -> None:
         child.waits.discard(parent)
         if not child.waits:
             self.begin(child, now)
 
-    def parent_died(self, child: JobRecord, now: Instant) -> None:
+    def parent_died(self, child: ReferenceJob, now: Instant) -> None:
         if child.state is JobState.BLOCKED:
             self.note_failure(child, "parent", now)
             self.end(child, JobState.CANCELLED, now)
 
-    def forget(self, jobs: Iterable[JobRecord], now: Instant) -> None:
+    def forget(self, jobs: Iterable[ReferenceJob], now: Instant) -> None:
         """Delete finished jobs; nobody can wait for them any more."""
         for job in jobs:
             assert job.state in FINAL, f"a job that is {job.state} was deleted"

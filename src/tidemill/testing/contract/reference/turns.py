@@ -7,19 +7,21 @@ passed over exactly when it has nothing to give at that point.
 
 from collections.abc import Sequence
 
-from tidemill.model.job import JobState
-from tidemill.model.lane import turn_order, weight_of
-from tidemill.model.run import ClaimRequest
+from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.run import ClaimRequest
+from tidemill.model.queues.lane import turn_order, weight_of
 from tidemill.model.time import Instant
 from tidemill.testing.contract.reference.gates import log_start, room_for
-from tidemill.testing.contract.reference.records import ClaimantRecord, JobRecord, Position
-from tidemill.testing.contract.reference.store import Store
+from tidemill.testing.contract.reference.records import ClaimantRecord, Position, ReferenceJob
+from tidemill.testing.contract.reference.store import ReferenceStore
 
 
-class Turns:
+class ReferenceTurns:
     """One claim on its way."""
 
-    def __init__(self, store: Store, request: ClaimRequest, claimant: ClaimantRecord, now: Instant) -> None:
+    def __init__(
+        self, store: ReferenceStore, request: ClaimRequest, claimant: ClaimantRecord, now: Instant
+    ) -> None:
         self._store = store
         self._now = now
         self._claimant = claimant
@@ -29,7 +31,7 @@ class Turns:
         self._last_queues = claimant.last_queues
         self._waiting = [job for job in store.in_state(JobState.READY) if self._open(job)]
 
-    def take(self, job: JobRecord) -> None:
+    def take(self, job: ReferenceJob) -> None:
         """This job comes next in the answer; `AssertionError` if another had to."""
         self._check_takable(job)
         self._check_queue(job)
@@ -39,7 +41,7 @@ class Turns:
         self._left[job.queue] -= 1
         self._remove(job)
 
-    def take_by_id(self, job: JobRecord) -> None:
+    def take_by_id(self, job: ReferenceJob) -> None:
         """The same for a claim of certain jobs, where no turns are taken."""
         assert job in self._waiting, "the job was not ready, in a paused queue, or expired"
         assert not job.suspect or self._suspects > 0, "more suspects than were allowed"
@@ -47,21 +49,21 @@ class Turns:
         self._claimant.last_queues = (*self._last_queues, job.queue)
         self._remove(job)
 
-    def add(self, job: JobRecord) -> None:
+    def add(self, job: ReferenceJob) -> None:
         """It became claimable on the way."""
         if self._open(job):
             self._waiting.append(job)
         self._waiting.sort(key=lambda waiting: waiting.place)
 
-    def must_give(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
+    def must_give(self, jobs: Sequence[ReferenceJob]) -> list[ReferenceJob]:
         """Those that can be taken now by every reading of the contract."""
         return [job for job in jobs if self._allowed(job) and room_for(self._store, job, self._now).sure > 0]
 
-    def left_behind(self) -> list[JobRecord]:
+    def left_behind(self) -> list[ReferenceJob]:
         """What could still be taken from the wanted queues."""
         return self.must_give([job for job in self._waiting if self._left.get(job.queue, 0) > 0])
 
-    def left_of(self, jobs: Sequence[JobRecord]) -> list[JobRecord]:
+    def left_of(self, jobs: Sequence[ReferenceJob]) -> list[ReferenceJob]:
         """What could still be taken of these, whatever their queue."""
         return self.must_give([job for job in jobs if job in self._waiting])
 
@@ -69,13 +71,13 @@ class Turns:
         """Whether the queue is wanted and its own bound is not reached."""
         return self._left.get(queue, 0) > 0
 
-    def _open(self, job: JobRecord) -> bool:
+    def _open(self, job: ReferenceJob) -> bool:
         return self._store.queues[job.queue].paused_at is None and not job.expired(self._now)
 
-    def _allowed(self, job: JobRecord) -> bool:
+    def _allowed(self, job: ReferenceJob) -> bool:
         return not job.suspect or self._suspects > 0
 
-    def _check_takable(self, job: JobRecord) -> None:
+    def _check_takable(self, job: ReferenceJob) -> None:
         assert job.queue in self._left, f"queue {job.queue!r} was not wanted"
         assert job.state is JobState.READY, f"it was {job.state}, not ready"
         assert not job.expired(self._now), "it had expired"
@@ -93,12 +95,12 @@ class Turns:
         ]
         assert lane[0] is job, f"{lane[0].id.hex()} stood before it in its lane"
 
-    def _check_queue(self, job: JobRecord) -> None:
+    def _check_queue(self, job: ReferenceJob) -> None:
         giving = {other.queue for other in self.left_behind()} | {job.queue}
         legal = {turn_order(sorted(giving), last)[0] for last in self._last_queues}
         assert job.queue in legal, f"it was the turn of queue {sorted(legal)}, not of {job.queue!r}"
 
-    def _check_priority(self, job: JobRecord) -> None:
+    def _check_priority(self, job: ReferenceJob) -> None:
         ahead = [
             other
             for other in self.must_give(self._waiting)
@@ -106,7 +108,7 @@ class Turns:
         ]
         assert not ahead, f"priority {ahead[0].new.priority} goes before {job.new.priority}"
 
-    def _check_lane(self, job: JobRecord) -> None:
+    def _check_lane(self, job: ReferenceJob) -> None:
         key = (job.queue, job.new.priority)
         group = self._store.group(job)
         open_groups = {
@@ -129,7 +131,7 @@ class Turns:
         for place in ((job.queue, str(key[1])), (job.queue,), ()):
             self._claimant.positions[place] = Position(group, given)
 
-    def _stops(self, job: JobRecord) -> list[Position | None]:
+    def _stops(self, job: ReferenceJob) -> list[Position | None]:
         """Where the claimant may have stopped before: after the lane it served last, or inside its turn."""
         places: list[Position | None] = []
         for place in ((job.queue, str(job.new.priority)), (job.queue,), ()):
@@ -148,7 +150,7 @@ class Turns:
     def _weight(self, queue: str, group: str) -> int:
         return weight_of(self._store.queues[queue].options, group)
 
-    def _remove(self, job: JobRecord) -> None:
+    def _remove(self, job: ReferenceJob) -> None:
         """Taken: the gates feel it at once."""
         self._waiting.remove(job)
         self._suspects -= job.suspect

@@ -1,0 +1,1 @@
+"""The way from any thread or loop to an engine."""

@@ -1,0 +1,196 @@
+"""What the code of an app declares: its queues, its tasks, and schedules of these.
+
+Nothing is written anywhere when it is read: workers publish it when they start.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from tidemill.app.accepting import accepts, read_limit, read_mapping, read_retry, unknown_option, yes_or_no
+from tidemill.app.declaring import on_dead, schedules
+from tidemill.app.declaring.on_dead import HandlerT
+from tidemill.app.declaring.schedules import TaskT
+from tidemill.app.enqueueing.options import Seconds, Using, read_keep, read_timeout
+from tidemill.app.task import Task
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
+from tidemill.model.schedules.schedule import WAITING_LIMIT, Missed, Overlap
+from tidemill.task.definition import Definition, RunsIn
+from tidemill.task.registry import Registry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+_OF_TASKS = ("name", "queue", "priority", "timeout", "retry", "key", "runs_in")
+
+
+class Declaring(ABC):
+    """The part of `Tidemill` that fills its registry."""
+
+    registry: Registry
+
+    @abstractmethod
+    def _task_of(self, definition: Definition) -> Any:
+        """Its `Task`, which knows the whole app."""
+
+    @accepts("app.queue")
+    def queue(
+        self,
+        name: str,
+        *,
+        concurrency: int | None = None,
+        rate: str | Rate | None = None,
+        per_key: Limit | int | None = None,
+        per_task: "Mapping[Task[..., Any] | str, Limit | int] | None" = None,
+        per_worker: Limit | int | None = None,
+        fair_by: str | None = None,
+        weights: Mapping[str, int] | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        keep: int | Keep | None = None,
+        keep_completed: int | Keep | None = None,
+        keep_dead: int | Keep | None = None,
+        keep_cancelled: int | Keep | None = None,
+        keep_body: bool = True,
+    ) -> None:
+        """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
+        worker of this app starts.
+
+        `concurrency` and `rate` ("100/m" or a `Rate`) count in the whole cluster. `per_key`, `per_task` and
+        `per_worker` take a `Limit`; a bare number is a concurrency. `keep` is short for `keep_completed` and
+        `keep_cancelled` together, and a number for a count: `keep=0` keeps nothing of them. What becomes of
+        dead letters is said by `keep_dead` alone."""
+        default = self.registry.default
+        finished = read_keep("keep", keep)
+        limits = {
+            getattr(task, "name", task): read_limit("per_task", limit) or Limit()
+            for task, limit in read_mapping("per_task", per_task, "tasks and limits").items()
+        }
+        options = QueueOptions(
+            concurrency=concurrency,
+            rate=None if rate is None else Rate.parse(rate),
+            per_key=read_limit("per_key", per_key),
+            per_task=limits,
+            per_worker=read_limit("per_worker", per_worker),
+            fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
+            weights=dict(read_mapping("weights", weights, "keys and weights")),
+            timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
+            retry=read_retry(retry),
+            keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
+            keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
+            keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
+            keep_body=yes_or_no("keep_body", keep_body),
+        )
+        self.registry.declare(name, options)
+
+    @overload
+    def task(self, function: Callable[P, T], /) -> Task[P, T]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        timeout: "Seconds | None" = None,
+        retry: Retry | None = None,
+        key: str | None = None,
+        runs_in: RunsIn | None = None,
+    ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Register a function as a task, with or without options: `@app.task` or `@app.task(queue="mail")`.
+
+        name        what its jobs call it; else module.function
+        queue       where its jobs go; else the app's default queue
+        priority    0 first, to 10; else 5
+        timeout     of one attempt, in seconds or as a timedelta; else its queue's, then the app's
+        retry       a `Retry`; else its queue's, then the app's
+        key         the parameter (or "parameter.field") by which jobs are told apart for limits and fairness
+        runs_in     "process" gives CPU work a process that can be stopped. Else an `async def` runs on the
+                    worker's loop, a `def` in one of its threads
+
+        What is the same for single jobs (`delay`, `expires`, `after`, ...) is said by `using`."""
+        for name in options:
+            if name not in _OF_TASKS:
+                more = "; it is one of using(), for single jobs;" if name in Using.__annotations__ else ""
+                raise unknown_option("app.task", name, _OF_TASKS, more)
+        if function is not None:
+            return self._register(function, options)
+        return lambda function: self._register(function, options)
+
+    def _register(self, function: Callable[P, T], options: dict[str, Any]) -> Task[P, T]:
+        if options.get("timeout") is not None:
+            options = {**options, "timeout": read_timeout(options["timeout"])}
+        read_retry(options.get("retry"))
+        definition = self.registry.add(Definition(function, **options))
+        task: Task[P, T] = self._task_of(definition)
+        return task
+
+    @accepts("app.cron")
+    def cron(
+        self,
+        fields: str,
+        *,
+        tz: str = "UTC",
+        missed: Missed = "once",
+        overlap: Overlap = "skip",
+        waiting: int = WAITING_LIMIT,
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task by the calendar: five fields of cron, or six that begin with seconds, in a time zone.
+
+        Stands above `@app.task`. `missed`: what becomes of ticks when no controller was there ("skip" those
+        more than a minute old, run "once" for all, or "all" of them, at most the latest 100). `overlap`: and
+        while the last run has not ended ("skip", "queue" behind it, "allow"). `waiting`: the most jobs in
+        that line behind the one that runs; a tick that finds so many is passed over, with a warning.
+        `jitter`: each job starts up to this many seconds later. `name`: of the schedule, if it is not to be
+        the task's."""
+        timing = schedules.cron(fields, tz=tz, jitter=jitter, start=start, end=end)
+        return schedules.decorator(
+            self.registry, timing, name=name, missed=missed, overlap=overlap, waiting=waiting
+        )
+
+    @accepts("app.every")
+    def every(
+        self,
+        seconds: Seconds,
+        *,
+        jitter: Seconds = 0.0,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        name: str | None = None,
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task again and again: this long after the end of its last run, never two at once. The first
+        run comes at once, or at `start`. Stands above `@app.task`."""
+        timing = schedules.every(seconds, jitter=jitter, start=start, end=end)
+        return schedules.decorator(self.registry, timing, name=name)
+
+    @accepts("app.on_startup")
+    def on_startup(
+        self, *, scope: Literal["cluster", "worker"] = "cluster", name: str | None = None
+    ) -> Callable[[TaskT], TaskT]:
+        """Run a task at start-up. Stands above `@app.task`.
+
+        `scope="cluster"`: a job, once each time the cluster starts: when a worker starts and none has been
+        there. (Where a deploy adds it to a cluster that runs, when it first appears.) `scope="worker"`: a
+        plain call in every worker process, before that takes its first job; if it raises, that process does
+        not work."""
+        return schedules.on_startup(self.registry, scope, name=name)
+
+    @accepts("app.on_dead")
+    def on_dead(self, *tasks: "Task[..., Any]") -> Callable[[HandlerT], HandlerT]:
+        """Handle the deaths of jobs: after the last attempt, after three crashes, or expired. Stands above
+        `@app.task`, whose function is given a `DeadJob`.
+
+        With tasks in the brackets: the deaths of their jobs; `@app.on_dead()`: of all tasks of this app that
+        have no other handler. (`using(on_dead=...)` chooses one for a call.) The handler is a task like any
+        other, with its own queue, retries and timeout: its job is stored in the same step in which the other
+        one dies, and runs at least once. The deaths of handlers are not handled."""
+        return on_dead.on_dead(self.registry, tasks)

@@ -1,0 +1,1 @@
+"""From a call to stored jobs: options, batches, bulk, calls by name."""

@@ -1,0 +1,189 @@
+"""`enqueue_many`: many calls in their order, in atomic chunks.
+
+The next chunk is made while one is stored, and handed over when that is confirmed: after a chunk that was
+refused, or of which nobody knows, nothing later of the same call is stored.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, wait
+from functools import partial
+from itertools import islice, repeat
+from typing import Generic, TypeVar
+
+from tidemill.app.access.link import Link
+from tidemill.app.enqueueing.same_call import Known, refuse_others, refuse_others_unlocked
+from tidemill.app.job import Job
+from tidemill.app.task import Call
+from tidemill.engine import connections
+from tidemill.engine.merging import StepRoom
+from tidemill.model.errors import BadInput
+
+R = TypeVar("R")
+
+TAKES = "enqueue_many takes calls: enqueue_many(task.call(x) for x in items)"
+BREATH = 100
+"""After so many calls a loop's other tasks have their turn: making a call takes some microseconds, and the
+iterable that it comes from takes what it takes."""
+
+
+def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
+    """From a thread without a loop."""
+    jobs: list[Job[R]] = []
+    chunks = _Chunks(calls)
+    if transaction is not None:
+        transactions = link.transactions("enqueue_many")
+        while chunk := chunks.next():
+            script = transactions.enqueue([call.job for call in chunk])
+            connections.play(transaction, script, twin="app.aenqueue_many")
+            if chosen := _chosen(chunk):
+                link.wait("enqueue_many", partial(refuse_others_unlocked, calls=chosen))
+            jobs += _handles(link, chunk)
+        return jobs
+    answer: Future[list[bool]] | None = None
+    sent: list[Call[R]] = []
+    try:
+        while chunk := chunks.next():
+            if answer is not None:
+                _confirm(link, sent, answer.result())
+            answer = link.enqueue([call.job for call in chunk])
+            sent = chunk
+            jobs += _handles(link, chunk)
+        if answer is not None:
+            _confirm(link, sent, answer.result())
+    except BaseException as error:  # what was handed over is not taken back
+        if answer is not None:
+            wait([answer])
+        _add_notes(error, len(jobs), len(sent), answer)
+        raise
+    return jobs
+
+
+async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
+    """From a running loop."""
+    jobs: list[Job[R]] = []
+    chunks = _Chunks(calls)
+    if transaction is not None:
+        transactions = await link.atransactions()
+        while chunk := await chunks.anext():
+            await connections.aplay(transaction, transactions.enqueue([call.job for call in chunk]))
+            if chosen := _chosen(chunk):
+                await link.run(partial(refuse_others_unlocked, calls=chosen))
+            jobs += _handles(link, chunk)
+        return jobs
+    answer: asyncio.Future[list[bool]] | None = None
+    sent: list[Call[R]] = []
+    try:
+        while chunk := await chunks.anext():
+            if answer is not None:
+                await _aconfirm(link, sent, await answer)
+            # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
+            answer = link.producer().hand_over([call.job for call in chunk])
+            sent = chunk
+            jobs += _handles(link, chunk)
+        if answer is not None:
+            await _aconfirm(link, sent, await answer)
+    except BaseException as error:  # what was handed over is not taken back
+        if answer is not None:
+            if isinstance(error, asyncio.CancelledError):
+                answer.cancel()  # only the answer: nobody waits for it any more
+            await asyncio.wait({answer})
+        _add_notes(error, len(jobs), len(sent), answer)
+        raise
+    return jobs
+
+
+def _confirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
+    """A chunk is stored. `IdTaken` if one of its ids was that of another call; the others stay stored."""
+    if known := _chosen(sent, created):
+        link.wait("enqueue_many", partial(refuse_others, calls=known))
+
+
+async def _aconfirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
+    if known := _chosen(sent, created):
+        await link.run(partial(refuse_others, calls=known))
+
+
+def _chosen(calls: list[Call[R]], created: Iterable[bool] = repeat(False)) -> list[Known]:
+    """Those that were not created, of ids that the caller has chosen."""
+    return [
+        (call.job, call.definition)
+        for call, new in zip(calls, created, strict=False)
+        if call.id_chosen and not new
+    ]
+
+
+def _handles(link: Link, calls: Iterable[Call[R]]) -> list[Job[R]]:
+    return [Job(link, call.job.id, call.job.task, call.definition) for call in calls]
+
+
+def _add_notes(
+    error: BaseException,
+    handed_over: int,
+    last: int,
+    answer: "Future[list[bool]] | asyncio.Future[list[bool]] | None",
+) -> None:
+    """What is known to be stored: all that was handed over, of the last chunk only what its answer says."""
+    unsure: str | None = None
+    if answer is not None and answer.cancelled():
+        unsure = "may be stored or not: nobody waited for the answer"
+    elif answer is not None and (failure := answer.exception()) is not None:
+        unsure = f"failed: {failure!r}"
+    stored = handed_over if unsure is None else handed_over - last
+    error.add_note(f"enqueue_many: the first {stored:,} calls were stored")
+    if unsure is not None:
+        error.add_note(f"enqueue_many: the {last:,} after them {unsure}")
+
+
+class _Chunks(Generic[R]):
+    """Calls in chunks that one step has room for (`engine.merging`)."""
+
+    def __init__(self, calls: Iterable[Call[R]]) -> None:
+        self._left = _iter(calls)
+        self._made: list[Call[R]] = []
+        """Made for a chunk in which there was no room for them."""
+
+    def next(self) -> list[Call[R]]:
+        """The next chunk; empty: the end."""
+        chunk: list[Call[R]] = []
+        room = StepRoom()
+        while self._grow(chunk, room):
+            pass
+        return chunk
+
+    async def anext(self) -> list[Call[R]]:
+        """The same; others have the loop in between."""
+        chunk: list[Call[R]] = []
+        room = StepRoom()
+        while True:
+            if not self._grow(chunk, room):
+                return chunk
+            await asyncio.sleep(0)
+
+    def _grow(self, chunk: list[Call[R]], room: StepRoom) -> bool:
+        """Some more calls, in one go if they fit; whether more may come."""
+        if room.is_full:
+            return False
+        some, self._made = self._made or _checked(islice(self._left, BREATH)), []
+        if room.take([call.job for call in some]):
+            chunk += some
+            return bool(some)
+        for at, call in enumerate(some):
+            if not room.take([call.job]):
+                self._made = some[at:]
+                return False
+            chunk.append(call)
+        return True
+
+
+def _iter(calls: Iterable[Call[R]]) -> Iterator[Call[R]]:
+    if not isinstance(calls, Iterable):
+        raise BadInput(TAKES)
+    return iter(calls)
+
+
+def _checked(calls: Iterable[Call[R]]) -> list[Call[R]]:
+    made = list(calls)
+    if not all(isinstance(call, Call) for call in made):
+        raise BadInput(TAKES)
+    return made

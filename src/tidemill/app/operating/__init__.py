@@ -1,0 +1,1 @@
+"""What programs and operators change at run time."""

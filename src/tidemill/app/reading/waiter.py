@@ -1,0 +1,124 @@
+"""Results are awaited by signal.
+
+`watch` tells the engine who waits and answers the present state in one step, so nothing can end unseen in
+between. The signal is only a hint: every job that is waited for is also looked at now and then, first soon
+and then every two seconds. All who wait in this process share one waiter, one subscription and one look.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine
+from typing import Any
+
+from tidemill.engine.protocol import BATCH_LIMIT, Engine, Subscription
+from tidemill.model.errors import EngineClosed, EngineUnavailable
+from tidemill.model.event import waiter_topic
+from tidemill.model.ids import JobId, new_id
+from tidemill.model.jobs.job import LIVE, JobRecord
+from tidemill.model.time import SECOND
+
+WATCHED_FOR = 60 * SECOND
+"""How long the engine remembers us; every look prolongs it."""
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 2.0
+"""The safety look backs off between these."""
+
+
+class Waiter:
+    """Everyone in this process who waits for a job to end."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._name = new_id().hex()
+        self._waiting: defaultdict[JobId, set[asyncio.Future[JobRecord | None]]] = defaultdict(set)
+        self._ask: set[JobId] = set()
+        """Jobs to look at now: new ones, and those that a signal named."""
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._listening: Subscription | None = None
+
+    async def ended(self, job: JobId) -> JobRecord | None:
+        """The record of a job once it has ended; None if the engine does not know it."""
+        future: asyncio.Future[JobRecord | None] = asyncio.get_running_loop().create_future()
+        self._waiting[job].add(future)
+        self._ask.add(job)
+        self._wake.set()
+        if not self._tasks:
+            self._tasks = [
+                asyncio.create_task(self._to_the_end(self._look())),
+                asyncio.create_task(self._to_the_end(self._listen())),
+            ]
+        try:
+            return await future
+        finally:
+            self._waiting[job].discard(future)
+            if not self._waiting[job]:
+                del self._waiting[job]
+
+    def stop(self) -> None:
+        """Whoever still waits is told. On the loop."""
+        for futures in list(self._waiting.values()):
+            for future in futures:
+                if not future.done():
+                    future.set_exception(EngineClosed("closed while a result was awaited; the job goes on"))
+        for task in self._tasks:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop, and listen no more."""
+        self.stop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._listening is not None:
+            await self._listening.close()
+
+    async def _to_the_end(self, loop: Coroutine[Any, Any, None]) -> None:
+        """Run one of the loops; if it breaks, nobody is left waiting."""
+        try:
+            await loop
+        except Exception as error:
+            for futures in list(self._waiting.values()):
+                for future in futures:
+                    if not future.done():
+                        future.set_exception(error)
+            for task in self._tasks:
+                if task is not asyncio.current_task():
+                    task.cancel()
+            self._tasks = []
+
+    async def _listen(self) -> None:
+        self._listening = await self._engine.signals.subscribe(waiter_topic(self._name))
+        while True:
+            signal = await self._listening.next()
+            if signal is None:
+                return
+            try:
+                self._ask.add(bytes.fromhex(signal.text))
+            except ValueError:
+                self._ask.update(self._waiting)  # "something may have changed": look at all of them
+            self._wake.set()
+
+    async def _look(self) -> None:
+        pause_s = FIRST_LOOK_S
+        while True:
+            try:
+                async with asyncio.timeout(pause_s if self._waiting else None):
+                    await self._wake.wait()
+                pause_s = FIRST_LOOK_S
+                ids = [job for job in self._ask if job in self._waiting]
+            except TimeoutError:
+                pause_s = min(pause_s * 2, LONGEST_LOOK_S)
+                ids = list(self._waiting)
+            self._wake.clear()
+            self._ask.clear()
+            for start in range(0, len(ids), BATCH_LIMIT):
+                await self._look_at(ids[start : start + BATCH_LIMIT])
+
+    async def _look_at(self, ids: list[JobId]) -> None:
+        try:
+            jobs = await self._engine.jobs.watch(ids, waiter=self._name, ttl=WATCHED_FOR)
+        except EngineUnavailable:
+            return  # the next look asks again
+        for job_id, job in zip(ids, jobs, strict=True):
+            if job is None or job.state not in LIVE:
+                for future in self._waiting.get(job_id, ()):
+                    if not future.done():
+                        future.set_result(job)

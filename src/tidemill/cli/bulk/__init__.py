@@ -1,0 +1,1 @@
+"""One action on many jobs, after a preview."""

@@ -1,0 +1,96 @@
+"""`tidemill enqueue`: a job by its task's name."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from tidemill.cli import exits
+from tidemill.cli.options.lengths import LengthType
+from tidemill.cli.options.payload import arguments
+from tidemill.cli.options.picking import IdType, json_option
+from tidemill.cli.options.where import Where, where_options
+from tidemill.cli.output.shapes import EnqueuedShape
+from tidemill.cli.output.text import json_line
+from tidemill.model.ids import JobId, show_id
+from tidemill.model.time import LONGEST, SECOND
+
+
+class MomentType(click.ParamType):  # type: ignore[type-arg]
+    """A moment with its time zone."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a moment such as 2030-01-31T18:00:00Z", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{value!r} has no time zone; add Z for UTC, or +02:00", param, ctx)
+        return moment
+
+
+_LENGTH = LengthType(0, LONGEST / SECOND)
+
+
+@click.command()
+@click.argument("task")
+@click.argument("json", nargs=-1)
+@click.option("-q", "--queue", metavar="NAME", help="Another queue than the task's own.")
+@click.option("--delay", type=_LENGTH, help="Run it this much later: 30, 5m, 24h.")
+@click.option("--at", type=MomentType(), help="Run it at this moment: 2030-01-31T18:00:00Z.")
+@click.option("--priority", type=click.IntRange(0, 10), help="0 (first) to 10.")
+@click.option("--key", help="For limits and fairness, if it does not come from an argument.")
+@click.option("--id", "job_id", type=IdType(), help="A UUID of your own: a repeat makes no second job.")
+@click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit code 1 if it failed.")
+@click.option("--wait-for", type=_LENGTH, help="The same, but no longer than this; then exit code 1.")
+@json_option
+@where_options
+def enqueue(
+    where: Where,
+    task: str,
+    json: tuple[str, ...],
+    job_id: JobId | None,
+    wait: bool,
+    wait_for: float | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Enqueue a job of TASK and print its id.
+
+    TASK is the task's full name: its module and function (shop.send_email), unless the task says another.
+    JSON is an array (arguments by position), an object (by name), or one of each; `@FILE` reads it from a
+    file, `-` from standard input. The task's queue, priority and parameters come from the application (-A)
+    or from the catalogue that workers publish; without either, give --queue.
+
+    \b
+        tidemill enqueue -A shop:app shop.send_email '["a@b.c"]' '{"subject": "hi"}' --delay 5m
+    """
+    args, kwargs = arguments(json)
+    said = {name: value for name, value in options.items() if value is not None}
+    if job_id is not None:
+        said["id"] = show_id(job_id)
+    app = where.application()
+    try:
+        job = app.enqueue(task, args, kwargs, **said)
+        if not (wait or wait_for is not None):
+            _say(EnqueuedShape(job.id, task), as_json)
+            return exits.DONE
+        click.echo(job.id, err=True)
+        result = job.result(timeout=wait_for)
+        _say(EnqueuedShape(job.id, task, result), as_json)
+        return exits.DONE
+    finally:
+        app.close()
+
+
+def _say(done: EnqueuedShape, as_json: bool) -> None:
+    import msgspec
+
+    if as_json:
+        json_line(done)
+    elif done.result is msgspec.UNSET:
+        click.echo(done.id)
+    else:
+        click.echo(msgspec.json.encode(done.result).decode())

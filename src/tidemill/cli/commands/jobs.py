@@ -1,0 +1,175 @@
+"""`tidemill jobs`: look at jobs, run them again, stop them, take them away."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tidemill.cli import exits
+from tidemill.cli.bulk.bulk import Deed, bulk_options, carry_out, cleared, jobs_of
+from tidemill.cli.options.picking import (
+    IdType,
+    filter_options,
+    ids_argument,
+    json_option,
+    limit_option,
+    pages,
+)
+from tidemill.cli.options.where import Where, operator, where_options, with_engine
+from tidemill.cli.output.job_text import COLUMNS, log_line, print_whole, row
+from tidemill.cli.output.shaping import job_shape
+from tidemill.cli.output.text import Columns, json_line
+from tidemill.model.ids import JobId, show_id
+from tidemill.model.jobs.job import FINAL, LIVE, JobRecord, JobState
+from tidemill.model.view import JobFilter
+
+if TYPE_CHECKING:
+    from tidemill.engine.protocol import Engine
+
+
+@click.group()
+def jobs() -> None:
+    """Look at jobs, run them again, stop them, take them away."""
+
+
+@jobs.command()
+@filter_options()
+@limit_option
+@json_option
+@where_options
+def ls(where: Where, only: JobFilter, limit: int | None, as_json: bool) -> None:
+    """List jobs: by state and queue; ready ones in the order of their turn, finished ones newest first."""
+    with_engine(where, lambda engine: print_list(engine, only, limit, as_json))
+
+
+@jobs.command()
+@click.argument("ids", nargs=-1, required=True, type=IdType(), metavar="ID...")
+@click.option("--log", "with_log", is_flag=True, help="Also what the job wrote to its log.")
+@json_option
+@where_options
+def show(where: Where, ids: Sequence[JobId], with_log: bool, as_json: bool) -> int:
+    """Show everything about jobs: payload, times, worker, result, each failure with its traceback."""
+    return with_engine(where, lambda engine: print_jobs(engine, ids, with_log, as_json))
+
+
+@jobs.command()
+@ids_argument
+@filter_options()
+@bulk_options
+@json_option
+@where_options
+def retry(
+    where: Where, ids: Sequence[JobId], only: JobFilter, everything: bool, yes: bool, as_json: bool
+) -> int:
+    """Run finished jobs again: dead, cancelled or completed ones by id or by --state; other filters and --all
+    mean the dead ones unless --state says otherwise.
+
+    They become ready at once, at the end of their line. Attempts start again at 0; the history stays."""
+    deed = replaying(states=FINAL if only.state else (JobState.DEAD,))
+    return carry_out(where, deed, ids=ids, only=only, everything=everything, yes=yes, as_json=as_json)
+
+
+@jobs.command()
+@ids_argument
+@filter_options()
+@bulk_options
+@json_option
+@where_options
+def cancel(
+    where: Where, ids: Sequence[JobId], only: JobFilter, everything: bool, yes: bool, as_json: bool
+) -> int:
+    """Stop jobs, by id or by filter. What has not started never starts; what runs is told to stop."""
+    by = operator()
+
+    async def act(engine: "Engine", some: Sequence[JobId]) -> list[str]:
+        return [answer.value for answer in await engine.jobs.cancel(some, by=by)]
+
+    # by a filter, one that has finished in the meantime is no failure
+    good = {"cancelled", "asked"} if ids else {"cancelled", "asked", "finished"}
+    deed = Deed("Cancel", act, frozenset(good), LIVE)
+    return carry_out(where, deed, ids=ids, only=only, everything=everything, yes=yes, as_json=as_json)
+
+
+@jobs.command()
+@ids_argument
+@filter_options()
+@bulk_options
+@json_option
+@where_options
+def clear(
+    where: Where, ids: Sequence[JobId], only: JobFilter, everything: bool, yes: bool, as_json: bool
+) -> int:
+    """Take jobs away for good, by id or by filter: a queue's, a state's, or all.
+
+    What waits is cancelled and deleted, what has finished is deleted, what runs is only told to stop."""
+    by = operator()
+
+    async def act(engine: "Engine", some: Sequence[JobId]) -> list[str]:
+        return await cleared(engine, some, by)
+
+    good = {"dropped", "asked"} if ids else {"dropped", "asked", "unknown"}
+    deed = Deed("Clear", act, frozenset(good), tuple(JobState))
+    return carry_out(where, deed, ids=ids, only=only, everything=everything, yes=yes, as_json=as_json)
+
+
+def replaying(states: tuple[JobState, ...] = (JobState.DEAD,)) -> Deed:
+    """Replay, once per job whatever is repeated: the token belongs to this invocation."""
+    by, token = operator(), os.urandom(16)
+
+    async def act(engine: "Engine", some: Sequence[JobId]) -> list[str]:
+        return [answer.value for answer in await engine.jobs.replay(some, token=token, by=by)]
+
+    return Deed("Replay", act, frozenset({"replayed"}), states)
+
+
+async def print_list(engine: "Engine", only: JobFilter, limit: int | None, as_json: bool) -> None:
+    """A listing, page by page."""
+    listing = Columns(*COLUMNS)
+    shown = 0
+    async for page in pages(engine, only, limit):
+        shown += len(page)
+        if as_json:
+            for job in page:
+                json_line(job_shape(job))
+        else:
+            listing.print(map(row, page))
+    if not as_json:
+        _end_of_list(shown, limit)
+
+
+def _end_of_list(shown: int, limit: int | None) -> None:
+    if not shown:
+        click.echo("no job matches", err=True)
+    elif shown == limit:
+        click.echo(f"the first {shown:,}; --limit all shows all", err=True)
+
+
+async def print_jobs(
+    engine: "Engine", ids: Sequence[JobId], with_log: bool, as_json: bool, state: JobState | None = None
+) -> int:
+    """Jobs in full; 1 if one was not found (or, with `state`, is in another)."""
+    found = await jobs_of(engine, ids)
+    first = True
+    for job_id, job in zip(ids, found, strict=True):
+        if job is None or (state is not None and job.state is not state):
+            why = "there is no such job" if job is None else f"it is {job.state}, not {state}"
+            click.echo(f"tidemill: {show_id(job_id)}: {why}", err=True)
+        elif as_json:
+            json_line(job_shape(job, whole=True))
+        else:
+            if not first:
+                click.echo()
+            print_whole(job)
+            first = False
+            if with_log:
+                await _print_log(engine, job)
+    good = all(job is not None and state in (None, job.state) for job in found)
+    return exits.DONE if good else exits.PARTLY
+
+
+async def _print_log(engine: "Engine", job: JobRecord) -> None:
+    written = await engine.inspect.log(job.id)
+    click.echo("\nlog" if written else "\nlog: empty")
+    for line in written:
+        click.echo("    " + log_line(line))

@@ -1,0 +1,1 @@
+"""What commands are told: the engine, filters, payloads, lengths of time."""

@@ -1,0 +1,294 @@
+"""The JSON that `--json` prints. Names and types here are a promise: fields may be added, none taken away.
+
+Times are RFC 3339 in UTC, lengths of time are seconds in fields that end in `_s`, ids are dashed UUIDs. The
+descriptions are what docs/cli.md shows.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+Time = str | None
+Seconds = float | None
+
+
+class Payload(msgspec.Struct, frozen=True):
+    """A job's arguments."""
+
+    args: Annotated[list[Any], Meta(description="positional arguments")]
+    kwargs: Annotated[dict[str, Any], Meta(description="keyword arguments")]
+
+
+class FailureShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt that did not complete."""
+
+    kind: Annotated[str, Meta(description="error, timeout, crash, lost, expired, parent or payload")]
+    error: Annotated[str, Meta(description="the exception's qualified class name")]
+    message: Annotated[str, Meta(description="its text")]
+    traceback: Annotated[str, Meta(description="its traceback")]
+    attempt: Annotated[int, Meta(description="which attempt it was")]
+    number: Annotated[int, Meta(description="1 for the job's first failure, counted on over replays")]
+    worker: Annotated[str, Meta(description="the member that ran it")]
+    claimed_at: Annotated[Time, Meta(description="when it was taken")]
+    started_at: Annotated[Time, Meta(description="when it began to run")]
+    ended_at: Annotated[Time, Meta(description="when it failed")]
+    retry_in_s: Annotated[Seconds, Meta(description="the wait chosen before the next attempt; null: none")]
+
+
+class JobShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. Those of a list have no payload, result and failures; `show` has everything."""
+
+    id: Annotated[str, Meta(description="its id")]
+    task: Annotated[str, Meta(description="the name of its task")]
+    queue: Annotated[str, Meta(description="its queue")]
+    priority: Annotated[int, Meta(description="0 (first) to 10")]
+    state: Annotated[
+        str, Meta(description="blocked, scheduled, ready, running, completed, dead or cancelled")
+    ]
+    key: Annotated[str | None, Meta(description="its key")]
+    attempts: Annotated[int, Meta(description="attempts begun: 1 while the first runs")]
+    max_attempts: Annotated[int, Meta(description="the most attempts")]
+    crashes: Annotated[int, Meta(description="proven crashes of its worker process")]
+    losses: Annotated[int, Meta(description="how often its whole member vanished with it")]
+    suspect: Annotated[bool, Meta(description="runs in a process of its own: it may have crashed one")]
+    cancel_asked: Annotated[bool, Meta(description="it was asked to stop")]
+    replays: Annotated[int, Meta(description="how often it was replayed")]
+    created_at: Annotated[Time, Meta(description="when it was enqueued")]
+    due_at: Annotated[Time, Meta(description="when it becomes ready, if it waits for that")]
+    ready_at: Annotated[Time, Meta(description="when it last became ready")]
+    claimed_at: Annotated[Time, Meta(description="when a worker last took it")]
+    started_at: Annotated[Time, Meta(description="when it last began to run")]
+    ended_at: Annotated[Time, Meta(description="when it came into its final state")]
+    expires_at: Annotated[Time, Meta(description="when it is dead if it has not started")]
+    timeout_s: Annotated[Seconds, Meta(description="how long an attempt may run, if the job itself says so")]
+    worker: Annotated[str | None, Meta(description="the member that runs or last ran it")]
+    waits_for: Annotated[int, Meta(description="other jobs that it still waits for")]
+    on_dead: Annotated[str | None, Meta(description="the task that handles its final failure")]
+    schedule: Annotated[str | None, Meta(description="the schedule that made it")]
+    progress: Annotated[Any, Meta(description="what it last reported")]
+    failure_count: Annotated[int, Meta(description="failures of any kind, over replays too")]
+    error: Annotated[FailureShape | None, Meta(description="the last failure")]
+    headers: Annotated[
+        dict[str, Any] | UnsetType | None, Meta(description="tags, trace context, origin (`show`)")
+    ] = UNSET
+    payload: Annotated[
+        Payload | UnsetType | None, Meta(description="its arguments; null: dropped or not readable (`show`)")
+    ] = UNSET
+    result: Annotated[Any, Meta(description="what the function returned (`show`)")] = UNSET
+    failures: Annotated[
+        list[FailureShape] | UnsetType, Meta(description="the first 5 and the last 20 (`show`)")
+    ] = UNSET
+
+
+class AnswerShape(msgspec.Struct, frozen=True):
+    """What became of one job that was named by its id."""
+
+    id: Annotated[str, Meta(description="the job")]
+    answer: Annotated[
+        str, Meta(description="replayed, cancelled, asked, dropped, finished, live, no body, unknown")
+    ]
+
+
+class BulkShape(msgspec.Struct, frozen=True):
+    """What became of the jobs that a filter matched."""
+
+    matched: Annotated[int, Meta(description="jobs that the filter found")]
+    answers: Annotated[dict[str, int], Meta(description="how many of them got each answer")]
+
+
+class EnqueuedShape(msgspec.Struct, frozen=True):
+    """A job that was enqueued."""
+
+    id: Annotated[str, Meta(description="its id")]
+    task: Annotated[str, Meta(description="the name of its task")]
+    result: Annotated[Any, Meta(description="what the function returned (with --wait)")] = UNSET
+
+
+class FinishedShape(msgspec.Struct, frozen=True):
+    """What ended in the window."""
+
+    completed: int
+    failed: Annotated[int, Meta(description="failed attempts, retried or not")]
+    died: Annotated[int, Meta(description="became dead letters, kept or not")]
+    cancelled: int
+
+
+class StatsShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue now, and what ended there in the window."""
+
+    queue: str
+    ready: int
+    scheduled: int
+    running: int
+    blocked: int
+    completed: Annotated[int, Meta(description="kept now, as are the next two")]
+    dead: int
+    cancelled: int
+    window_s: Annotated[float, Meta(description="the window's length")]
+    window: Annotated[FinishedShape, Meta(description="what ended in it, not falsified by retention")]
+    age_s: Annotated[float, Meta(description="how old the counts are")]
+
+
+class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue as it is configured."""
+
+    name: str
+    options: Annotated[
+        dict[str, Any],
+        Meta(description="the options that differ from the defaults, as `Tidemill.queue` takes them"),
+    ]
+    created_at: Time
+    paused_at: Annotated[Time, Meta(description="null: not paused")]
+    paused_by: str
+    paused_why: str
+
+
+class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule."""
+
+    name: str
+    task: Annotated[str, Meta(description="the name of its task")]
+    queue: Annotated[str, Meta(description="where its jobs go")]
+    kind: Annotated[str, Meta(description="cron, every or startup")]
+    when: Annotated[str, Meta(description="in words")]
+    cron: Annotated[str | None, Meta(description="the fields of a cron")]
+    tz: Annotated[str | None, Meta(description="and its time zone")]
+    every_s: Annotated[Seconds, Meta(description="the interval, from the end of a run")]
+    jitter_s: Annotated[float, Meta(description="each job starts up to this much later")]
+    start_at: Annotated[Time, Meta(description="not before")]
+    end_at: Annotated[Time, Meta(description="not after")]
+    missed: Annotated[str, Meta(description="skip, once or all")]
+    overlap: Annotated[str, Meta(description="skip, queue or allow")]
+    waiting: Annotated[int, Meta(description="with queue, the most jobs that wait in line")]
+    state: Annotated[
+        str, Meta(description="active, running (an interval whose run has not ended), paused, retired, ended")
+    ]
+    next_at: Annotated[Time, Meta(description="the next tick")]
+    last_at: Annotated[Time, Meta(description="the last tick for which a job was made")]
+    last_job: Annotated[str | None, Meta(description="that job")]
+    retired_at: Annotated[Time, Meta(description="since when its app's code does not declare it any more")]
+    source: Annotated[str, Meta(description="the app whose code declares it; empty: made at run time")]
+    version: Annotated[int, Meta(description="grows when it changes")]
+
+
+class ScheduledShape(msgspec.Struct, frozen=True):
+    """A run of a schedule that was asked for."""
+
+    name: Annotated[str, Meta(description="the schedule")]
+    job: Annotated[str, Meta(description="the job that was made")]
+
+
+class RunShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that a process has."""
+
+    id: str
+    for_s: Annotated[
+        Seconds,
+        Meta(description="how long it runs; null: it waits, runs in a process of its own, or has just ended"),
+    ]
+
+
+class ProcessShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of a member."""
+
+    pid: int
+    memory: Annotated[int | None, Meta(description="resident bytes; null: not known")]
+    held: Annotated[int, Meta(description="jobs it has: running, waiting, or ended and not yet settled")]
+    started: Annotated[int, Meta(description="jobs that run")]
+    loop_silent_s: Annotated[float, Meta(description="how long its loop owes an answer; long: blocked")]
+    runs: Annotated[list[RunShape], Meta(description="up to 10 of them, the longest running first")]
+
+
+class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One member."""
+
+    id: Annotated[str, Meta(description="its id, new for every start")]
+    name: Annotated[str, Meta(description="host:pid")]
+    health: Annotated[str, Meta(description="healthy, late or gone")]
+    host: str
+    pid: int
+    version: str
+    roles: Annotated[list[str], Meta(description="worker: runs jobs; controller: stands for controller")]
+    controller: Annotated[bool, Meta(description="it is the controller now")]
+    queues: list[str]
+    slots: int
+    running: Annotated[int, Meta(description="jobs it has now")]
+    since: Time
+    heartbeat_at: Annotated[Time, Meta(description="its last heartbeat")]
+    heartbeat_s: Annotated[float, Meta(description="how often it heartbeats")]
+    lease_s: Annotated[float, Meta(description="how long it may be silent")]
+    memory: Annotated[
+        int | None, Meta(description="resident bytes of the process that heartbeats; null: not known")
+    ]
+    processes: Annotated[list[ProcessShape], Meta(description="those that run its jobs")]
+
+
+class PartShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the state: a table, a file."""
+
+    name: str
+    bytes: Annotated[int, Meta(description="all of it, indexes included")]
+    rows: Annotated[int | None, Meta(description="about how many; null: not known")]
+    dead: Annotated[
+        int | None, Meta(description="about how many are deleted or replaced and not yet removed")
+    ]
+    free: Annotated[int | None, Meta(description="bytes that will be used again before it grows")]
+
+
+class HolderShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who keeps the store from clearing away what is no longer needed."""
+
+    kind: Annotated[str, Meta(description="transaction, prepared, slot or reader")]
+    name: Annotated[str, Meta(description="a session's process id, a prepared transaction's id, a slot")]
+    age_s: Annotated[Seconds, Meta(description="null: not to be seen")]
+    behind: Annotated[int | None, Meta(description="how many transactions have begun since")]
+    bytes: Annotated[int | None, Meta(description="what it keeps from being used again; null: not known")]
+    state: str
+    application: str
+    user: str
+
+
+class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to be looked after."""
+
+    kind: Annotated[str, Meta(description="held, dead, free, off or controller")]
+    subject: Annotated[str, Meta(description="whom it is about")]
+    text: Annotated[str, Meta(description="what is wrong, and what to do")]
+
+
+class EventShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A job came into a state."""
+
+    job: Annotated[str, Meta(description="the job's id")]
+    state: Annotated[str, Meta(description="the state that it came into")]
+    queue: Annotated[str, Meta(description="its queue")]
+    task: Annotated[str, Meta(description="the name of its task")]
+    at: Annotated[Time, Meta(description="when, by the engine's clock")]
+    member: Annotated[str, Meta(description="running: who runs it; else empty")]
+    error: Annotated[str, Meta(description="dead or tried again: why, in one line; else empty")]
+
+
+class GapShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Here events are missing."""
+
+    gap: Annotated[str, Meta(description="why: lost (on the way), slow (this reader), unheard (outage)")]
+    missed: Annotated[int | None, Meta(description="how many; null: not known")]
+
+
+class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What the doctor found."""
+
+    engine: Annotated[str, Meta(description="scheme and place, without a password")]
+    bytes: Annotated[int, Meta(description="what the state takes")]
+    parts: Annotated[list[PartShape], Meta(description="largest first")]
+    holders: Annotated[list[HolderShape], Meta(description="whoever holds most back first")]
+    warnings: Annotated[list[WarningShape], Meta(description="empty: all is well")]
+
+
+class SettingShape(msgspec.Struct, frozen=True):
+    """One setting."""
+
+    name: str
+    value: Annotated[str, Meta(description="as it would be written; secrets are hidden")]
+    source: Annotated[str, Meta(description="where the value came from")]

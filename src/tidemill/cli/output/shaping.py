@@ -1,0 +1,220 @@
+"""From records to the shapes that `--json` prints."""
+
+from typing import Any
+
+import msgspec
+
+from tidemill.cli.output.shapes import (
+    DoctorShape,
+    EventShape,
+    FailureShape,
+    FinishedShape,
+    GapShape,
+    HolderShape,
+    JobShape,
+    MemberShape,
+    PartShape,
+    Payload,
+    ProcessShape,
+    QueueShape,
+    ScheduleShape,
+    Seconds,
+    StatsShape,
+    WarningShape,
+)
+from tidemill.cli.output.text import rfc3339
+from tidemill.model.event import Event, Gap
+from tidemill.model.ids import show_id
+from tidemill.model.jobs.job import Failure, JobRecord
+from tidemill.model.member import MemberRecord, detail_of
+from tidemill.model.schedules.schedule import Cron, Every, Schedule
+from tidemill.model.schedules.spoken import state_of, words_of
+from tidemill.model.storage import Storage, StorageWarning
+from tidemill.model.time import SECOND, Instant, Span
+from tidemill.model.view import Finished, QueueCounts, QueueInfo
+
+
+def seconds_of(span: Span | None) -> Seconds:
+    return None if span is None else span / SECOND
+
+
+def failure_shape(failure: Failure) -> FailureShape:
+    return FailureShape(
+        kind=failure.kind,
+        error=failure.error,
+        message=failure.message,
+        traceback=failure.traceback,
+        attempt=failure.attempt,
+        number=failure.number,
+        worker=failure.member,
+        claimed_at=rfc3339(failure.claimed_at),
+        started_at=rfc3339(failure.started_at),
+        ended_at=rfc3339(failure.ended_at),
+        retry_in_s=seconds_of(failure.retry_in),
+    )
+
+
+_SAME = ("task", "queue", "priority", "key", "max_attempts", "crashes", "losses", "suspect")
+_SAME_TOO = ("cancel_asked", "replays", "waits_for", "on_dead", "schedule", "failure_count")
+_TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
+
+
+def job_shape(job: JobRecord, *, whole: bool = False) -> JobShape:
+    """A job for machines; `whole` with what only `inspect.get` knows."""
+    parts: dict[str, Any] = {name: getattr(job, name) for name in (*_SAME, *_SAME_TOO)}
+    parts |= {name: rfc3339(getattr(job, name)) for name in _TIMES}
+    if whole:
+        parts |= {
+            "headers": json_of(job.headers),
+            "payload": payload_of(job),
+            "result": json_of(job.result),
+            "failures": [failure_shape(failure) for failure in job.failures],
+        }
+    return JobShape(
+        id=show_id(job.id),
+        state=job.state.value,
+        attempts=job.attempts_begun,
+        timeout_s=seconds_of(job.timeout),
+        worker=job.member or None,
+        progress=json_of(job.progress),
+        error=failure_shape(job.error) if job.error else None,
+        **parts,
+    )
+
+
+def json_of(text: bytes | None) -> Any:
+    """Stored JSON; what cannot be read is shown as text rather than hidden."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return text.decode(errors="backslashreplace")
+
+
+def payload_of(job: JobRecord) -> Payload | None:
+    """The arguments, if they are there and readable (codec 1 is plain JSON)."""
+    if job.body is None or job.codec != 1:
+        return None
+    try:
+        return Payload(*msgspec.json.decode(job.body, type=tuple[list[Any], dict[str, Any]]))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def stats_shape(counts: QueueCounts, window: Span) -> StatsShape:
+    ended: Finished = counts.window
+    return StatsShape(
+        queue=counts.queue,
+        ready=counts.ready,
+        scheduled=counts.scheduled,
+        running=counts.running,
+        blocked=counts.blocked,
+        completed=counts.completed,
+        dead=counts.dead,
+        cancelled=counts.cancelled,
+        window_s=window / SECOND,
+        window=FinishedShape(ended.completed, ended.failed, ended.died, ended.cancelled),
+        age_s=counts.age / SECOND,
+    )
+
+
+def queue_shape(queue: QueueInfo) -> QueueShape:
+    return QueueShape(
+        name=queue.name,
+        options=msgspec.to_builtins(queue.options),
+        created_at=rfc3339(queue.created_at),
+        paused_at=rfc3339(queue.paused_at),
+        paused_by=queue.paused_by,
+        paused_why=queue.paused_why,
+    )
+
+
+def schedule_shape(schedule: Schedule, now: Instant) -> ScheduleShape:
+    timing = schedule.timing
+    cron = timing if isinstance(timing, Cron) else None
+    interval = timing if isinstance(timing, Every) else None
+    bounded = cron or interval
+    return ScheduleShape(
+        name=schedule.name,
+        task=schedule.job.task,
+        queue=schedule.job.queue,
+        kind="cron" if cron else "every" if interval else "startup",
+        when=words_of(timing),
+        cron=cron.fields if cron else None,
+        tz=cron.tz if cron else None,
+        every_s=interval.seconds if interval else None,
+        jitter_s=bounded.jitter if bounded else 0.0,
+        start_at=rfc3339(bounded.start if bounded else None),
+        end_at=rfc3339(bounded.end if bounded else None),
+        missed=schedule.missed,
+        overlap=schedule.overlap,
+        waiting=schedule.waiting,
+        state=state_of(schedule, now),
+        next_at=rfc3339(schedule.next_at),
+        last_at=rfc3339(schedule.last_at),
+        last_job=None if schedule.last_job is None else show_id(schedule.last_job),
+        retired_at=rfc3339(schedule.retired_at),
+        source=schedule.source,
+        version=schedule.version,
+    )
+
+
+def member_shape(member: MemberRecord, *, controller: bool) -> MemberShape:
+    info, detail = member.info, detail_of(member.info)
+    heartbeat_at: Instant = member.heartbeat_at
+    return MemberShape(
+        id=show_id(info.id),
+        name=info.name,
+        health=member.health.value,
+        host=info.host,
+        pid=info.pid,
+        version=info.version,
+        roles=list(info.roles),
+        controller=controller,
+        queues=list(info.queues),
+        slots=info.slots,
+        running=member.running,
+        since=rfc3339(member.since),
+        heartbeat_at=rfc3339(heartbeat_at),
+        heartbeat_s=info.heartbeat / SECOND,
+        lease_s=info.lease / SECOND,
+        memory=detail.memory,
+        processes=[msgspec.convert(one, ProcessShape, from_attributes=True) for one in detail.processes],
+    )
+
+
+def event_shape(event: Event | Gap) -> EventShape | GapShape:
+    if isinstance(event, Gap):
+        return GapShape(gap=event.why, missed=event.missed)
+    return EventShape(
+        job=event.job,
+        state=event.state.value,
+        queue=event.queue,
+        task=event.task,
+        at=rfc3339(event.instant),
+        member=event.member,
+        error=event.error,
+    )
+
+
+def doctor_shape(engine: str, storage: Storage, warnings: list[StorageWarning]) -> DoctorShape:
+    return DoctorShape(
+        engine=engine,
+        bytes=storage.bytes,
+        parts=[msgspec.convert(part, PartShape, from_attributes=True) for part in storage.parts],
+        holders=[
+            HolderShape(
+                kind=holder.kind.value,
+                name=holder.name,
+                age_s=seconds_of(holder.age),
+                behind=holder.behind,
+                bytes=holder.bytes,
+                state=holder.state,
+                application=holder.application,
+                user=holder.user,
+            )
+            for holder in storage.holders
+        ],
+        warnings=[msgspec.convert(warning, WarningShape, from_attributes=True) for warning in warnings],
+    )

@@ -1,0 +1,1 @@
+"""What the controller does, one bounded chore a module. Two controllers at once do no harm."""

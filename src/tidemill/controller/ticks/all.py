@@ -1,0 +1,12 @@
+"""The ticks of a controller. A new one is written in a file of its own and added here."""
+
+from tidemill.controller.ticks.promotion import Promotion
+from tidemill.controller.ticks.retention import Retention
+from tidemill.controller.ticks.schedules import ScheduleTick
+from tidemill.controller.ticks.tick import Tick
+from tidemill.controller.ticks.upkeep import Upkeep
+
+
+def all_ticks() -> list[Tick]:
+    """Fresh ones for one candidate: some remember what they have said."""
+    return [ScheduleTick(), Promotion(), Retention(), Upkeep()]

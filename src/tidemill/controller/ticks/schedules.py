@@ -1,0 +1,177 @@
+"""Schedules fire here: due ticks become jobs, exactly once each, at their time.
+
+One run reads all schedules, fires those that are due (`model.firing` says with which jobs), and answers when
+the next is. Whoever fires second finds another `next_at` and changes nothing, so that a controller that dies
+before, in or after a firing, or two at once, leave one job per tick.
+
+**A run is bounded**: so many are fired, so many intervals under way are looked at (`intervals`), so many
+doubtful times are checked (`corrections`). One that cannot be fired is left out for a while.
+
+**Nothing wakes a controller** when a schedule is put, resumed or asked for: the next look comes within a
+second.
+"""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from tidemill.controller.ticks.intervals import IntervalTurns, catch_up, end_of_run, is_under_way
+from tidemill.controller.ticks.repairs import ScheduleRepairs
+from tidemill.controller.ticks.retirement import GRACE, Retirement
+from tidemill.controller.ticks.snapshot import HandClock, ScheduleSnapshot, take_snapshot
+from tidemill.controller.ticks.startups import Startups
+from tidemill.controller.ticks.tick import Term
+from tidemill.engine.protocol import BATCH_LIMIT, Engine
+from tidemill.model.errors import BadInput, UnknownParent
+from tidemill.model.ids import JobId
+from tidemill.model.jobs.job import JobRecord
+from tidemill.model.schedules.firing import Firing, firing_of, unfinished_of
+from tidemill.model.schedules.schedule import Schedule, Startup
+from tidemill.model.time import MINUTE, SECOND, Instant, Span
+
+EVERY_S = 1.0
+FIRE_LIMIT = 100
+"""The most schedules that one run fires, and the most intervals under way that it looks at."""
+CHECK_LIMIT = 20
+"""The most times that it checks: a cron's take a millisecond each, in which nothing else is done."""
+AGAIN: Span = MINUTE
+"""How long one that could not be fired is left out, unless it is changed."""
+CENSUS: Span = 2 * SECOND
+"""How often the members are asked about start-ups and retired schedules."""
+
+Step: TypeAlias = Callable[[ScheduleSnapshot, Schedule, Mapping[JobId, JobRecord]], Awaitable[Instant | None]]
+"""What is done with one schedule and its last jobs: it answers when to look at it next."""
+
+log = logging.getLogger("tidemill.controller")
+
+
+class ScheduleTick:
+    """See `tidemill.controller.ticks.tick.Tick`. `clock`: for tests that move the time by hand."""
+
+    name = "schedules"
+    every = EVERY_S
+
+    def __init__(self, *, grace: Span = GRACE, census: Span = CENSUS, clock: HandClock | None = None) -> None:
+        self._startups = Startups()
+        self._retirement = Retirement(grace)
+        self._turns = IntervalTurns()
+        self._corrections = ScheduleRepairs()
+        self._census = census
+        self._counted_at: Instant | None = None
+        self._clock = clock
+        self._failed: dict[str, tuple[int, Instant | None, Instant]] = {}
+        """Those that could not be fired: version, tick, and when that was."""
+
+    async def run(self, engine: Engine, term: Term) -> float | None:
+        began = time.monotonic()
+        seen = await take_snapshot(engine, term, self._clock)
+        open_ones = [each for each in seen.schedules if each.fires and not self._is_left_out(each, seen.now)]
+        due = sorted(
+            (each for each in open_ones if each.next_at is not None and each.next_at <= seen.now),
+            key=lambda each: each.next_at or 0,
+        )
+        under_way = [each for each in open_ones if is_under_way(each, seen.now)]
+        doubtful = self._corrections.doubtful(open_ones, seen.now)
+        steps: list[tuple[Step, Schedule]] = [
+            *((self._fire, each) for each in due[:FIRE_LIMIT]),
+            *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
+        ]
+        jobs = await _standing_jobs(engine, [each for _, each in steps])
+        steps += [(self._corrections.put_right, each) for each in doubtful[:CHECK_LIMIT]]
+        nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
+        nexts += [end_of_run(each, seen.now) for each in under_way]
+        for step, schedule in steps:
+            if not term.trusted():
+                return None
+            try:
+                nexts.append(await step(seen, schedule, jobs))
+            except BadInput as error:  # one that cannot be fired must not keep the others from it
+                self._leave_out(schedule, error, seen.now)
+        await self._count(seen)
+        if len(due) > FIRE_LIMIT:
+            return 0
+        took = round((time.monotonic() - began) * SECOND)
+        return _wait_s(nexts, seen.now + took)
+
+    def _is_left_out(self, schedule: Schedule, now: Instant) -> bool:
+        *what, at = self._failed.get(schedule.name, (None, None, now - AGAIN))
+        return what == [schedule.version, schedule.next_at] and 0 <= now - at < AGAIN
+
+    def _leave_out(self, schedule: Schedule, error: BadInput, now: Instant) -> None:
+        """Said once for each of its ticks."""
+        version, tick, _ = self._failed.get(schedule.name, (None, None, None))
+        if (version, tick) != (schedule.version, schedule.next_at):
+            log.error("the schedule %s cannot be fired: %s", schedule.name, error)
+        self._failed[schedule.name] = schedule.version, schedule.next_at, now
+
+    async def _fire(
+        self, seen: ScheduleSnapshot, schedule: Schedule, jobs: Mapping[JobId, JobRecord]
+    ) -> Instant | None:
+        """Fire one; when to look at it next."""
+        firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
+        try:
+            fired = await _apply(seen, schedule, firing)
+        except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended
+            jobs = await _standing_jobs(seen.engine, [schedule])
+            firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
+            fired = await _apply(seen, schedule, firing)
+        if not fired:
+            return seen.now  # somebody else was first, and knows what is next
+        self._corrections.know(schedule, firing.next_at)
+        _tell(schedule, firing, seen.now)
+        return end_of_run(schedule, seen.now) if firing.next_at is None else firing.next_at
+
+    async def _count(self, seen: ScheduleSnapshot) -> None:
+        """Now and then, look at who is there: for start-ups, and for what nobody declares any more."""
+        if self._counted_at is not None and 0 <= seen.now - self._counted_at < self._census:
+            return
+        self._counted_at = seen.now
+        if any(each.source or isinstance(each.timing, Startup) for each in seen.schedules):
+            members = await seen.engine.members.list(now=seen.at)
+            await self._startups.run(seen, members)
+            await self._retirement.run(seen, members)
+
+
+async def _standing_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobId, JobRecord]:
+    """The jobs of their last ticks, as far as they are still known."""
+    ids = [job_id for each in schedules for job_id in each.standing.values()]
+    found: dict[JobId, JobRecord] = {}
+    for start in range(0, len(ids), BATCH_LIMIT):
+        jobs = await engine.inspect.get(ids[start : start + BATCH_LIMIT])
+        found |= {job.id: job for job in jobs if job is not None}
+    return found
+
+
+async def _apply(seen: ScheduleSnapshot, schedule: Schedule, firing: Firing) -> bool:
+    fired = await seen.engine.schedules.fire(
+        schedule.name,
+        tick=schedule.next_at,
+        before=schedule.last_at,
+        next_at=firing.next_at,
+        jobs=firing.jobs,
+        last_at=firing.last_at,
+        line=firing.line,
+        now=seen.at,
+    )
+    return fired is not None
+
+
+def _wait_s(nexts: Sequence[Instant | None], now: Instant) -> float:
+    waits_s = [(next_at - now) / SECOND for next_at in nexts if next_at is not None]
+    return max(0.0, min([*waits_s, EVERY_S]))
+
+
+def _tell(schedule: Schedule, firing: Firing, now: Instant) -> None:
+    if firing.jobs:
+        late_ms = (now - (schedule.next_at or now)) // 1_000
+        log.debug("fired %s: %d jobs, %d ms after its tick", schedule.name, len(firing.jobs), late_ms)
+    if firing.full:
+        log.warning(
+            "passed over %s of %s, of which %d jobs wait already (waiting=)",
+            "a tick" if firing.full == 1 else f"{firing.full} ticks",
+            schedule.name,
+            schedule.waiting,
+        )
+    elif firing.passed_over:
+        log.info("a tick of %s was passed over: missed, or the last one has not ended", schedule.name)

@@ -1,0 +1,1 @@
+"""Calls under way, connections that come back by themselves, subscriptions."""

@@ -1,0 +1,1 @@
+"""Members, leases, queues, schedules."""

@@ -1,0 +1,1 @@
+"""What happens to jobs: what a call sends, and what its answer says."""

@@ -1,0 +1,1 @@
+"""What this process remembers of each lane, and how it finds jobs that were committed late."""

@@ -1,0 +1,91 @@
+"""How many jobs are in each state.
+
+Few jobs are counted by the indexes. Many are taken from a recount, which walks an index once and takes at
+most a twentieth of the time.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.postgres.db.connect import Connection
+from tidemill.engines.postgres.db.connection import Row
+from tidemill.engines.postgres.db.store import PostgresStore
+from tidemill.model.jobs.job import STATES
+from tidemill.model.time import SECOND, Instant, Span
+from tidemill.model.view import Finished, QueueCounts
+
+SQL = load_statements("tidemill.engines.postgres", "inspect")
+
+MANY = 100_000
+DEAR, KEPT_S = 50_000, 1.0
+"""A count of so many jobs is used again for a second."""
+SHARE = 20
+
+_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.job'::regclass::oid::bigint))"
+
+
+class Tallies:
+    """The counts of one engine object."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._kept: list[Row] = []
+        self._kept_at = -KEPT_S
+        self._dear = False
+        self._recount: asyncio.Task[None] | None = None
+        self._recount_at = 0.0
+
+    async def counts(self, window: Span, now: Instant | None) -> list[QueueCounts]:
+        """Every queue, by name."""
+        begin = time.monotonic()
+        old = begin - self._kept_at if self._dear and begin - self._kept_at < KEPT_S else None
+
+        async def work(connection: "Connection[Any]") -> tuple[list[Row], list[Row], list[Row]]:
+            sql = self._store.sql
+            states = self._kept if old is not None else await connection.fetch(sql(SQL.counts), MANY + 1)
+            windows = await connection.fetch(sql(SQL.window), now, window)
+            many = any(count > MANY for row in states for count in row[1:])
+            return list(states), windows, await connection.fetch(sql(SQL.tallies), now) if many else []
+
+        states, windows, tallies = await self._store.look(work)
+        if old is None:
+            self._kept, self._kept_at = states, begin
+            self._dear = sum(count for row in states for count in row[1:]) > DEAR
+        known = {(queue, state): (count, age) for queue, state, count, age in tallies}
+        self._keep_fresh([(row[0], state) for row in states for state in range(7) if row[1 + state] > MANY])
+        ended = {queue: Finished(completed=c, failed=f, died=d, cancelled=k) for queue, c, f, d, k in windows}
+        return [_of_queue(row, known, ended, round((old or 0) * SECOND)) for row in states]
+
+    def _keep_fresh(self, many: list[tuple[str, int]]) -> None:
+        if many and self._recount is None and time.monotonic() >= self._recount_at:
+            self._recount = self._store.spawn(self._count_again(many))
+
+    async def _count_again(self, many: list[tuple[str, int]]) -> None:
+        begin = time.monotonic()
+
+        async def work(connection: "Connection[Any]") -> None:
+            async with connection.transaction():
+                if await connection.fetchval(_LOCK.replace("{schema}", f'"{self._store.url.schema}"')):
+                    for queue, state in many:
+                        await connection.execute(self._store.sql(SQL.recount), queue, state)
+
+        try:
+            await self._store.commands.use(work)
+        finally:
+            self._recount = None
+            self._recount_at = time.monotonic() + SHARE * (time.monotonic() - begin)
+
+
+def _of_queue(
+    row: Row, known: dict[tuple[str, int], tuple[int, Span]], ended: dict[str, Finished], age: Span
+) -> QueueCounts:
+    name, counts = row[0], {}
+    for code, state in enumerate(STATES):
+        count = row[1 + code]
+        if count > MANY and (name, code) in known:
+            count, counted = known[name, code]
+            age = max(age, counted)
+        counts[state.value] = count
+    return QueueCounts(queue=name, window=ended.get(name, Finished()), age=age, **counts)

@@ -1,0 +1,75 @@
+"""The arguments of a script, and other edges of a call."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from tidemill.engines.redis.cluster.flat import flat
+from tidemill.engines.redis.db.pack import encode
+from tidemill.engines.redis.jobs.tail import inline, tails
+from tidemill.model.jobs.job import NewJob
+from tidemill.model.queues.queue import QueueOptions
+
+_encode_json = msgspec.json.Encoder().encode
+
+DEFAULTS = flat(QueueOptions())
+"""A queue as it comes into being by its first job."""
+PACKED_DEFAULTS = encode(DEFAULTS)
+
+
+Stretch = tuple[str, int, int]
+"""Queue, priority, how many jobs."""
+
+
+class ScriptCall:
+    """What is sent: names and numbers in MessagePack, bytes beside it, because Redis's reader of MessagePack
+    knows no binary type."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values: dict[str, Any] = values
+        self.blobs: list[bytes] = []
+
+    def encoded(self) -> bytes:
+        return encode(self.values)
+
+    def add(self, *blobs: bytes) -> None:
+        self.blobs += blobs
+
+    def jobs(self, jobs: Sequence[NewJob]) -> list[tuple[object, ...]]:
+        """New jobs as `store.lua` reads them; their bytes are added."""
+        self.values["defaults"] = DEFAULTS
+        return [self._job(job) for job in jobs]
+
+    def stretches(self, jobs: Iterable[NewJob]) -> list[Stretch]:
+        """New jobs that may run at once, as `enqueue.lua` reads them: how many go to the same lane, one after
+        another; their bytes are added."""
+        found: list[Stretch] = []
+        apart: dict[int, bytes] = {}
+        queue, priority, first, place, add = "", -1, 1, 0, self.blobs.extend
+        add((PACKED_DEFAULTS,))
+        for place, (job, tail) in enumerate(tails(jobs), 1):
+            if job.queue != queue or job.priority != priority:
+                if place > first:
+                    found.append((queue, priority, place - first))
+                queue, priority, first = job.queue, job.priority, place
+            if inline(job.body):
+                add((job.id, tail + job.body))
+            else:
+                add((job.id, tail))
+                apart[place] = job.body
+        add(apart.values())
+        self.values["apart"] = list(apart)
+        return [*found, (queue, priority, place + 1 - first)]
+
+    def _job(self, job: NewJob) -> tuple[object, ...]:
+        self.blobs += (job.id, job.body)
+        if job.headers is not None:
+            self.blobs.append(job.headers)
+        self.blobs += job.after
+        return (
+            job.task, job.queue, job.priority, job.codec, job.headers is not None, job.key or None,
+            job.delay, job.at, job.expires, job.timeout,
+            None if job.retry is None else _encode_json(job.retry).decode(), job.attempts, job.on_dead,
+            job.schedule, len(job.after), job.parent_died if job.after else None,
+        )  # fmt: skip

@@ -1,0 +1,71 @@
+"""Taking jobs: what a claim sends, and what its answer tells."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from tidemill.engine.shared.codes import refusal
+from tidemill.engines.redis.db.call import ScriptCall
+from tidemill.engines.redis.jobs.tail import read
+from tidemill.engines.redis.read.rows import Row, maybe_text
+from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
+
+_retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
+
+
+def add_claim(call: ScriptCall, request: ClaimRequest, after: int) -> None:
+    """Add a claim to a call, as `take.lua` reads it. `after`: its last number that brought jobs."""
+    call.values["claim"] = {
+        "number": request.number,
+        "after": after,
+        "wants": [(want.queue, -1 if want.most is None else want.most) for want in request.wants],
+        "most": request.most,
+        "suspects": min(request.suspects, request.most),
+        "ids": None if request.ids is None else len(request.ids),
+    }
+    call.add(request.member, request.claimant, *(request.ids or ()))
+
+
+def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
+    """The claim that an answer tells of, or its refusal."""
+    head, *rest = answer
+    if isinstance(head, bytes):
+        raise refusal(head.decode(), request, rest[0])
+    jobs = [_job(row) for row in rest[0]] if len(rest) == 1 else _plain_jobs(*rest)
+    return Claim(jobs, None if head < 0 else head)
+
+
+def _plain_jobs(
+    fence: int, ids: Sequence[bytes], records: Sequence[bytes], apart: Sequence[bytes | None] | None
+) -> list[ClaimedJob]:
+    """Jobs as they were enqueued, at their first attempt."""
+    jobs = [
+        ClaimedJob(
+            job_id, number, seq, task, queue, priority, 1, attempts, codec, body, headers, key, timeout,
+            retry, at, at, 0, False, False, on_dead, schedule,
+        )
+        for number, job_id, (
+            seq, at, body, headers,
+            (task, queue, priority, codec, attempts, key, timeout, retry, on_dead, schedule),
+        ) in zip(range(fence, fence + len(ids)), ids, read(records), strict=True)
+    ]  # fmt: skip
+    if apart is not None:
+        for job, body in zip(jobs, apart, strict=True):
+            if body is not None:
+                job.body = body
+    return jobs
+
+
+def _job(row: Row) -> ClaimedJob:
+    (
+        job_id, fence, seq, task, queue, priority, attempt, max_attempts, codec, body, headers, key, timeout,
+        retry, created_at, ready_at, crashes, suspect, limited, on_dead, schedule,
+    ) = row  # fmt: skip
+    return ClaimedJob(
+        job_id, fence, seq, task.decode(), queue.decode(), priority, attempt, max_attempts, codec, body,
+        headers, maybe_text(key), timeout, None if retry is None else _retry(retry), created_at, ready_at,
+        crashes, suspect == 1, limited == 1, maybe_text(on_dead), maybe_text(schedule),
+    )  # fmt: skip

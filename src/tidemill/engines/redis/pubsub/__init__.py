@@ -1,0 +1,1 @@
+"""Signals between processes: PUBLISH and SUBSCRIBE."""

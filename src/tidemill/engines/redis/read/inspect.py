@@ -1,0 +1,133 @@
+"""Looking at jobs and queues: the `inspect` facet."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.paging import read_cursor
+from tidemill.engines.redis.db.call import ScriptCall
+from tidemill.engines.redis.db.schema import evicts
+from tidemill.engines.redis.db.store import RedisStore
+from tidemill.engines.redis.read.listing import page
+from tidemill.engines.redis.read.rows import job_of
+from tidemill.model.ids import JobId, check_id
+from tidemill.model.jobs.job import STATES, JobRecord
+from tidemill.model.jobs.run import Checkpoint, StoredLine
+from tidemill.model.storage import Part, Storage
+from tidemill.model.time import HOUR, Instant, Span
+from tidemill.model.view import (
+    WINDOW,
+    AuditEntry,
+    Finished,
+    JobFilter,
+    Page,
+    QueueCounts,
+    SeriesPoint,
+)
+
+Rows = Sequence[Sequence[Any]]
+
+
+class RedisInspect:
+    """See `tidemill.engine.protocol.InspectFacet`."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[JobRecord | None]:
+        call = ScriptCall(count=len(ids))
+        call.add(*check_ids(ids))
+        return [None if row is None else job_of(row) for row in await self._look("get", call)]
+
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+        first, last, names, tally, rows, place = await self._look(
+            "counts", ScriptCall(back=minutes_back(window)), now
+        )
+        ended: dict[bytes, dict[str, int]] = {}
+        async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
+            _add(ended.setdefault(name.rpartition(b"/")[0], {}), kind, count)
+        states = dict(zip(tally[::2], map(int, tally[1::2]), strict=True))
+        return [_counts(name, states, ended.get(name, {})) for name in sorted(names)]
+
+    async def series(
+        self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
+    ) -> list[SeriesPoint]:
+        series = series_span(since, until, step, queue)
+        first = series.first
+        span = {"first": first, "last": until, "whole": step % HOUR == 0, "queue": queue}
+        sums: dict[Instant, dict[str, int]] = {}
+        async for _, at, kind, count in self._ended([], 0, **span):
+            _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
+        return series.points({at: Finished(**counts) for at, counts in sums.items()})
+
+    async def _ended(self, rows: Rows, place: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
+        """What ended in a span, in parts: nobody waits long for the server."""
+        seen: set[tuple[bytes, int, bytes]] = set()
+        while True:
+            for row in rows:
+                name, at, kind, _ = row
+                if (name, at, kind) not in seen:  # a name that came meanwhile moves the others on
+                    seen.add((name, at, kind))
+                    yield row
+            if place < 0:
+                return
+            rows, place = await self._look("minutes", ScriptCall(place=place, **span))
+
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+        check_number(after, "the number of lines to skip")
+        check_limit(limit)
+        call = ScriptCall(after=after, limit=limit)
+        call.add(check_id(job))
+        rows = await self._look("log", call)
+        return [
+            StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows
+        ]
+
+    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+        call = ScriptCall()
+        call.add(check_id(job))
+        rows = sorted(await self._look("checkpoints", call))
+        return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
+
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+        if before is not None:
+            check_number(before, "the number of an entry")
+        check_limit(limit)
+        return [
+            AuditEntry(
+                number=number, at=at, by=by.decode(), action=action.decode(), target=target.decode(),
+                detail=detail.decode(),
+            )
+            for number, at, by, action, target, detail in await self._look(
+                "audit", ScriptCall(before=before, limit=limit)
+            )
+        ]  # fmt: skip
+
+    async def storage(self) -> Storage:
+        rows, rolled_back, policy, file_kept = await self._look("storage", ScriptCall())
+        parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
+        parts.sort(key=lambda part: (-part.bytes, part.name))
+        return Storage(
+            bytes=sum(part.bytes for part in parts),
+            parts=parts,
+            rolled_back=None if rolled_back < 0 else rolled_back,
+            evicts=f"maxmemory-policy {policy.decode()}" if evicts(policy.decode()) else "",
+            saved=file_kept != 0,
+        )
+
+    async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
+        check_listing(only, limit)
+        return await page(self._store, only, read_cursor(only, cursor), limit)
+
+    async def _look(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
+        return await self._store.run(self._store.reads, name, call, now)
+
+
+def _add(sums: dict[str, int], kind: bytes, count: int) -> None:
+    sums[kind.decode()] = sums.get(kind.decode(), 0) + count
+
+
+def _counts(queue: bytes, tally: dict[bytes, int], ended: dict[str, int]) -> QueueCounts:
+    states = {state.value: tally.get(b"%b/%d" % (queue, n), 0) for n, state in enumerate(STATES)}
+    return QueueCounts(queue=queue.decode(), window=Finished(**ended), **states)

@@ -1,0 +1,67 @@
+"""From the answers of scripts to the records that people see."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tidemill.engine.shared.records import tombstone
+from tidemill.model.jobs.job import STATES, Failure, JobRecord
+from tidemill.model.jobs.retry import Retry
+
+Row = Sequence[Any]
+
+TOMBSTONE, BORN, BODY = 35, 36, 37
+"""Positions in a row of `show.lua`."""
+
+_retry = msgspec.json.Decoder(Retry).decode
+
+
+def text(value: bytes) -> str:
+    return value.decode()
+
+
+def maybe_text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
+
+
+def failure_of(row: Row) -> Failure:
+    """One failure."""
+    kind, error, message, traceback, attempt, number, member, claimed_at, started_at, ended_at, retry_in = row
+    return Failure(
+        kind=kind.decode(), error=error.decode(), message=message.decode(), traceback=traceback.decode(),
+        attempt=attempt, number=number, member=member.decode(), claimed_at=_known(claimed_at),
+        started_at=_known(started_at), ended_at=ended_at, retry_in=_known(retry_in),
+    )  # fmt: skip
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def job_of(row: Row) -> JobRecord:
+    """The record of a row of `show.lua`."""
+    (
+        job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, losses,
+        suspect, cancel_asked, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
+        expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
+        failure_count, progress, headers, error, _, _, body, result, failures,
+    ) = row  # fmt: skip
+    kept = sorted((failure_of(failure) for failure in failures), key=lambda failure: failure.number)
+    return JobRecord(
+        id=job_id, task=task.decode(), queue=queue.decode(), priority=priority, state=STATES[state],
+        key=maybe_text(key), group=group.decode(), seq=seq, attempts=attempts, max_attempts=max_attempts,
+        crashes=crashes, losses=losses, suspect=bool(suspect), cancel_asked=bool(cancel_asked),
+        replays=replays, created_at=created_at, due_at=due_at, ready_at=ready_at, claimed_at=claimed_at,
+        started_at=started_at, ended_at=ended_at, expires_at=expires_at, member=member.decode(), fence=fence,
+        settled_fence=settled_fence, timeout=timeout, retry=None if retry is None else _retry(retry),
+        codec=codec, body=body, headers=headers, result=result,
+        error=None if error is None else failure_of(error), failures=tuple(kept),
+        failure_count=failure_count, progress=progress, waits_for=waits_for, on_dead=maybe_text(on_dead),
+        schedule=maybe_text(schedule),
+    )  # fmt: skip
+
+
+def tombstone_of(row: Row) -> JobRecord:
+    """What is left of a job of which nothing is kept."""
+    return tombstone(job_of(row))

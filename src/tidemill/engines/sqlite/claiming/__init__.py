@@ -1,0 +1,1 @@
+"""Claims: which jobs, in which order, and what a claim writes."""

@@ -1,0 +1,55 @@
+"""Heartbeats in SQLite: renews a lease, and compares what a claimant says it holds with what is recorded."""
+
+from collections.abc import Callable, Sequence
+
+from tidemill.engine.shared.records import encode_member
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.sqlite.jobs import facts
+from tidemill.engines.sqlite.jobs.facts import Facts
+from tidemill.engines.sqlite.jobs.step import Step
+from tidemill.model.jobs.job import Fence
+from tidemill.model.member import (
+    ClaimantHeartbeat,
+    HeartbeatReply,
+    MemberInfo,
+    StopRequest,
+    steady_after_heartbeat,
+)
+
+SQL = load_statements("tidemill.engines.sqlite", "members")
+
+
+def heartbeat(
+    step: Step,
+    info: MemberInfo,
+    claimants: Sequence[ClaimantHeartbeat],
+    give_back: Callable[[Step, Facts], None],
+) -> HeartbeatReply:
+    """A member lives, and says what its children hold."""
+    now = step.now
+    row = step.db.execute(SQL.last_heartbeat, (info.id,)).fetchone()
+    since, steady_since = now, now
+    if row is not None:
+        since, heartbeat_at, steady = row
+        steady_since = steady_after_heartbeat(info, heartbeat_at, steady, now)
+    record = (info.id, info.name, encode_member(info), since, now, steady_since, now + info.lease)
+    step.db.execute(SQL.heartbeat, record)
+    (number,) = step.db.execute(SQL.draw_heartbeat).fetchone()
+    lost: list[Fence] = []
+    for claimant in claimants:
+        lost += _compare(step, claimant, give_back)
+    asked = [StopRequest(*found) for found in step.db.execute(SQL.asked, (info.id,))]
+    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, asked=asked)
+
+
+def _compare(step: Step, told: ClaimantHeartbeat, give_back: Callable[[Step, Facts], None]) -> list[Fence]:
+    """Give back what the engine thinks it holds and it does not; report the opposite."""
+    row = step.db.execute(SQL.find_claimant, (told.claimant,)).fetchone()
+    if row is None:
+        return list(told.held)
+    jobs = facts.running_under(step, row[0])
+    held, running = set(told.held), {job.fence for job in jobs}
+    for job in jobs:
+        if (job.claim_no or 0) <= told.answered_through and job.fence not in held:
+            give_back(step, job)
+    return [fence for fence in told.held if fence not in running]

@@ -1,0 +1,1 @@
+"""The file: connections, the one thread that writes, the schema."""

@@ -1,0 +1,89 @@
+"""Storing new jobs."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from tidemill.engine.merging import bytes_of, steps
+from tidemill.engine.protocol import PROMOTE_LIMIT
+from tidemill.engines.sqlite.jobs import dependents, facts, storing
+from tidemill.engines.sqlite.jobs.step import BLOCKED, READY, SCHEDULED, Step
+from tidemill.engines.sqlite.order import positions
+from tidemill.model.errors import UnknownParent
+from tidemill.model.ids import JobId, show_id
+from tidemill.model.jobs.job import NewJob
+
+ITEM_BYTES = 8 << 10
+"""So much payload counts as one more item: 16 MiB fill a transaction."""
+
+
+def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
+    """Store the jobs of several calls, in their order, with as few statements as those of one."""
+    answers: list[list[bool]] = []
+    for together in steps(calls):
+        created = iter(enqueue(step, [job for jobs in together for job in jobs]))
+        answers += [list(islice(created, len(jobs))) for jobs in together]
+    dependents.tell_if_needed(step, PROMOTE_LIMIT)
+    return answers
+
+
+def size_of(jobs: Sequence[NewJob]) -> int:
+    """How many items of a transaction these jobs are: as many as they are, and more if they are large. A
+    transaction bounds its items, because other processes wait for it (`writer`)."""
+    return len(jobs) + bytes_of(jobs) // ITEM_BYTES
+
+
+def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+    """Store jobs that have been checked; True where created."""
+    if not jobs:
+        return []
+    if any(job.after for job in jobs) or not storing.store_all(step, jobs):
+        return _store_each(step, jobs)
+    return [True] * len(jobs)
+
+
+def name_new(step: Step, jobs: Sequence[NewJob], created: Sequence[bool]) -> None:
+    """Name those that were stored, none of which waits for others: the caller cannot know which."""
+    for job, new in zip(jobs, created, strict=True):
+        if new:
+            due_at = step.now + job.delay if job.at is None else job.at
+            queue = step.catalogue.named(job.queue, step.now)
+            step.moved(job.id, READY if due_at <= step.now else SCHEDULED, queue.pk, job.task)
+
+
+def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+    """Store one by one: some ids may be known, some jobs may wait for others."""
+    answers = []
+    for job in jobs:
+        known = facts.by_ids(step, (job.id,))
+        if not known:
+            _store_one(step, job)
+        answers.append(not known)
+    return answers
+
+
+def _store_one(step: Step, job: NewJob) -> None:
+    if not job.after:
+        storing.store_all(step, (job,))
+        return
+    now = step.now
+    parents = facts.by_ids(step, dict.fromkeys(job.after))
+    for parent in job.after:
+        if parent not in parents:
+            raise UnknownParent(_no_parent(job, parent))
+    queue = step.catalogue.named(job.queue, now)
+    due_at = job.at if job.at is not None else now + job.delay
+    seq = step.next_seq()
+    step.db.execute(storing.SQL.insert_job, storing.row_of(job, queue, "", seq, BLOCKED, due_at, now))
+    step.db.execute(storing.SQL.insert_waiting, (seq, job.parent_died))
+    step.db.execute(positions.SQL.add_blocked, (queue.pk, seq))
+    if job.expires is not None:
+        step.db.execute(positions.SQL.add_expiring, (now + job.expires, seq))
+    step.move(queue.pk, None, BLOCKED)
+    dependents.wait_for(step, seq, parents.values())
+
+
+def _no_parent(job: NewJob, parent: JobId) -> str:
+    return (
+        f"{job.task} waits for {show_id(parent)}, which the engine does not have: enqueue it first, "
+        "or earlier in the same call"
+    )

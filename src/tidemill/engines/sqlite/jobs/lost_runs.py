@@ -1,0 +1,123 @@
+"""Runs that are lost: a child died, a member vanished, somebody left, an answer went astray."""
+
+from collections.abc import Sequence
+
+from tidemill.engine.protocol import Reclaimed
+from tidemill.engine.shared.codes import PROCESS_DIED
+from tidemill.engine.shared.records import decode_member
+from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.sqlite.jobs import facts, transitions
+from tidemill.engines.sqlite.jobs.facts import Facts
+from tidemill.engines.sqlite.jobs.step import CANCELLED, CODE, READY, Step
+from tidemill.model.jobs.crash import AfterLoss, after_claimant_lost, after_member_lost
+from tidemill.model.jobs.job import Failure, FailureKind
+from tidemill.model.jobs.run import LossVerdict, LostRun
+from tidemill.model.member import may_sweep
+
+SQL = load_statements("tidemill.engines.sqlite", "losses")
+
+
+def retire(step: Step, claimant: bytes, losses: Sequence[LostRun]) -> int:
+    """A child is dead: its jobs go back, and it may not claim any more."""
+    row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
+    if row is None:
+        step.db.execute(SQL.remember_retired, (claimant, step.now))
+        return 0
+    (pk,) = row
+    step.db.execute(SQL.retire, (step.now, pk))
+    verdicts = {(loss.id, loss.fence): loss for loss in losses}
+    jobs = facts.running_under(step, pk)
+    for job in jobs:
+        loss = verdicts.get((job.id, job.fence or 0))
+        if loss is None:
+            give_back(step, job)
+        else:
+            _blame(step, job, loss.verdict, loss.message)
+    return len(jobs)
+
+
+def crash(step: Step, job: Facts, message: str) -> None:
+    """A run took the process with it in which it was alone."""
+    _blame(step, job, "crash", message)
+
+
+def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
+    after = after_claimant_lost(
+        verdict,
+        suspect=bool(job.suspect),
+        losses=job.losses,
+        crashes=job.crashes,
+        cancel_asked=bool(job.cancel_asked),
+    )
+    _record(step, job, "crash" if verdict == "crash" else "lost", message or PROCESS_DIED)
+    _give_back(step, job, after)
+
+
+def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
+    """Give back what members that are gone still hold."""
+    row = step.db.execute(SQL.sweeper, (sweeper,)).fetchone()
+    if row is None or not may_sweep(decode_member(row[0]), row[1], row[2], step.now):
+        return Reclaimed(entitled=False)
+    reclaimed = Reclaimed(entitled=True, gone=[])
+    for member, name in step.db.execute(SQL.gone, (step.now,)).fetchall():
+        for (claimant,) in step.db.execute(SQL.claimants_of, (member,)).fetchall():
+            jobs = facts.running_under(step, claimant, limit - reclaimed.jobs)
+            for job in jobs:
+                _lose(step, job)
+            reclaimed.jobs += len(jobs)
+        if reclaimed.jobs >= limit:
+            break
+        _forget(step, member)
+        reclaimed.gone.append(name)
+    return reclaimed
+
+
+def leave(step: Step, member: bytes) -> int:
+    """A member signs off: what it still holds goes back, nothing is counted as lost."""
+    released = 0
+    for (claimant,) in step.db.execute(SQL.claimants_of, (member,)).fetchall():
+        for job in facts.running_under(step, claimant):
+            give_back(step, job)
+            released += 1
+    _forget(step, member)
+    return released
+
+
+def give_back(step: Step, job: Facts) -> None:
+    """Release a job for somebody who cannot: its place in the lane is kept."""
+    if job.cancel_asked:
+        transitions.to_final(step, job, CANCELLED)
+    else:
+        transitions.to_ready(step, job, keep_seq=True)
+
+
+def _lose(step: Step, job: Facts) -> None:
+    after = after_member_lost(
+        suspect=bool(job.suspect),
+        started=job.started_at is not None,
+        losses=job.losses,
+        crashes=job.crashes,
+        cancel_asked=bool(job.cancel_asked),
+    )
+    crashed = after.crashes > job.crashes
+    _record(step, job, "crash" if crashed else "lost", "its member vanished")
+    _give_back(step, job, after)
+
+
+def _give_back(step: Step, job: Facts, after: AfterLoss) -> None:
+    step.db.execute(SQL.count_crash, (after.suspect, after.crashes, job.pk))
+    step.db.execute(SQL.count_loss, (job.pk, after.losses))
+    state = CODE[after.state]
+    if state == READY:
+        transitions.to_ready(step, job._replace(suspect=int(after.suspect)), keep_seq=True)
+    else:
+        transitions.to_final(step, job, state)
+
+
+def _record(step: Step, job: Facts, kind: FailureKind, message: str) -> None:
+    transitions.append_failure(step, job, Failure(kind=kind, message=message), attempt=job.attempts + 1)
+
+
+def _forget(step: Step, member: bytes) -> None:
+    step.db.execute(SQL.retire_all, (step.now, member))
+    step.db.execute(SQL.forget_member, (member,))

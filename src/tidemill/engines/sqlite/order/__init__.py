@@ -1,0 +1,1 @@
+"""Where jobs stand: positions, ranges of consecutive jobs, lanes, gates."""

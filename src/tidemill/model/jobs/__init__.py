@@ -1,0 +1,1 @@
+"""A job: its record, its states, its runs, and what follows from how a run ended."""

@@ -1,0 +1,1 @@
+"""Queues: options, lanes, limits."""

@@ -1,0 +1,1 @@
+"""The contract under faults: cut replies, bad input, many at once."""

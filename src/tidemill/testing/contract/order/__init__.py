@@ -1,0 +1,1 @@
+"""The contract of order: lanes, limits, due times, retention."""

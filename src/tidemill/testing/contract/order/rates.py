@@ -1,0 +1,198 @@
+"""Rates: exact in every window by the engine's clock, nearly used up, and never given back."""
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
+from tidemill.model.queues.gate import counts_until, step_at
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
+from tidemill.model.time import SECOND, Instant
+from tidemill.testing.contract.fixtures import Claimant, Clock, Connect, a_claimant, a_job, some_jobs
+
+RATE = Rate(20, per=0.1)
+
+
+def most_in_a_window(starts: list[Instant], rate: Rate) -> int:
+    """The most starts that any window of the rate's length holds, both of its ends included."""
+    return max(sum(first <= start <= first + rate.window for start in starts) for first in starts)
+
+
+@pytest.mark.row("E1", "E3")
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_rate_is_exact_and_used(connect: Connect, clock: Clock, seed: int) -> None:
+    """Greedy workers come at odd moments: no window is overfull, and hardly a permit is left unused."""
+    draw = random.Random(seed)
+    workers = [await a_claimant(await connect(), clock, name=f"w{n}") for n in range(2)]
+    engine = workers[0].engine
+    await engine.queues.configure("q", QueueOptions(rate=RATE), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(200), now=clock.now)
+    windows, begin, starts = 6, clock.now, list[Instant]()
+    while clock.now < begin + windows * RATE.window:
+        taken = await draw.choice(workers).take(most=draw.randint(1, 4))
+        starts += [clock.now] * len(taken)
+        clock.now += draw.randint(1, 900)
+    assert most_in_a_window(starts, RATE) <= RATE.count
+    assert len(starts) >= 0.98 * windows * RATE.count
+
+
+@pytest.mark.row("E3")
+async def test_a_burst_leaves_at_the_rate_and_loses_nothing(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    rate = Rate(50, per=10.0)
+    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(220), now=clock.now)
+    starts = list[Instant]()
+    while len(starts) < 220:
+        claim = await claimant.claim()
+        await claimant.complete(*claim.jobs)
+        starts += [clock.now] * len(claim.jobs)
+        assert len(starts) == 220 or claim.wait
+        clock.now += claim.wait or 0
+    assert most_in_a_window(starts, rate) == 50
+    assert starts[-1] - starts[0] <= 4 * rate.window * 1_001 // 1_000
+
+
+@pytest.mark.parametrize("rate", [Rate(1, per=0.001), Rate(3, per=1.0), Rate(2, per=86_400.0)])
+async def test_a_used_up_rate_opens_to_the_microsecond(
+    engine: Engine, clock: Clock, claimant: Claimant, rate: Rate
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(10), now=clock.now)
+    clock.now += 123_457
+    opens = counts_until(rate, step_at(rate, clock.now))
+    claim = await claimant.claim()
+    assert len(claim.jobs) == rate.count
+    assert claim.wait == opens - clock.now
+    clock.now = opens - 1
+    assert (await claimant.claim()).jobs == []
+    clock.now = opens
+    assert len(await claimant.take()) == rate.count
+
+
+async def test_each_permit_comes_back_on_its_own(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    rate = Rate(3, per=1.0)
+    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(9), now=clock.now)
+    opens = []
+    for _ in range(3):
+        opens.append(counts_until(rate, step_at(rate, clock.now)))
+        assert len(await claimant.take(most=1)) == 1
+        clock.forward(0.25)
+    for moment in opens:
+        clock.now = moment - 1
+        assert await claimant.take() == []
+        clock.now = moment
+        assert len(await claimant.take()) == 1
+
+
+async def test_a_rate_permit_is_never_given_back(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(3, per=60.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(9), now=clock.now)
+    first, second, third = await claimant.take()
+    await claimant.release(first)
+    await claimant.complete(second)
+    await claimant.fail(third, retry_in=0)
+    assert await claimant.take() == []
+
+
+async def test_a_repeated_claim_takes_no_second_permit(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(4, per=60.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(9), now=clock.now)
+    await claimant.take(most=2)
+    assert len(await claimant.take(most=2, number=1)) == 2
+    assert len(await claimant.take(most=9)) == 2
+
+
+async def test_a_job_that_expired_uses_no_permit(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(1, per=60.0)), now=clock.now)
+    await engine.jobs.enqueue([*some_jobs(2, expires=SECOND), a_job()], now=clock.now)
+    clock.forward(1)
+    assert len(await claimant.take()) == 1
+
+
+@pytest.mark.row("F4")
+async def test_each_key_has_its_own_rate(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    options = QueueOptions(per_key=Limit(rate=Rate(2, per=1.0)))
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue([a_job(key=key) for key in "aaaaab"], now=clock.now)
+    claim = await claimant.claim()
+    assert sorted(job.key or "" for job in claim.jobs) == ["a", "a", "b"]
+    assert claim.wait
+    clock.now += claim.wait
+    assert [job.key for job in await claimant.take()] == ["a", "a"]
+
+
+async def test_the_narrowest_rate_decides(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    options = QueueOptions(rate=Rate(5, per=1.0), per_task={"t": Limit(rate=Rate(2, per=10.0))})
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue([*some_jobs(6), *some_jobs(9, task="u")], now=clock.now)
+    assert sorted(job.task for job in await claimant.take()) == list("ttuuu")
+    clock.forward(1.001)
+    assert [job.task for job in await claimant.take()] == list("uuuuu")
+
+
+async def test_a_rate_and_a_concurrency_hold_together(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    options = QueueOptions(concurrency=2, rate=Rate(3, per=1.0))
+    await engine.queues.configure("q", options, now=clock.now)
+    await engine.jobs.enqueue(some_jobs(9), now=clock.now)
+    running = await claimant.take()
+    assert len(running) == 2
+    await claimant.complete(*running)
+    assert len(await claimant.take()) == 1
+    clock.forward(1.001)
+    assert len(await claimant.take()) == 1
+
+
+async def test_a_wider_rate_opens_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(1, per=3_600.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(4), now=clock.now)
+    assert len(await claimant.take()) == 1
+    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    assert len(await claimant.take()) == 3
+
+
+async def test_a_rate_holds_for_claims_by_id_and_with_a_settle(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(2, per=60.0)), now=clock.now)
+    jobs = some_jobs(5)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    assert len(await claimant.take(ids=(jobs[4].id, new_id()))) == 1
+    settled = await claimant.settle(claim=claimant.request())
+    assert settled.claim is not None
+    assert len(settled.claim.jobs) == 1
+
+
+async def test_a_clock_that_steps_back_opens_nothing(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(2, per=1.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(9), now=clock.now)
+    assert len(await claimant.take()) == 2
+    for before, after in pairwise((0.0, -0.3, -5.0)):
+        clock.forward(after - before)
+        assert await claimant.take() == []
+
+
+async def test_starts_before_a_change_of_the_window_count_by_the_new_one(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.queues.configure("q", QueueOptions(rate=Rate(1_000, per=3_600.0)), now=clock.now)
+    await engine.jobs.enqueue(some_jobs(20), now=clock.now)
+    assert len(await claimant.take(most=5)) == 5
+    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=1.0)), now=clock.now)
+    assert await claimant.take() == []
+    clock.forward(10)
+    assert len(await claimant.take()) == 5
+    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=3_600.0)), now=clock.now)
+    clock.forward(60)
+    await engine.jobs.prune(now=clock.now)
+    assert await claimant.take() == []

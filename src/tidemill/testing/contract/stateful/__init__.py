@@ -1,0 +1,1 @@
+"""Random calls, side by side on an engine and on the reference."""

@@ -1,0 +1,141 @@
+"""An engine and the reference side by side: the same calls, and a comparison after each."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from tidemill.engine.registry import connect
+from tidemill.model.errors import ClaimantRetired, MemberGone, Refused, TidemillError
+from tidemill.model.ids import JobId
+from tidemill.model.jobs.run import Claim, ClaimRequest
+from tidemill.model.member import ClaimantHeartbeat
+from tidemill.model.time import DAY, MINUTE, Instant
+from tidemill.testing.contract.reference import Reference, View, differences
+from tidemill.testing.contract.stateful.players import PlayedChild, PlayedScript
+
+T = TypeVar("T")
+
+
+class SideBySide(RuleBasedStateMachine):
+    """One engine, one reference, one clock."""
+
+    fresh_engine_url: ClassVar[Callable[[], str]]
+    reference_type: ClassVar[type[Reference]] = Reference
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.engine = self.run(connect(type(self).fresh_engine_url()))
+        self.reference = self.reference_type()
+        self.script = PlayedScript()
+        self._mark = 0
+
+    def teardown(self) -> None:
+        self.run(self.engine.close())
+        self.runner.close()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(call)
+
+    @property
+    def now(self) -> Instant:
+        return self.script.now
+
+    # What is seen
+
+    def look(self) -> View:
+        return self.run(self._look())
+
+    async def _look(self) -> View:
+        engine, now = self.engine, self.now
+        ids = [*self.script.ids, *self.reference.store.possible_handlers()]
+        jobs = dict(zip(ids, await engine.inspect.get(ids, now=now), strict=True)) if ids else {}
+        absent = [job_id for job_id, job in jobs.items() if job is None]
+        answers = await engine.jobs.watch(absent, waiter="w", ttl=MINUTE, now=now) if absent else []
+        window = DAY if len(ids) % 2 else 5 * MINUTE
+        return View(
+            now=now,
+            window=window,
+            jobs=jobs,
+            tombstones=dict(zip(absent, answers, strict=True)),
+            counts=await engine.inspect.counts(window=window, now=now),
+            queues=await engine.queues.list(),
+            members=await engine.members.list(now=now),
+        )
+
+    def compare(self, view: View | None = None) -> None:
+        store, view = self.reference.store, view or self.look()
+        store.adopt_handlers(self._mark, view.jobs)
+        self._mark = store.places
+        found = differences(store, view)
+        assert not found, "the engine differs from the reference:\n" + "\n".join(found)
+
+    def both(self, engine: Coroutine[Any, Any, T], reference: Callable[[], T]) -> None:
+        """The same answer, or the same error, from both."""
+        answer, error = self.attempt(engine)
+        try:
+            right: T | type[TidemillError] = reference()
+        except TidemillError as refused:
+            right = type(refused)
+        assert (type(error) if error else answer) == right, f"answered {error or answer}, should be {right}"
+        self.compare()
+
+    def attempt(self, call: Coroutine[Any, Any, T]) -> tuple[T | None, TidemillError | None]:
+        try:
+            return self.run(call), None
+        except TidemillError as error:
+            return None, error
+
+    def heartbeat_of(self, number: int) -> None:
+        info, children = self.script.members[number], self.script.children_of(number)
+        heartbeats = [
+            ClaimantHeartbeat(claimant=child.id, answered_through=child.number, held=tuple(child.held))
+            for child in children
+        ]
+        reply = self.run(self.engine.members.heartbeat(info, heartbeats, now=self.now))
+        store = self.reference.store
+        mark = store.places
+        right = self.reference.members.heartbeat(info, heartbeats, now=self.now)
+        store.adopt_order(mark, self.look().known)
+        shown = (reply.new, set(reply.lost), set(reply.asked))
+        assert shown == tuple(right), f"a heartbeat answered {shown}, should be {right}"
+        assert reply.now == self.now
+        assert reply.number > store.top_heartbeat, "the number of a heartbeat grows"
+        store.top_heartbeat = reply.number
+        for child in children:
+            child.lose(reply.lost)
+
+    def adopt(self, mark: int, answer: object, right: object) -> None:
+        assert answer == right, f"answered {answer}, should be {right}"
+        view = self.look()
+        self.reference.store.adopt_order(mark, view.jobs)
+        self.compare(view)
+
+    def judge(
+        self,
+        who: PlayedChild,
+        request: ClaimRequest,
+        answer: Claim | None,
+        error: TidemillError | None,
+        *,
+        lost: bool,
+    ) -> None:
+        if answer is None:
+            assert isinstance(error, Refused), f"a claim raised {error!r}"
+            self.reference.claims.accept_refusal(request, error, self.now)
+            if isinstance(error, ClaimantRetired | MemberGone):
+                who.respawn()
+                self.heartbeat_of(who.place)
+            return
+        self.reference.claims.accept(request, answer, self.now, self.look().known)
+        self.script.runs += [(job.id, job.fence) for job in answer.jobs]
+        if not lost:
+            who.hear(request, answer)
+
+    def pick_ids(self, picks: list[int], *, related: bool = True) -> list[JobId]:
+        """With `related=False`, no child comes after its parent: whether it feels the parent's end
+        within the call is not fixed."""
+        jobs = [self.script.job(number) for number in picks]
+        return [job.id for place, job in enumerate(jobs) if related or place == 0 or not job.after]

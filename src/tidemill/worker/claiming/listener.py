@@ -1,0 +1,51 @@
+"""Listening for "something became claimable".
+
+Signals may be lost, doubled or late: they only make a claim come sooner than the safety poll would.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from tidemill.engine.protocol import Engine, Subscription
+from tidemill.model.errors import EngineUnavailable
+from tidemill.model.event import ready_topic
+from tidemill.worker.backoff import Backoff
+
+
+class WakeupListener:
+    """Calls `look` for every signal about these queues."""
+
+    def __init__(self, engine: Engine, queues: Iterable[str], look: Callable[[], None]) -> None:
+        self._engine = engine
+        self._topics = [ready_topic(queue) for queue in queues]
+        self._look = look
+        self._closed = False
+
+    async def run(self) -> None:
+        """Listen until cancelled. An engine that is out of reach is asked again."""
+        backoff = Backoff()
+        while not self._closed:
+            try:
+                subscription = await self._engine.signals.subscribe(*self._topics)
+            except EngineUnavailable:
+                await asyncio.sleep(backoff.next_s())
+                continue
+            backoff.reset()
+            self._look()  # whatever was said before we listened
+            await self._hear(subscription)
+            if not self._closed:
+                await asyncio.sleep(backoff.next_s())
+
+    def close(self) -> None:
+        """Before cancelling it: `asyncio.wait_for` of Python 3.11, which a subscription may use, swallows
+        a cancellation that comes together with a signal."""
+        self._closed = True
+
+    async def _hear(self, subscription: Subscription) -> None:
+        try:
+            while not self._closed and await subscription.next() is not None:
+                self._look()
+        except EngineUnavailable:  # subscribed again by the caller
+            return
+        finally:
+            await subscription.close()

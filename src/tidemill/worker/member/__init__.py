@@ -1,0 +1,1 @@
+"""The member: the process that sends heartbeats, restarts worker processes, blames lost runs."""

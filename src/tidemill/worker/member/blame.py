@@ -1,0 +1,57 @@
+"""The inquest: what the death of a worker process says about the runs it had.
+
+The board shows what the process held at its last instruction. Who is to blame:
+
+- it was killed because runs of it were stuck: those have timed out, nobody crashed (one whose code ended at
+  the last moment has not: its outcome died with the process, and it is given back);
+- it ended by its own decision or by ours: nobody;
+- otherwise one of the runs that had really started in it took it down. One: that is proof of a crash.
+  Several: each is a suspect. Runs that only waited, or ran in processes of their own, are innocent.
+
+Whatever is not named here the engine simply gives back when the claimant is retired.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.model.jobs.job import Failure, Fence
+from tidemill.model.jobs.run import Failed, LostRun, Settlement
+from tidemill.model.names import qualified_name
+from tidemill.worker.process.held_table import NO_RETRY, HeldRow
+
+
+class Blame(NamedTuple):
+    """What to tell the engine, in this order: the settlements, then the retirement with its losses."""
+
+    settlements: list[Settlement]
+    losses: list[LostRun]
+
+
+def assign_blame(
+    rows: Sequence[HeldRow], *, now_ns: int, how: str, innocent: bool, stuck: Collection[Fence]
+) -> Blame:
+    """`how` it ended is kept with the blamed. `innocent`: no task can have caused it."""
+    timeouts = [_timed_out(row, now_ns) for row in rows if row.fence in stuck and row.started_ns]
+    if innocent or timeouts:
+        return Blame(timeouts, [])
+    # More than a thousand at once cannot be named in one call; the rest is given back without a mark.
+    started = [row for row in rows if row.started_ns][:BATCH_LIMIT]
+    if len(started) == 1:
+        return Blame([], [LostRun(id=started[0].id, fence=started[0].fence, verdict="crash", message=how)])
+    message = f"{how}, which had {len(started)} jobs"
+    return Blame(
+        [], [LostRun(id=row.id, fence=row.fence, verdict="suspect", message=message) for row in started]
+    )
+
+
+def _timed_out(row: HeldRow, now_ns: int) -> Settlement:
+    ran = (now_ns - row.started_ns) // 1_000
+    failure = Failure(
+        kind="timeout",
+        error=qualified_name(TimeoutError),
+        message=f"it did not stop at its timeout; its process was killed after {ran / 1_000_000:.1f} s",
+    )
+    retry_in = None if row.retry_in == NO_RETRY else row.retry_in
+    outcome = Failed(failure=failure, retry_in=retry_in)
+    return Settlement(id=row.id, fence=row.fence, outcome=outcome, ran=ran)

@@ -1,0 +1,23 @@
+"""A member's candidate for controller, if it stands."""
+
+import asyncio
+
+from tidemill.controller.controller import Controller
+from tidemill.controller.election import Election
+from tidemill.controller.ticks.all import all_ticks
+from tidemill.engine.protocol import Engine
+from tidemill.worker.config import WorkerConfig
+
+
+def candidate(engine: Engine, config: WorkerConfig, member: bytes) -> Controller | None:
+    """None: this member does not stand."""
+    if "controller" not in config.roles:
+        return None
+    election = Election(engine, member=member, lease_s=config.lease_s, heartbeat_s=config.heartbeat_s)
+    return Controller(engine, all_ticks(), election)
+
+
+async def stand(one: Controller, known: asyncio.Event) -> None:
+    """Stand once the engine knows the member: whoever is elected is to be found among the members."""
+    await known.wait()
+    await one.run()

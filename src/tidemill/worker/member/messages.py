@@ -1,0 +1,202 @@
+"""The channel: short messages between a supervisor and a worker process, or a worker and a runner.
+
+One socketpair for each process that is started, one JSON object a line. The channel carries what must be
+*said*: stop, hurry, this run was cancelled, I am done. What must be *seen* even when nobody speaks is on
+the board. So every message here may arrive late (a loop that is blocked reads nothing), and whoever sends
+it must not depend on being heard in time.
+
+Sending never waits. A process that does not read, because a task holds its GIL or because it was stopped,
+would let its peer's buffer grow; past `PENDING_LIMIT` a message is refused and `send` says so. Heartbeats
+come again by themselves, and news of runs is told again by the next heartbeat until it could be sent.
+
+The end of the stream means that the peer is gone: for a process that was started, that its authority is
+gone too, and that it ends at once. `lifeline` is the kernel's second witness of that, for a process whose
+loop does not turn.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from tidemill.model.ids import JobId
+from tidemill.model.jobs.job import Fence
+from tidemill.worker.config import WorkerConfig
+
+T = TypeVar("T")
+
+PENDING_LIMIT = 1 << 20
+"""The most bytes that wait for a peer that does not read."""
+LINE_LIMIT = 16 << 20
+"""A longer line is not one of ours: a payload and a result are 1 MiB each, 1.4 in base64."""
+
+Run: TypeAlias = tuple[str, Fence]
+"""A run on the channel: the id in hex, and the fence."""
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """First of all: who the worker process is. Not by command line or environment, where a password in
+    the URL would be seen by others."""
+
+    config: WorkerConfig
+    member: str
+    claimant: str
+    capacity: int
+    """Rows of the board."""
+    takes_suspects: bool
+
+
+class Drain(msgspec.Struct, frozen=True, tag="drain"):
+    """Finish, take no more; past the timeout give back what still runs. None: no deadline."""
+
+    timeout_s: float | None = None
+
+
+class Hurry(msgspec.Struct, frozen=True, tag="hurry"):
+    """The deadline of the drain is now."""
+
+
+class StopAsked(msgspec.Struct, frozen=True, tag="asked"):
+    """Cancel was asked for these runs."""
+
+    runs: list[Run]
+
+
+class Lost(msgspec.Struct, frozen=True, tag="lost"):
+    """These runs belong to others now."""
+
+    fences: list[Fence]
+
+
+class HeartbeatAnswered(msgspec.Struct, frozen=True, tag="heartbeat_answered"):
+    """A heartbeat was answered, or not. The board has the moment."""
+
+    ok: bool
+
+
+class PublishAgain(msgspec.Struct, frozen=True, tag="introduce"):
+    """The engine may have forgotten tasks, queues and schedules: publish them before the next claim."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The app is loaded, its start-up tasks have run, and claims begin."""
+
+    queues: list[str]
+    schedules: list[str] = []
+    """Those that its code declares."""
+
+
+class CannotLoad(msgspec.Struct, frozen=True, tag="unfit"):
+    """It cannot work at all, and why: the app cannot be loaded, the engine refuses us. It ends now."""
+
+    message: str
+
+
+class Leaving(msgspec.Struct, frozen=True, tag="leaving"):
+    """It ends now by its own decision (the engine retired it, a fault of our own): no task is to blame."""
+
+    why: str
+
+
+class Drained(msgspec.Struct, frozen=True, tag="drained"):
+    """Nothing runs any more, and how what ran ended since the drain began."""
+
+    finished: int
+    released: int
+
+
+ToWorker: TypeAlias = Hello | Drain | Hurry | StopAsked | Lost | HeartbeatAnswered | PublishAgain
+FromWorker: TypeAlias = Ready | CannotLoad | Leaving | Drained
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_line(message: object) -> bytes:
+    """One message, framed. JSON escapes every line break inside it."""
+    return _encode(message) + b"\n"
+
+
+class Lines:
+    """Takes bytes as they come, gives messages. Reading is the same with a loop and without."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def feed(self, data: bytes) -> list[Any]:
+        """The messages that are now complete."""
+        *complete, rest = data.split(b"\n")
+        messages = []
+        for line in complete:
+            messages.append(self._decode(b"".join((*self._parts, line))))
+            self._parts.clear()
+            self._length = 0
+        if rest:
+            self._parts.append(rest)
+            self._length += len(rest)
+        if self._length > LINE_LIMIT:
+            raise ValueError(f"a line of more than {LINE_LIMIT:,} bytes on a channel")
+        return messages
+
+
+class Channel(asyncio.Protocol):
+    """One end of a channel, on a loop. Messages are handed to `hear` in the order in which they came."""
+
+    def __init__(self, kind: Any, hear: Callable[[Any], None]) -> None:
+        self._lines = Lines(kind)
+        self._hear = hear
+        self._transport: asyncio.Transport | None = None
+        self.gone = asyncio.Event()
+        """The peer has ended, or we have closed; everything it said before was heard."""
+
+    @classmethod
+    async def open(cls, end: socket.socket, kind: Any, hear: Callable[[Any], None]) -> "Channel":
+        """Speak over this end, which belongs to the channel from now on. `kind`: what the peer says."""
+        end.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, channel = await loop.create_unix_connection(lambda: cls(kind, hear), sock=end)
+        return channel
+
+    def send(self, message: object) -> bool:
+        """Say it without waiting. False: it was not sent, the peer is gone or does not read."""
+        transport = self._transport
+        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > PENDING_LIMIT:
+            return False
+        transport.write(encode_line(message))
+        return True
+
+    def close(self) -> None:
+        """Say what is still waiting, then hang up."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not instances of it
+
+    def data_received(self, data: bytes) -> None:
+        for message in self._lines.feed(data):
+            self._hear(message)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.gone.set()
+
+
+def receive_first(end: socket.socket, kind: type[T]) -> T:
+    """The first message, before there is a loop. Not a byte more is read. `EOFError`: the peer is gone."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = end.recv(1)
+        if not byte:
+            raise EOFError("the channel ended before its first message")
+        line += byte
+    return msgspec.json.decode(line, type=kind)
+
+
+def runs_of(told: list[Run]) -> list[tuple[JobId, Fence]]:
+    """Runs as the engine names them."""
+    return [(bytes.fromhex(job), fence) for job, fence in told]

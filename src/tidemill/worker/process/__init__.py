@@ -1,0 +1,1 @@
+"""A worker process from the inside, and a worker inside another program."""

@@ -1,0 +1,118 @@
+"""Whether the worker's loop answers: asked from a thread, seen from outside, logged once when it is blocked.
+
+A task that blocks the loop (a blocking call in an `async def`, a long computation) stops every other task on
+it, and claims and outcomes with them. So a thread asks the loop every `ASK_S` to answer. The answer puts the
+moment of the next question on the board: the loop has been silent since then, and not for as long as nobody
+asked. The supervisor reads that, whatever this process does.
+
+A loop that owes its answer for `BLOCKED_AFTER_S` is logged with the job that it is busy with and the place
+where its code stands, and once more when it answers again. Code that holds the GIL keeps this thread from
+running too; then only the second line comes, when it is over.
+
+Times are of the monotonic clock, as the loop's own: a machine that was suspended did not block its loops.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+
+from tidemill.model.jobs.job import Fence
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.report import Report
+from tidemill.worker.running import on_loop as loop_runner
+from tidemill.worker.running.run import Run
+
+ASK_S = 0.5
+BLOCKED_AFTER_S = 1.0
+
+_CALLERS = (loop_runner.__file__, asyncio.events.__file__)
+"""What calls a task's code, and any other code on a loop."""
+
+
+class LoopWatch:
+    """One thread that asks one loop. Made, started and stopped on that loop."""
+
+    def __init__(
+        self,
+        board: HeldTable,
+        active: Mapping[Fence, Run],
+        report: Report,
+        *,
+        ask_s: float = ASK_S,
+        blocked_after_s: float = BLOCKED_AFTER_S,
+    ) -> None:
+        self._board = board
+        self._active = active
+        self._report = report
+        self._ask_s = ask_s
+        self._blocked_after_s = blocked_after_s
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._answered = threading.Event()
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Ask from now on."""
+        self._answer()
+        threading.Thread(target=self._watch, name="tidemill-loop-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._stopped.set()
+        self._answered.set()
+        self._board.loop_answers_by(0)
+
+    def _answer(self) -> None:
+        """On the loop."""
+        if not self._stopped.is_set():
+            self._board.loop_answers_by(time.monotonic_ns() + round(self._ask_s * 1e9))
+        self._answered.set()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(self._ask_s):
+            self._answered.clear()
+            asked = time.monotonic()
+            try:
+                self._loop.call_soon_threadsafe(self._answer)
+            except RuntimeError:  # it was closed
+                return
+            in_time = self._answered.wait(self._blocked_after_s)
+            if not in_time and not self._stopped.is_set():
+                self._report.loop_blocked(time.monotonic() - asked, self._busy_with(), self._stands_at())
+                self._answered.wait()
+            silent_s = time.monotonic() - asked
+            if silent_s >= self._blocked_after_s and not self._stopped.is_set():
+                self._report.loop_answers(silent_s, told=not in_time)
+
+    def _busy_with(self) -> Run | None:
+        """The run whose code the loop is in; None: something else."""
+        task = asyncio.current_task(self._loop)
+        if task is None:
+            return None
+        runs = list(self._active.values())
+        for run in runs:
+            if run.handle is task:
+                return run
+        # One that began at once (`eager_start`) has no handle before its first await.
+        begun = [
+            run for run in runs if run.handle is None and run.started_ns and run.job.task == task.get_name()
+        ]
+        return max(begun, key=lambda run: run.started_ns, default=None)
+
+    def _stands_at(self) -> str:
+        """The line of the task's own code, and the innermost one."""
+        frame = sys._current_frames().get(self._loop_thread)
+        inner = frame
+        while frame is not None and (frame.f_back is None or frame.f_back.f_code.co_filename not in _CALLERS):
+            frame = frame.f_back
+        places = [_place(one) for one in (frame, inner) if one is not None]
+        return " -> ".join(dict.fromkeys(places))
+
+
+def _place(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"

@@ -1,0 +1,243 @@
+"""The program of a worker process: `tidemill _child`, executed by a supervisor and by nobody else.
+
+It loads the app, opens the engine, runs one `Worker` until that is drained, and says how it went. Its life
+belongs to its supervisor: orders come by the channel, and when the supervisor is gone it is killed
+(`lifeline`), or, if its loop turns, ends at once by itself. SIGTERM and SIGINT are for the supervisor to
+interpret; a service manager that signals the whole group must not make it drain twice, in two ways.
+
+Of its own accord it ends only when it cannot go on: it says why first, so that nobody takes it for a crash
+and blames the jobs that were running.
+
+After its last word it ends, whatever still runs in it: a thread that a task started and forgot, an
+`asyncio.to_thread` that outlived its task, code that cannot be stopped. The interpreter would wait for them,
+and its seat would be taken by one that does nothing. So it never returns; what was registered with `atexit`
+is not called.
+"""
+
+import asyncio
+import faulthandler
+import gc
+import importlib
+import logging
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn, Protocol
+
+from tidemill.engine.events.emitting import EmittingEngine
+from tidemill.engine.protocol import Engine
+from tidemill.engine.registry import connect
+from tidemill.model.errors import ClaimantRetired, EngineUnavailable, StartupFailed, TidemillError
+from tidemill.task.registry import Registry
+from tidemill.worker.backoff import Backoff
+from tidemill.worker.config import WorkerConfig
+from tidemill.worker.logs import write_log
+from tidemill.worker.member.messages import (
+    CannotLoad,
+    Channel,
+    Drain,
+    Drained,
+    HeartbeatAnswered,
+    Hello,
+    Hurry,
+    Leaving,
+    Lost,
+    PublishAgain,
+    Ready,
+    StopAsked,
+    ToWorker,
+    encode_line,
+    receive_first,
+    runs_of,
+)
+from tidemill.worker.member.parent_death import ORPHANED
+from tidemill.worker.member.spawn import inherited, leave
+from tidemill.worker.process.held_table import HeldTable
+from tidemill.worker.process.startup import start_up
+from tidemill.worker.runner.pool import RunnerPool
+from tidemill.worker.running.notes import clip_line
+from tidemill.worker.worker import Worker
+
+UNFIT = 78
+"""The exit code of a process that could not begin; what it said tells why."""
+COLLECT_AFTER = 5_000
+"""More new objects than this, and the garbage collector looks at them. The jobs of a claim make some 2,000 at
+once, all of which end by themselves: at Python's 700 it looks at them in vain, 5% of this process's time."""
+FAULT = 1
+"""The exit code of one that could not even say why it ends: its loop broke."""
+
+log = logging.getLogger("tidemill.worker")
+
+
+class WorkerApp(Protocol):
+    """What a worker needs of an app."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+    def work_on(self, url: str, namespace: str) -> None:
+        """What tasks enqueue goes to where the worker works, whatever the app says."""
+        ...
+
+    def adopt(self, engine: Engine) -> Callable[[], None]:
+        """Let tasks that enqueue on the worker's loop use its engine; returns the undoing."""
+        ...
+
+
+LoadApp = Callable[[str], WorkerApp]
+
+
+def main(load_app: LoadApp) -> NoReturn:
+    """Run a worker process. Ends with the process."""
+    faulthandler.enable()  # a segmentation fault leaves the line of the task in the log
+    leave_signals_to_the_supervisor()
+    end, (board_fd,) = inherited()
+    hello = receive_first(end, Hello)
+    write_log(hello.config.log_format)
+    gc.set_threshold(COLLECT_AFTER)  # before the app is loaded, which may know better
+    try:
+        app = load_app(hello.config.app)
+        for definition in app.registry.definitions():
+            definition.signature.check()
+    except (Exception, SystemExit) as error:
+        if not isinstance(error, TidemillError):
+            traceback.print_exc()
+        end.sendall(encode_line(CannotLoad(f"{hello.config.app} cannot be loaded: {said(error)}")))
+        leave(UNFIT)
+    gc.collect()
+    gc.freeze()  # what was loaded stays: later collections need not look at it
+    app.work_on(hello.config.url, hello.config.namespace)
+    child = WorkerMain(hello, app, HeldTable.attach(board_fd, hello.capacity), end)
+    try:
+        leave(asyncio.Runner(loop_factory=loop_factory()).run(child.run()))
+    except BaseException:  # something that a task left on the loop has raised SystemExit, say
+        traceback.print_exc()
+        leave(FAULT)
+
+
+class WorkerMain:
+    """One worker process, from the inside."""
+
+    def __init__(self, hello: Hello, app: WorkerApp, board: HeldTable, end: socket.socket) -> None:
+        self._hello = hello
+        self._app = app
+        self._board = board
+        self._end = end
+        self._worker: Worker | None = None
+
+    async def run(self) -> int:
+        """Until drained; the code to end with, at once: the supervisor counts on it after a last word."""
+        channel = await Channel.open(self._end, ToWorker, self._hear)
+        watching = asyncio.create_task(_end_with(channel), name="supervisor")
+        try:
+            last_word: Drained | CannotLoad | Leaving = await self._work(channel)
+        except ClaimantRetired as error:
+            last_word = Leaving(said(error))
+        except Exception as error:
+            log.exception("this worker process cannot go on")
+            last_word = Leaving(said(error))
+        watching.cancel()
+        channel.send(last_word)
+        channel.close()
+        await channel.gone.wait()
+        return UNFIT if isinstance(last_word, CannotLoad) else 0
+
+    async def _work(self, channel: Channel) -> Drained | CannotLoad:
+        hello, config = self._hello, self._hello.config
+        try:
+            engine = await _connect(config)
+        except TidemillError as error:
+            return CannotLoad(said(error))
+        processes = RunnerPool(
+            config.app,
+            most=config.slots,
+            log_format=config.log_format,
+            url=config.url,
+            namespace=config.namespace,
+        )
+        disown = self._app.adopt(engine)
+        registry = self._app.registry
+        try:
+            try:
+                await start_up(registry)
+            except StartupFailed as error:
+                return CannotLoad(said(error))
+            self._worker = Worker(
+                engine,
+                registry,
+                config,
+                member=bytes.fromhex(hello.member),
+                claimant=bytes.fromhex(hello.claimant),
+                board=self._board,
+                processes=processes,
+                takes_suspects=hello.takes_suspects,
+            )
+            queues = list(config.queues or registry.queue_names())
+            channel.send(Ready(queues, registry.schedule_names()))
+            return await self._worker.run()
+        finally:
+            await processes.close()
+            disown()
+            await engine.close()
+
+    def _hear(self, message: ToWorker) -> None:
+        worker = self._worker
+        if worker is None:  # the supervisor kills one that has not begun; heartbeats come again
+            return
+        match message:
+            case Drain(timeout_s):
+                worker.drain(timeout_s)
+            case Hurry():
+                worker.hurry()
+            case StopAsked(runs):
+                worker.asked(runs_of(runs))
+            case Lost(fences):
+                worker.lost(fences)
+            case HeartbeatAnswered(ok):
+                worker.heartbeat_answered(ok)
+            case PublishAgain():
+                worker.introduce()
+
+
+async def _end_with(channel: Channel) -> None:
+    """The supervisor is gone, and with it our lease."""
+    await channel.gone.wait()
+    os._exit(ORPHANED)
+
+
+async def _connect(config: WorkerConfig) -> Engine:
+    """Open the engine, however long it takes: the supervisor decides when to give up."""
+    backoff, told = Backoff(), False
+    while True:
+        try:
+            return EmittingEngine(await connect(config.url, namespace=config.namespace))
+        except EngineUnavailable as error:
+            log.log(
+                logging.DEBUG if told else logging.WARNING,
+                "the engine cannot be reached, trying again: %s",
+                error,
+            )
+            told = True
+            await asyncio.sleep(backoff.next_s())
+
+
+def leave_signals_to_the_supervisor() -> None:
+    """Handlers that do nothing: unlike ignored signals they are not inherited by what tasks start."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, if it is installed."""
+    with suppress(ImportError):
+        factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+        return factory
+    return None
+
+
+def said(error: BaseException) -> str:
+    """An error in a few words that can be sent: ours say enough by themselves."""
+    return clip_line(str(error) if isinstance(error, TidemillError) else f"{type(error).__name__}: {error}")

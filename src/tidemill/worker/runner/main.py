@@ -1,0 +1,334 @@
+"""The program of a runner process: `tidemill _runner`, executed by a worker process and by nobody else.
+
+The main thread runs jobs, because code that wants a process often wants its main thread too (signals, some
+native libraries). A second thread listens to the worker process: it hands over jobs, sets the abort flag, and
+sends the notes that wait. When the channel ends while nothing runs, the process ends in good order; while
+something runs it ends at once, because nobody is left to hear of it.
+
+SIGTERM does nothing by itself. The message that comes with it carries the reason to stop, and a service
+manager that signals every process of a service must not stop jobs that have until the drain's deadline. Code
+that wants to hear of SIGTERM sets its own handler.
+
+**What is said can always be said.** Lines and failures are cut to their bounds before they are sent, as the
+engine would cut them anyway, and spelled out where they are not text that can be encoded. A message too long
+for the channel would look like a crash of the job that caused it.
+
+**Nobody is left deaf or dumb**: a fault in either thread ends the process. It would otherwise be kept, and
+given jobs that it never hears of.
+"""
+
+import asyncio
+import faulthandler
+import os
+import queue
+import select
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from tidemill.engine.protocol import TransactionsFacet
+from tidemill.model.errors import UNSTORABLE, TidemillError
+from tidemill.model.jobs.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
+from tidemill.model.jobs.run import ClaimedJob, Note
+from tidemill.model.time import SECOND, Span
+from tidemill.task.current import CURRENT, Aborted, ControlledJob
+from tidemill.task.definition import Definition
+from tidemill.task.failures import failure_of, lineage
+from tidemill.task.registry import Registry
+from tidemill.worker.logs import write_log
+from tidemill.worker.member.messages import Lines, encode_line, receive_first
+from tidemill.worker.member.parent_death import ORPHANED
+from tidemill.worker.member.spawn import inherited, leave
+from tidemill.worker.runner.messages import (
+    AbortedRun,
+    Began,
+    Completing,
+    HoldAnswer,
+    Noted,
+    Open,
+    Perform,
+    Raised,
+    Returned,
+    RunnerCannotLoad,
+    Stop,
+    ToRunner,
+)
+from tidemill.worker.running.notes import clip_line
+
+FLUSH_S = 0.2
+"""Notes wait at most about this long."""
+PENDING_LINES = 1_000
+PENDING_LENGTH = 256 << 10
+"""Characters of lines that wait, at most about: in JSON each may take six bytes, and a message 16 MiB."""
+UNFIT = 78
+FAULT = 1
+"""The exit code after a fault of our own."""
+
+
+class RunnerApp(Protocol):
+    """What a runner needs of an app."""
+
+    @property
+    def registry(self) -> Registry: ...
+
+    def work_on(self, url: str, namespace: str) -> None: ...
+
+    def transactions(self) -> TransactionsFacet: ...
+
+    async def atransactions(self) -> TransactionsFacet: ...
+
+
+def main(load_app: Callable[[str], RunnerApp]) -> None:
+    """Run jobs until the worker process hangs up."""
+    faulthandler.enable()
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    end = inherited().channel
+    opened, line = receive_first(end, Open), RunnerChannel(end)
+    write_log(opened.log_format)
+    try:
+        app = load_app(opened.app)
+        if opened.url:
+            app.work_on(opened.url, opened.namespace)
+    except (Exception, SystemExit) as error:
+        if not isinstance(error, TidemillError):
+            traceback.print_exc()
+        line.say(
+            RunnerCannotLoad(clip_line(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))
+        )
+        leave(UNFIT)
+    try:
+        run_jobs(app, line)
+    except BaseException:
+        traceback.print_exc()
+        leave(FAULT)
+
+
+class RunnerChannel:
+    """The channel, without a loop: a thread may listen while others speak."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._speaking = threading.Lock()
+
+    def say(self, message: object) -> None:
+        """Waits while the other side does not read: a job that notes without end is slowed down."""
+        try:
+            with self._speaking:
+                self._end.sendall(encode_line(message))
+        except OSError:  # nobody is left to hear it
+            os._exit(ORPHANED)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether something has come."""
+        return bool(select.select((self._end,), (), (), timeout_s)[0])
+
+    def read(self) -> bytes:
+        """What has come; nothing: the end."""
+        try:
+            return self._end.recv(1 << 16)
+        except ConnectionError:
+            return b""
+
+
+class RunnerNotes:
+    """Notes of the job that runs, on their way. From any thread."""
+
+    def __init__(self, line: RunnerChannel) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._progress: bytes | None = None
+        self._lines: list[tuple[str, str]] = []
+        self._length = 0
+        self._sent_at = 0.0
+
+    def progress(self, value: bytes) -> None:
+        value = clip_progress(value)
+        with self._lock:
+            self._progress = value
+        self._flush_if_due()
+
+    def log(self, level: str, message: str) -> None:
+        line = clip_line(message)
+        with self._lock:
+            self._lines.append((level, line))
+            self._length += len(line)
+        self._flush_if_due()
+
+    def flush(self) -> None:
+        """Send what waits."""
+        with self._lock:
+            progress, lines = self._progress, self._lines
+            self._progress, self._lines, self._length = None, [], 0
+            self._sent_at = time.monotonic()
+            if progress is not None or lines:
+                self._line.say(Noted(progress, lines))
+
+    def _flush_if_due(self) -> None:
+        full = len(self._lines) >= PENDING_LINES or self._length >= PENDING_LENGTH
+        if full or time.monotonic() - self._sent_at >= FLUSH_S:
+            self.flush()
+
+
+def clip_progress(value: bytes) -> bytes:
+    """Its message bounded as a line is."""
+    if len(value) <= MESSAGE_LIMIT:
+        return value
+    told = msgspec.json.decode(value)
+    return msgspec.json.encode({**told, "message": clip_line(str(told["message"]))})
+
+
+class RunnerListener(threading.Thread):
+    """Hears the worker process while the main thread runs a job."""
+
+    def __init__(self, line: RunnerChannel, app: RunnerApp) -> None:
+        super().__init__(name="tidemill-listener", daemon=True)
+        self._line = line
+        self._app = app
+        self.held: queue.SimpleQueue[list[Note]] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
+        self.running: ControlledJob | None = None
+        self.notes: RunnerNotes | None = None
+
+    def finish(self) -> None:
+        """The job's code has ended: nothing more is noted, and there is nothing left to stop."""
+        notes, self.notes = self.notes, None
+        if notes is not None:
+            notes.flush()
+        self.running = None
+
+    def run(self) -> None:
+        try:
+            self._listen()
+        except BaseException:
+            traceback.print_exc()
+            leave(FAULT)
+
+    def _listen(self) -> None:
+        lines = Lines(ToRunner)
+        while True:
+            notes = self.notes
+            if notes is not None and not self._line.wait(FLUSH_S):
+                notes.flush()
+                continue
+            data = self._line.read()
+            if not data:
+                break
+            for message in lines.feed(data):
+                self._hear(message)
+        if self.running is not None:
+            os._exit(ORPHANED)
+        self.jobs.put(None)
+
+    def _hear(self, message: ToRunner) -> None:
+        match message:
+            case Perform(job):
+                self.notes = RunnerNotes(self._line)
+                means = RunnerMeans(self._app, job, self.notes, self._line, self.held)
+                self.running = ControlledJob(job, self.notes, means)
+                self.jobs.put(job)
+            case HoldAnswer(notes):
+                self.held.put(notes)
+            case Stop(reason):
+                if self.running is not None:
+                    self.running.abort(reason)
+
+
+class RunnerMeans:
+    """How a job completes itself here (`tidemill.task.current.Means`): on a connection that its code opened
+    in this process, by the app's own engine. The worker process is told first, and sends what the job
+    noted."""
+
+    def __init__(
+        self,
+        app: RunnerApp,
+        job: ClaimedJob,
+        notes: RunnerNotes,
+        line: RunnerChannel,
+        held: "queue.SimpleQueue[list[Note]]",
+    ) -> None:
+        self._app = app
+        self._job = job
+        self._notes = notes
+        self._line = line
+        self._held = held
+        self._began = time.monotonic()
+
+    def encode_result(self, value: object) -> bytes | None:
+        definition = self._app.registry.find(self._job.task)
+        assert definition is not None
+        return definition.encode_result(value)
+
+    def ran_so_far(self) -> Span:
+        return round((time.monotonic() - self._began) * SECOND)
+
+    def hold(self) -> tuple[TransactionsFacet | None, list[Note]]:
+        transactions = self._app.transactions()
+        return transactions, self.hold_notes()
+
+    async def ahold(self) -> tuple[TransactionsFacet | None, list[Note]]:
+        transactions = await self._app.atransactions()
+        return transactions, await asyncio.to_thread(self.hold_notes)
+
+    def hold_notes(self) -> list[Note]:
+        self._notes.flush()
+        self._line.say(Completing())
+        return self._held.get()
+
+
+def run_jobs(app: RunnerApp, line: RunnerChannel) -> None:
+    """One job after the other."""
+    registry = app.registry
+    listener = RunnerListener(line, app)
+    listener.start()
+    while (job := listener.jobs.get()) is not None:
+        running = listener.running
+        assert running is not None
+        line.say(Began())
+        outcome = perform(registry.find(job.task), job, running)
+        listener.finish()
+        line.say(outcome)
+
+
+def perform(
+    definition: Definition | None, job: ClaimedJob, running: ControlledJob
+) -> Returned | Raised | AbortedRun:
+    """Run one job to its outcome. Whatever it raises is its failure, and never ends this process."""
+    if definition is None:
+        failure = Failure(error="tidemill.UnknownTask", message=f"no task {job.task!r} in this process")
+        return Raised(failure=failure, lineage=[failure.error, "builtins.Exception"])
+    try:
+        args, kwargs = definition.decode(job.codec, job.body)
+    except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
+        return _raised(error, "payload")
+    token = CURRENT.set(running)
+    try:
+        value = _call(definition, args, kwargs)
+        if running.completing:
+            return Returned(None, completing=True)
+        return Returned(definition.encode_result(value))
+    except Aborted as error:
+        if running.aborted is not None:
+            return AbortedRun(running.aborted)
+        return _raised(error)
+    except UNSTORABLE as error:
+        return _raised(error, "payload")
+    except BaseException as error:
+        return _raised(error)
+    finally:
+        CURRENT.reset(token)
+
+
+def _raised(error: BaseException, kind: FailureKind = "error") -> Raised:
+    return Raised(failure=clip_failure(failure_of(error, kind)), lineage=lineage(error))
+
+
+def _call(definition: Definition, args: Any, kwargs: dict[str, Any]) -> object:
+    if definition.is_async:
+        return asyncio.run(definition.function(*args, **kwargs))
+    return definition.function(*args, **kwargs)

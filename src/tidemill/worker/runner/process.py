@@ -1,0 +1,146 @@
+"""One runner process, as the worker process sees it."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import msgspec
+
+from tidemill.model.jobs.run import ClaimedJob
+from tidemill.task.current import Abort, ControlledJob
+from tidemill.worker.member.spawn import Program, describe_exit, tidemill
+from tidemill.worker.runner.messages import (
+    Began,
+    Completing,
+    FromRunner,
+    HoldAnswer,
+    Killed,
+    Noted,
+    Open,
+    Perform,
+    ProcessOutcome,
+    RunnerCannotLoad,
+    RunnerCrashed,
+    Stop,
+)
+
+COMMAND = tidemill("_runner")
+BEGIN_S = 60.0
+"""How long one may import before it calls a job's code; the job's own timeout counts from then."""
+LEAVE_S = 5.0
+"""How long one may take to end once it has been told to, before it is killed."""
+
+
+class NeverBegan(Exception):
+    """The process died before it called the job's code: not the job's doing."""
+
+
+class RunnerProcess:
+    """One process that runs jobs, one at a time."""
+
+    def __init__(self) -> None:
+        self.idle_since = 0.0
+        self.killed = False
+        self._program: Program
+        self._ending: asyncio.Task[None]
+        self._code: int | None = None
+        self._unfit = ""
+        self._began = False
+        self._tell_began: Callable[[], None] = lambda: None
+        self._running: ControlledJob | None = None
+        self._outcome: asyncio.Future[ProcessOutcome] | None = None
+
+    @classmethod
+    async def start(cls, opening: Open) -> "RunnerProcess":
+        """Execute it. `OSError` where that is not possible now."""
+        runner = cls()
+        runner._program = await Program.start(COMMAND, FromRunner, runner._hear)
+        runner._program.send(opening)
+        runner._ending = asyncio.create_task(runner._wait(), name="runner's end")
+        return runner
+
+    @property
+    def alive(self) -> bool:
+        return not (self.killed or self._unfit or self._program.ended)
+
+    async def perform(
+        self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
+    ) -> ProcessOutcome:
+        """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
+        loop = asyncio.get_running_loop()
+        self._began, self._tell_began, self._running = False, began, running
+        self._outcome = loop.create_future()
+        if self._code is not None or not self._program.send(Perform(job)):
+            raise NeverBegan(self._unfit or "it had ended")
+        patience = loop.call_later(BEGIN_S, self._lose_patience)
+        try:
+            return await self._outcome
+        except asyncio.CancelledError:
+            self.kill()
+            raise
+        finally:
+            patience.cancel()
+            self._running = self._outcome = None
+
+    def stop(self, reason: Abort, *, kill: bool) -> None:
+        """Ask the code to stop, or end it."""
+        if kill:
+            self.kill()
+        else:
+            self._program.send(Stop(reason))
+            self._program.deliver(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """At once, with everything that its code has started."""
+        self.killed = True
+        self._program.kill()
+
+    async def leave(self) -> None:
+        """End it, and wait for that."""
+        self._program.hang_up()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._ending), LEAVE_S)
+        except TimeoutError:
+            self.kill()
+            await self._ending
+
+    async def _wait(self) -> None:
+        """Its end, expected or not."""
+        self._code = await self._program.wait()
+        if self._outcome is None or self._outcome.done():
+            return
+        if self.killed:
+            self._outcome.set_result(Killed())
+        elif self._began:
+            self._outcome.set_result(RunnerCrashed(describe_exit(self._code)))
+        else:
+            self._outcome.set_exception(NeverBegan(self._unfit or describe_exit(self._code)))
+
+    def _lose_patience(self) -> None:
+        if not self._began:
+            self._unfit = f"it did not begin within {BEGIN_S:g} s"
+            self._program.kill()
+
+    def _hear(self, message: FromRunner) -> None:
+        match message:
+            case RunnerCannotLoad(why):
+                self._unfit = why
+            case Began():
+                self._began = True
+                self._tell_began()
+            case Noted(progress, lines):
+                self._note(progress, lines)
+            case Completing():
+                self._program.send(HoldAnswer(self._running.leave_to_transaction() if self._running else []))
+            case _:
+                if self._outcome is not None and not self._outcome.done():
+                    self._outcome.set_result(message)
+
+    def _note(self, progress: bytes | None, lines: list[tuple[str, str]]) -> None:
+        if self._running is None:
+            return
+        for level, text in lines:
+            write: Callable[[str], None] = getattr(self._running.log, level)
+            write(text)
+        if progress is not None:
+            self._running.progress(**msgspec.json.decode(progress))

@@ -1,0 +1,37 @@
+"""The last steps of a run: its ending goes on its way to the engine, and people hear of it."""
+
+from tidemill.engine.boot import boot_ns
+from tidemill.model.jobs.run import Completed
+from tidemill.worker.claiming.unsettled import Unsettled
+from tidemill.worker.report import Report
+from tidemill.worker.running.outcomes import Ending, Instead
+from tidemill.worker.running.run import Run
+
+
+class Endings:
+    """Settles and reports."""
+
+    def __init__(self, unsettled: Unsettled, report: Report) -> None:
+        self._unsettled = unsettled
+        self._report = report
+        self._tells_all = report.verbose
+
+    def settle(self, run: Run, ending: Ending) -> None:
+        """Record it, give it back or forget it."""
+        if ending is Instead.GIVE_BACK:
+            self._unsettled.give_back(run)
+        elif ending is Instead.DROP:
+            self._unsettled.forget(run)
+        else:
+            run.outcome = ending
+            self._unsettled.settle(run)
+
+    def report(self, run: Run, ending: Ending, now_ns: int) -> None:
+        """If there is something to say."""
+        if self._tells_all or type(ending) is not Completed or 0 < run.deadline_ns < now_ns:
+            self._report.ended(run, ending)
+
+    def go_on(self, run: Run, ending: Ending) -> None:
+        """No transaction has decided about it: it ends as any other."""
+        self.settle(run, ending)
+        self.report(run, ending, boot_ns())

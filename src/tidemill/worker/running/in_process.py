@@ -1,0 +1,123 @@
+"""Jobs that run in a process: tasks with `runs_in="process"`, and suspects of every kind.
+
+A suspect may have crashed a process before. It runs in a fresh process of its own, where a crash is proof,
+and only after the engine has recorded that it starts: should it take the whole machine with it, that record
+is the proof. This worker's board says nothing of such runs: they cannot have killed this process.
+
+**Our own SIGTERM is nobody's fault.** A process that we told to stop may obey in many ways: the signal's
+default action ends it, a handler calls `sys.exit`, the code cleans up and something breaks on the way. None
+of that is a crash or a failed attempt of the job: the reason of the abort decides what becomes of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from tidemill.engine.protocol import JobsFacet
+from tidemill.model.jobs.job import Fence
+from tidemill.model.jobs.run import Answer, ClaimedJob, Completed, Crashed, Failed, Note, Started
+from tidemill.model.names import qualified_name
+from tidemill.task.current import Abort, Aborted, ControlledJob
+from tidemill.worker.claiming.until_answered import GaveUp
+from tidemill.worker.runner import pool as ended
+from tidemill.worker.running.outcomes import Ending, Instead, aborted
+from tidemill.worker.running.run import Run
+from tidemill.worker.running.steps import Steps
+
+
+class Processes(Protocol):
+    """What runs a job in a process: `RunnerPool`."""
+
+    async def run(
+        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
+    ) -> ended.ProcessOutcome: ...
+
+    def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+STOPPING = frozenset(
+    map(qualified_name, (Aborted, SystemExit, KeyboardInterrupt, asyncio.CancelledError)),
+)
+"""What code raises that was told to stop and does."""
+
+Insist = Callable[[Callable[[], Awaitable[list[Answer]]]], Awaitable[list[Answer]]]
+"""Makes a call to the engine until it is answered."""
+
+
+class InProcessRunner:
+    """Runs jobs by way of the process runner."""
+
+    def __init__(self, steps: Steps, processes: Processes, jobs: JobsFacet, insist: Insist) -> None:
+        self._steps = steps
+        self._processes = processes
+        self._jobs = jobs
+        self._insist = insist
+        self._loop = asyncio.get_running_loop()
+
+    def begin(self, run: Run) -> None:
+        """Run it soon."""
+        run.handle = self._loop.create_task(self._perform(run), name=run.job.task)
+
+    async def _perform(self, run: Run) -> None:
+        try:
+            ours = not run.job.suspect or await self._announced(run)
+        except GaveUp:
+            return  # the worker leaves without it; it stays on the board for whoever retires us
+        if not ours:
+            self._steps.end(run, Instead.DROP)
+            return
+        reason = run.running.aborted
+        if reason is not None:
+            self._steps.end(run, aborted(run, reason))
+            return
+        outcome = await self._processes.run(
+            run.job, run.running, fresh=run.job.suspect, began=lambda: self._began(run)
+        )
+        self._steps.end(run, _normalise(run, outcome))
+
+    def _began(self, run: Run) -> None:
+        """Its code is called now: the imports of a new process are no part of the job's time."""
+        self._steps.begin_clock(run)
+        self._steps.watch(run)
+
+    async def _announced(self, run: Run) -> bool:
+        """Whether the engine knows that it starts, and still gives it to us."""
+        note = Note(id=run.job.id, fence=run.fence, entry=Started())
+        (answer,) = await self._insist(lambda: self._jobs.write([note]))
+        return answer is Answer.APPLIED
+
+
+def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
+    """What the process did, as an outcome."""
+    reason = run.running.aborted
+    if reason is not None and _is_effect(outcome, reason):
+        return aborted(run, reason)
+    match outcome:
+        case ended.Returned(result=result, completing=completing):
+            run.running.completing = completing
+            return Completed(result=result)
+        case ended.Raised(failure=failure, lineage=lineage):
+            final = failure.kind == "payload"
+            return Failed(failure=failure, retry_in=None if final else run.terms.retry_in(run.job, lineage))
+        case ended.AbortedRun():
+            return aborted(run, Abort(outcome.reason))
+        case ended.Killed():
+            return aborted(run, Abort.DRAIN)
+        case ended.RunnerCrashed(message=message):
+            return Crashed(message=message)
+
+
+def _is_effect(outcome: ended.ProcessOutcome, reason: Abort) -> bool:
+    """Whether our abort caused it. At a drain whatever was raised counts as that: the job will run again, and
+    shows then what it is worth. (One that was cancelled on request keeps its error: it will not.)"""
+    match outcome:
+        case ended.Returned():
+            return False
+        case ended.Raised(failure=failure, lineage=lineage):
+            if failure.kind == "payload":  # no attempt would change that, and its work may have been done
+                return False
+            return reason is Abort.DRAIN or not STOPPING.isdisjoint(lineage)
+        case _:
+            return True

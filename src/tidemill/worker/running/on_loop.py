@@ -1,0 +1,63 @@
+"""Async tasks: one asyncio task for each job, on the worker's own loop.
+
+The whole run is one coroutine, which catches everything: its task never ends with an exception, so that not
+even SystemExit or KeyboardInterrupt, raised by a job, reaches the loop. Every job gets a copy of the context
+in which the worker was made, and not of whatever job happened to end before it.
+
+From Python 3.12 on a job begins at once and not with the loop's next turn (`eager_start`): for one that
+never waits the worker's own part is 7.2 us instead of 9.7. It has a task of its own all the same. A task that
+served one job after the other would spare Python 3.11 as much, but whatever a job leaves on its task (a
+cancellation, a callback, a session that is kept by `current_task()`) would meet the next one.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from tidemill.task.current import CURRENT
+from tidemill.worker.running.outcomes import aborted, raised, returned
+from tidemill.worker.running.run import Run
+from tidemill.worker.running.steps import Steps
+
+_EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+
+class LoopRunner:
+    """Runs `async def` functions."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._context = copy_context()
+        loop = asyncio.get_running_loop()
+        self._task: Callable[..., asyncio.Task[None]] = (
+            partial(asyncio.Task, loop=loop, **_EAGER)
+            if loop.get_task_factory() is None
+            else loop.create_task  # the program around an embedded worker has its own idea of tasks
+        )
+
+    def begin(self, run: Run) -> None:
+        """Run it, now or soon. It may have ended when this returns."""
+        task = self._task(self._perform(run), name=run.job.task, context=self._context.copy())
+        if not task.done():
+            run.handle = task
+
+    async def _perform(self, run: Run) -> None:
+        steps, running = self._steps, run.running
+        if running.aborted is not None:  # before it began: a coroutine that was not started cannot catch
+            steps.end(run, aborted(run, running.aborted))
+            return
+        CURRENT.set(running)
+        steps.start(run)
+        if run.due_ns:
+            steps.watch(run)
+        try:
+            function, kwargs = run.terms.function, run.kwargs
+            value = await (function(*run.args, **kwargs) if kwargs else function(*run.args))
+            ending = returned(run, value)
+        except BaseException as error:
+            steps.end(run, raised(run, error))
+        else:
+            steps.end(run, ending)

@@ -1,0 +1,103 @@
+"""Running one job: a pipeline of small steps over one value, `Run`.
+
+    resolve     which code, and under which terms        unknown: given back with a delay
+    decode      the arguments, by their annotations      bad: dead at once
+    start       the board and the clock know of it       \\
+    perform     the function is called                    > in its runner: loop, thread, process
+    normalise   what it did becomes an outcome           /
+    settle      the exchange gets it; the slot is free
+    report      people hear of it
+
+A step either passes the run on or ends it. Here are the first two; `run_steps` has those that a runner takes,
+`endings` the last two.
+"""
+
+from tidemill.engine.boot import boot_ns
+from tidemill.model.time import SECOND, Span
+from tidemill.task.current import ControlledJob
+from tidemill.worker.claiming.unsettled import Unsettled
+from tidemill.worker.report import Report
+from tidemill.worker.running.deadlines import Deadlines
+from tidemill.worker.running.in_process import InProcessRunner
+from tidemill.worker.running.in_thread import ThreadRunner
+from tidemill.worker.running.on_loop import LoopRunner
+from tidemill.worker.running.outcomes import refused_payload
+from tidemill.worker.running.run import Run
+from tidemill.worker.running.steps import Steps
+from tidemill.worker.running.task_rules import TaskRulesBook
+
+UNKNOWN_TASK_DELAY: Span = 10 * SECOND
+"""Jobs of a task that is not known here are given back for this long: another worker may know it, or a
+newer version of this one."""
+
+
+class Pipeline:
+    """Begins runs."""
+
+    def __init__(
+        self,
+        terms: TaskRulesBook,
+        steps: Steps,
+        deadlines: Deadlines,
+        unsettled: Unsettled,
+        report: Report,
+        *,
+        loop: LoopRunner,
+        thread: ThreadRunner,
+        apart: InProcessRunner | None,
+    ) -> None:
+        """`apart`: None where there are no processes to run jobs in."""
+        self._terms = terms
+        self._steps = steps
+        self._deadlines = deadlines
+        self._unsettled = unsettled
+        self._report = report
+        self._loop = loop
+        self._thread = thread
+        self._apart = apart
+
+    def begin(self, run: Run) -> None:
+        """Resolve, decode, and hand it to its runner."""
+        run.running = ControlledJob(run.job, run, run)
+        terms = self._terms.of(run.job)
+        if terms is None:
+            self._unknown(run)
+            return
+        run.terms = terms
+        if run.job.suspect or terms.runs_in == "process":
+            self._begin_apart(run)
+            return
+        if self._decode(run):
+            if self._deadlines.asleep:
+                self._deadlines.wake()
+            if terms.runs_in == "loop":
+                self._loop.begin(run)
+            else:
+                self._thread.begin(run)
+
+    def _decode(self, run: Run) -> bool:
+        job = run.job
+        try:
+            run.args, run.kwargs = run.terms.decode(job.codec, job.body)
+        except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
+            self._steps.end(run, refused_payload(error))
+            return False
+        return True
+
+    def _begin_apart(self, run: Run) -> None:
+        """In another process. A suspect's arguments are not even decoded here."""
+        run.apart = True
+        if self._apart is None:
+            self._report.no_processes(run)
+            self._give_back(run, UNKNOWN_TASK_DELAY)
+        elif run.job.suspect or self._decode(run):
+            self._deadlines.wake()
+            self._apart.begin(run)
+
+    def _unknown(self, run: Run) -> None:
+        self._report.unknown_task(run)
+        self._give_back(run, UNKNOWN_TASK_DELAY)
+
+    def _give_back(self, run: Run, delay: Span) -> None:
+        self._unsettled.give_back(run, delay)
+        run.slots.leave(run, boot_ns())
