@@ -54,7 +54,7 @@ class LoopRunner:
         if run.due_ns:
             steps.watch(run)
         try:
-            function, kwargs = run.terms.function, run.kwargs
+            function, kwargs = run.rules.function, run.kwargs
             value = await (function(*run.args, **kwargs) if kwargs else function(*run.args))
             ending = returned(run, value)
         except BaseException as error:
