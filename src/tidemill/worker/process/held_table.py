@@ -39,12 +39,8 @@ NO_RETRY = -1
 
 _CELL = 8
 _HEADER_CELLS, _ROW_CELLS = 16, 8
-_ANSWERED, _ANSWERS_BY, _FINISHED, _HEARTBEAT = (
-    0,
-    1,
-    2,
-    8,
-)  # the supervisor's cell lies on a cache line of its own
+# `_HEARTBEAT` is the supervisor's cell: it lies on a cache line of its own.
+_ANSWERED, _ANSWERS_BY, _FINISHED, _HEARTBEAT = 0, 1, 2, 8
 _STARTED, _DEADLINE, _RETRY_IN = 1, 2, 3  # in a row; its fence comes first, its id last
 _FILL = struct.Struct("qqq16s")  # a row without its fence: native order, so that cells are written whole
 

@@ -4,9 +4,9 @@
 Here jobs wait in a deque, and results go into another one, which the loop empties when it is woken: once for
 all results that have come in meanwhile.
 
-Waking threads is the expensive part, so it is done in a chain: whoever puts a job wakes at most one idle
-thread; a thread that takes a job while more are waiting wakes the next one *before* it calls the function. If
-the function blocks, the next thread goes on; if it is short, the first thread has taken all jobs before the
+Waking threads is the expensive part, so it is done in a chain. Putting a job wakes at most one idle thread. A
+thread that takes a job while more are waiting wakes the next thread *before* it calls the function. If the
+function blocks, the next thread goes on. If it is short, the first thread has taken all jobs before the
 second one ever got the GIL. So a burst of 200 short jobs wakes two threads, and 200 sleeping jobs have 200.
 
 Who may touch what: `_jobs` and `_results` are deques, whose append and popleft are atomic. `_waking` (a

@@ -81,9 +81,8 @@ class Stopping:
 
     def lose(self, run: Run) -> None:
         """The run is lost. If its job is under a limit, another run may already have its permit."""
-        if (
-            not run.job.limited or run.running.completing
-        ):  # of those the engine says so when they are completed
+        # Of a run that completes itself the engine says so when it does.
+        if not run.job.limited or run.running.completing:
             return
         self.abandon(run)
         if not run.timed_out:
