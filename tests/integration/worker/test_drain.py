@@ -121,7 +121,7 @@ async def test_a_thread_that_stops_on_the_drains_flag_is_released(workplace: Wor
     assert (job.state, job.attempts) == (JobState.READY, 0)
 
 
-async def test_a_thread_that_does_not_stop_stays_on_the_board_until_its_process_has_ended(
+async def test_a_thread_that_does_not_stop_stays_in_the_held_table_until_its_process_has_ended(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)

@@ -199,14 +199,14 @@ async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine
 def held_tables() -> int:
     """Descriptors of held tables in this process."""
     links = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if entry.is_symlink())
-    return sum("tidemill-held table" in link for link in links)
+    return sum("tidemill-held" in link for link in links)
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 
 
 @linux
-async def test_its_board_is_closed_at_the_end(engine: Engine, engine_url: str) -> None:
+async def test_its_held_table_is_closed_at_the_end(engine: Engine, engine_url: str) -> None:
     before = held_tables()
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
         await worker.moments.reached("idle")
@@ -215,7 +215,7 @@ async def test_its_board_is_closed_at_the_end(engine: Engine, engine_url: str) -
 
 
 @linux
-async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_from_signing_off(
+async def test_the_held_table_of_a_retired_claimant_is_closed_and_does_not_keep_it_from_signing_off(
     engine: Engine, engine_url: str
 ) -> None:
     before, started = held_tables(), asyncio.Event()
@@ -243,7 +243,7 @@ async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_fr
     assert await engine.members.list() == []
 
 
-async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
+async def test_a_held_table_is_open_as_long_as_a_thread_is_in_it(
     engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)

@@ -219,7 +219,7 @@ async def test_a_job_that_ignores_its_timeout_is_stuck_and_holds_its_slot(
     )
 
 
-async def test_the_board_knows_what_a_timeout_would_mean(workplace: Workplace) -> None:
+async def test_the_held_table_knows_what_a_timeout_would_mean(workplace: Workplace) -> None:
     started = asyncio.Event()
 
     async def waits() -> None:

@@ -29,7 +29,7 @@ def test_a_configuration_that_makes_no_sense_is_refused(wrong: dict[str, object]
         WorkerConfig(url="sqlite://", **wrong)  # type: ignore[arg-type]
 
 
-def test_the_board_has_rows_for_everything_that_can_be_held() -> None:
+def test_the_held_table_has_rows_for_everything_that_can_be_held() -> None:
     assert WorkerConfig(url="", slots=10).held_capacity == 40
 
 
@@ -55,12 +55,12 @@ async def test_a_ring_is_remembered_until_the_next_wait() -> None:
     await waiting
 
 
-async def test_a_bell_that_nobody_rings_gives_up_waiting() -> None:
+async def test_a_wakeup_that_nobody_wakes_gives_up_waiting() -> None:
     await Wakeup().wait(0.001)
     await Wakeup().wait(0)
 
 
-async def test_a_wait_that_is_cancelled_leaves_the_bell_in_order() -> None:
+async def test_a_wait_that_is_cancelled_leaves_the_wakeup_in_order() -> None:
     wakeup = Wakeup()
     waiting = asyncio.ensure_future(wakeup.wait(3_600))
     await asyncio.sleep(0)
