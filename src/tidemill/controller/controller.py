@@ -1,14 +1,15 @@
 """The controller of one member: it stands for election, and while elected it runs the ticks.
 
-Each tick has a loop of its own, so that a slow one holds up no other, and each run is bounded in time. (What
-an engine does one call after the other it does here too: retention and promotion may wait for each other's
-calls, which are bounded steps. Firings of schedules go another way, and so do heartbeats and the lease.) A
-run begins only while the term is trusted; when the term is lost, what still runs is cancelled. A cancelled
-call may have been applied: that is why ticks are written to bear being done twice.
+Each tick has a loop of its own, so that a slow tick holds up no other. Each run is bounded in time. (Engines
+make some calls one after the other, so retention and promotion may wait for each other's calls, which are
+bounded steps. Firings of schedules, heartbeats and the lease do not wait for them.)
+
+A run begins only while the term is trusted. When the term is lost, runs under way are cancelled. A cancelled
+call may have been applied: that is why every tick may safely be done twice.
 
 A tick that fails is logged and runs again after its usual pause. A fault in the election itself is logged and
-ends the term, and a heartbeat later the member stands again. Neither ever takes the member down: the next one
-elected would meet the same fault, and the cluster would lose one worker after the other to it.
+ends the term; a heartbeat later the member stands again. Neither ever ends the member: the next controller
+would meet the same fault, and the cluster would lose one worker after the other.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ class Controller:
         self._stopped.set()
 
     def vacant(self) -> None:
-        """Word came that somebody gave up the lease."""
+        """A signal says that somebody gave up the lease."""
         self._election.vacant()
 
     async def run(self) -> None:
@@ -98,7 +99,7 @@ class Controller:
             await asyncio.sleep(max(await self._run(tick, term), GAP_S))
 
     async def _run(self, tick: Tick, term: ElectedTerm) -> float:
-        """One run; how long until the next."""
+        """One run. Returns how long to wait until the next."""
         try:
             async with asyncio.timeout(RUN_S):
                 wait_s = await tick.run(self._engine, term)
@@ -116,7 +117,8 @@ class Controller:
 
 
 async def _outlast(task: asyncio.Task[None]) -> None:
-    """Wait for its end, which is bounded, even if we are cancelled meanwhile: it hands over."""
+    """Wait until the task has ended, even if we are cancelled meanwhile: it hands over. Its end is
+    bounded."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -128,8 +130,8 @@ async def _outlast(task: asyncio.Task[None]) -> None:
 
 
 async def _end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel them, and wait until they have ended. (A cancellation that comes together with an answer may be
-    swallowed: it is repeated.)"""
+    """Cancel these tasks and wait until they have ended. (A cancellation that comes together with an answer
+    may be swallowed, so it is repeated.)"""
     left = set(tasks)
     while left:
         for task in left:

@@ -2,23 +2,24 @@
 
     candidate --- the lease is free: acquire --> elected --- renewed in time --> elected
         ^                                          |   |
-        |--- refused, or out of reach too long ----+   +--- asked to end: release, and tell the candidates
+        |--- refused, or out of reach too long ----+   +--- told to end: release, and signal the candidates
 
 **Who has authority.** The engine: a lease of a fixed name, with a fence that grows with every election. The
-holder is a member's id, new for every start. The elected renews at every heartbeat and trusts its term only
-until request start + lease - margin (`term`); past that it does nothing more, and says so.
+holder is a member's id, new for every start. The elected member renews the lease with every heartbeat. It
+trusts its term only until request start + lease - margin (`term`). After that it does nothing more, and logs
+so.
 
 **Candidates wait for a moment, not in a loop.** A candidate reads who holds the lease and until when, and
-looks again when that is over: once in a lease, because the holder keeps renewing. It tries to take the lease
-only when that is free, a little later than the others, so that a thousand candidates do not ask at once. A
-holder that ends releases the lease and signals it, which wakes them; if the signal is lost, the lease's end
-does.
+reads again at that time: about once in a lease, because the holder keeps renewing. It tries to take the lease
+only when the lease is free. Each candidate waits a random moment more, so that a thousand of them do not try
+at once. A holder that ends releases the lease and signals that, which wakes the candidates. If the signal is
+lost, the end of the lease wakes them.
 
-**When clocks or networks misbehave.** The engine's clock alone says when a lease is over. Our own is only
-used for a span, so a wrong date does not matter. An elected that cannot reach the engine steps down by
-itself before the lease is over. A renewal whose answer was lost may have been granted: the lease then goes
-on without being used, and its holder, standing again, gets it back under the same fence. Two that believe to
-be elected are thus possible only for a step that had begun before, and every tick bears that.
+**When clocks or networks misbehave.** Only the engine's clock says when a lease is over. Our own clock is
+used for spans only, so a wrong date does not matter. An elected member that cannot reach the engine steps
+down by itself before the lease is over. A renewal whose answer was lost may have been granted: the lease then
+goes on unused, and its holder, standing again, gets it back under the same fence. So two members can both
+believe to be elected only for a step that had begun before, and every tick is safe under that.
 """
 
 import asyncio
@@ -35,11 +36,11 @@ from tidemill.model.view import CONTROLLER_LEASE
 
 SHORTEST_WAIT_S = 0.01
 SPREAD = 0.25
-"""Candidates ask within this part of a heartbeat after the lease is over."""
+"""Candidates try to take the lease within this part of a heartbeat after it is over."""
 TRIES_PER_LEASE = 5
 """A renewal that failed is tried again this soon."""
 RELEASE_S = 2.0
-"""How long the engine may take to let us go; past that the lease runs out by itself."""
+"""How long the engine may take to release the lease. After that the lease runs out by itself."""
 
 log = logging.getLogger("tidemill.controller")
 
@@ -55,7 +56,7 @@ class Election:
         self._vacant = asyncio.Event()
 
     def vacant(self) -> None:
-        """Somebody has given up the lease: look now."""
+        """Somebody has given up the lease: read it now."""
         self._vacant.set()
 
     async def won(self) -> ElectedTerm:
@@ -116,7 +117,7 @@ class Election:
             log.exception("the controller's lease could not be given up, it will run out")
 
     async def rest(self) -> None:
-        """For a heartbeat, whatever is heard: after a fault."""
+        """Wait for one heartbeat, whatever signals come: after a fault."""
         await asyncio.sleep(self._heartbeat_s)
 
     async def _until_free_s(self) -> float:

@@ -1,10 +1,13 @@
-"""A term: the time for which a controller was elected, as far as the elected may trust it.
+"""A term: the time for which a controller was elected, as far as the elected member may trust it.
 
-The engine counts the lease from the moment at which it handled the request; we count it from the moment at
-which we *sent* it, which was earlier, and stop a margin before its end. So we let go before anybody else can
-be elected, however long the answer took, unless our clock is slower than the engine's by more than the
-margin. The boot clock goes on while a process is stopped and while a machine sleeps: one that wakes up late
-sees that its term is over before it does anything."""
+The engine counts the lease from the moment at which it handled the request. We count it from the moment at
+which we *sent* the request, which was earlier, and stop a margin before its end. So we stop before anybody
+else can be elected, however long the answer took, unless our clock is slower than the engine's by more than
+the margin.
+
+The boot clock goes on while a process is stopped and while a machine sleeps. A process that wakes up late
+sees that its term is over before it does anything.
+"""
 
 from collections.abc import Callable
 

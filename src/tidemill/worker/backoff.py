@@ -22,10 +22,10 @@ class Backoff:
         return ceiling * random.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """It worked: begin again with the shortest."""
+        """The call worked: begin again with the shortest wait."""
         self._ceiling_s = self._first_s
 
 
 def jittered(seconds: float) -> float:
-    """About this long: 75% to 100% of it, so that idle workers do not look all at once."""
+    """About this long: 75% to 100% of it, so that idle workers do not poll all at once."""
     return seconds * random.uniform(0.75, 1.0)

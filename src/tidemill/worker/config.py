@@ -1,4 +1,4 @@
-"""Everything a worker is told, as plain data: a supervisor hands it to its processes as JSON."""
+"""The settings of a worker, as plain data: a supervisor sends them to its processes as JSON."""
 
 from typing import Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from tidemill.task.settings.setting import without_password
 SLOTS_LIMIT = BATCH_LIMIT
 """The most slots of one process: one claim fills them."""
 HELD_PER_SLOT = 4
-"""Rows of the board for each slot: one runs, one waits in the buffer, and as many again have ended and
+"""Rows of the held table for each slot: one runs, one waits in the buffer, and as many again have ended and
 their settle has not been answered."""
 
 Role: TypeAlias = Literal["worker", "controller"]
@@ -44,13 +44,13 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Failed heartbeats."""
     shutdown_timeout_s: float = 30.0
     cancel_grace_s: float | None = 5.0
-    """From the abort flag to CancelledError or SIGKILL, for a job that was asked to stop. None: never."""
+    """From the abort flag to CancelledError or SIGKILL, for a job that was requested to stop. None: never."""
     stuck_after_s: float = 5.0
     """A job this long past its timeout is stuck: its process takes no more."""
     stuck_grace_s: float = 10.0
-    """What the others in that process are given before it is killed."""
-    look_s: float = 5.0
-    """The safety net under lost signals."""
+    """How long the other jobs of that process may go on before it is killed."""
+    poll_s: float = 5.0
+    """The safety poll: how long a claim waits for a signal that may be lost."""
     log_format: str = "text"
 
     def __post_init__(self) -> None:
@@ -84,6 +84,6 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.app or PROGRAM
 
     @property
-    def board_capacity(self) -> int:
-        """How many rows the board of one process needs."""
+    def held_capacity(self) -> int:
+        """How many rows the held table of one process needs."""
         return HELD_PER_SLOT * self.slots

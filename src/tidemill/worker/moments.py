@@ -1,6 +1,7 @@
-"""What has happened so far, counted, and awaitable: tests wait for facts, not for time.
+"""Counts what has happened so far, and lets tests wait for it: tests wait for facts, not for time.
 
-Counting is always on (an addition); waiting costs only those who wait."""
+Counting is always on (an addition). Waiting costs only those who wait.
+"""
 
 import asyncio
 from collections import Counter
@@ -21,7 +22,7 @@ Moment = Literal[
 """published: the engine knows tasks, queues and schedules. claimed: jobs came. settled, released: the engine
 has answered. refused: outcomes that came too late.
 not granted: a claim was refused. retried: a call to the engine is made again. stuck: a job does not stop.
-idle: a look found nothing and nothing runs. drained: the end."""
+idle: a claim found nothing and nothing runs. drained: the end."""
 
 
 class Moments:
@@ -36,29 +37,29 @@ class Moments:
         return self._counts[moment]
 
     def note(self, moment: Moment, times: int = 1) -> None:
-        """It happened."""
+        """This happened."""
         self._counts[moment] += times
         if self._waiting:
-            self._tell()
+            self._wake_waiters()
 
     async def reached(self, moment: Moment, times: int = 1) -> None:
         """Wait until it has happened this often, counted from the beginning."""
         if self._counts[moment] < times:
-            told = asyncio.get_running_loop().create_future()
-            self._waiting.append((moment, times, told))
-            await told
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append((moment, times, waiter))
+            await waiter
 
     async def next(self, moment: Moment) -> None:
         """Wait until it happens once more."""
         await self.reached(moment, self._counts[moment] + 1)
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         still = []
-        for moment, times, told in self._waiting:
-            if told.done():  # whoever waited was cancelled
+        for moment, times, waiter in self._waiting:
+            if waiter.done():  # whoever waited was cancelled
                 continue
             if self._counts[moment] >= times:
-                told.set_result(None)
+                waiter.set_result(None)
             else:
-                still.append((moment, times, told))
+                still.append((moment, times, waiter))
         self._waiting = still

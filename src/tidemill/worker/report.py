@@ -1,4 +1,4 @@
-"""Every log line of a worker. Domain code says what happened; this file says it to people."""
+"""Every log message of a worker. Other modules say what happened; this one words it for people."""
 
 import logging
 import time
@@ -17,8 +17,8 @@ UNKNOWN_TASK_EVERY_S = 60.0
 
 
 class Report:
-    """One worker's lines. Whether successes are told is looked up once: a disabled `log.debug` for each
-    of 30,000 jobs a second would be 2% of the worker."""
+    """One worker's messages. Whether successes are logged is read once: a disabled `log.debug` for each of
+    30,000 jobs a second would be 2% of the worker."""
 
     def __init__(self) -> None:
         self.verbose = log.isEnabledFor(logging.DEBUG)
@@ -26,8 +26,8 @@ class Report:
         self._unreachable_since: float | None = None
 
     def ended(self, run: Run, ending: Ending) -> None:
-        """A run that did not simply complete; of those only if `verbose`. One that completed after its
-        deadline, or was stuck, is told too: its timeout did not hold, and its author should know."""
+        """A run has ended. One that simply completed is logged only if `verbose`. One that completed after
+        its deadline, or was stuck, is always logged: its timeout did not hold, and its author should know."""
         name = _name(run)
         if isinstance(ending, Failed):
             failure = ending.failure
@@ -36,8 +36,8 @@ class Report:
             log.warning("%s failed, %s: %s", name, then, what)
         elif isinstance(ending, Crashed):
             log.error("%s crashed its process: %s", name, ending.message)
-        elif ending is Instead.GIVE_BACK:
-            log.info("%s is given back", name)
+        elif ending is Instead.RELEASE:
+            log.info("%s is released", name)
         elif ending is Instead.DROP:
             log.warning("%s belongs to another worker now and was stopped", name)
         elif self.verbose:
@@ -48,12 +48,12 @@ class Report:
             log.warning("%s completed, but %.1f s past its %s", name, _late_s(run), _deadline(run))
 
     def refused(self, run: Run) -> None:
-        """The engine did not want an outcome: somebody else has the job."""
+        """The engine refused an outcome: somebody else has the job."""
         log.warning("the outcome of %s came too late and was refused", _name(run))
 
     def completed_itself(self, run: Run, ending: Ending) -> None:
-        """Its own transaction has completed it. What its code did after that changes nothing, but its author
-        should know."""
+        """Its own transaction has completed the job. What the code did after that changes nothing, but its
+        author should know."""
         if isinstance(ending, Failed):
             what = clip_line(f"{ending.failure.error}: {ending.failure.message}".splitlines()[0])
             log.warning("%s completed in its transaction, and then failed: %s", _name(run), what)
@@ -81,7 +81,7 @@ class Report:
         if now - self._mentioned.get(task, -UNKNOWN_TASK_EVERY_S) >= UNKNOWN_TASK_EVERY_S:
             self._mentioned[task] = now
             log.warning(
-                "no task %r here (job %s in queue %r): its jobs are given back until a worker has it; "
+                "no task %r here (job %s in queue %r): its jobs are released until a worker has it; "
                 "is its module imported by the app?",
                 task,
                 show_id(run.job.id),
@@ -97,13 +97,13 @@ class Report:
         log.error("%s does not stop, %.1f s past its %s", _name(run), _late_s(run), _deadline(run))
 
     def loop_blocked(self, for_s: float, run: Run | None, where: str) -> None:
-        """The loop does not answer, and this is what it is busy with."""
+        """The loop does not answer; `run` is what it is busy with."""
         what = "something that is not a job" if run is None else _name(run)
         log.warning("the loop has not answered for %.1f s, blocked by %s, at %s", for_s, what, where)
 
-    def loop_answers(self, silent_s: float, *, told: bool) -> None:
-        """It answers again. `told`: that it was blocked has been said."""
-        if told:
+    def loop_answers(self, silent_s: float, *, warned: bool) -> None:
+        """It answers again. `warned`: that it was blocked has been logged."""
+        if warned:
             log.warning("the loop answers again after %.1f s", silent_s)
         else:
             log.warning(
@@ -111,7 +111,7 @@ class Report:
             )
 
     def unreachable(self, error: Exception) -> None:
-        """The engine does not answer: said once an outage."""
+        """The engine does not answer. Logged once an outage."""
         if self._unreachable_since is None:
             self._unreachable_since = time.monotonic()
             log.warning("the engine cannot be reached, trying again: %s", error)
@@ -124,7 +124,7 @@ class Report:
             log.info("the engine is back after %.1f s", gone_s)
 
     def claim_refused(self, error: Exception) -> None:
-        """The engine wants something from us first."""
+        """The engine refused a claim."""
         log.warning("no claim was granted: %s", error)
 
     def notes_lost(self, error: Exception) -> None:
@@ -141,7 +141,7 @@ class Report:
         if left:
             log.warning("%d jobs still run and cannot be stopped", left)
         if unsettled:
-            log.warning("%d outcomes could not be told to the engine: those jobs will run again", unsettled)
+            log.warning("%d outcomes could not be sent to the engine: those jobs will run again", unsettled)
         log.info("drained: %d finished meanwhile, %d handed back", finished, released)
 
 
@@ -157,6 +157,6 @@ def _late_s(run: Run) -> float:
 
 def _deadline(run: Run) -> str:
     """What set its deadline: a timeout, or the loss of its lease before that."""
-    timeout = run.job.timeout or run.terms.timeout
+    timeout = run.job.timeout or run.rules.timeout
     of_timeout = timeout is not None and run.deadline_ns >= run.started_ns + 1_000 * timeout
     return "timeout" if of_timeout else "lease"

@@ -1,20 +1,21 @@
 """One worker: one claimant, one event loop, its slots, and everything that serves them.
 
-    engine <--- exchange ---> slots ---> executor ---> runners (loop, thread, process)
+    engine <--- exchange ---> slots ---> pipeline ---> runners (loop, thread, process)
                    ^                                          |
                    +--- unsettled <--- endings <--- steps ----+
 
-The constructor is the map: each part gets those that it calls. Two values are made first, because everybody
-shares them: the runs that are active, and those that are not settled. A run knows the slots it has to leave.
+The constructor is the map: each part gets the parts that it calls. Two values are made first, because all
+parts share them: the runs that are active, and those that are not settled. A run knows the slots that it has
+to leave.
 
-The worker does not heartbeat: its supervisor does (or, embedded, a thread), so that a job that blocks this
-loop does not cost the lease. What the heartbeats learn comes in by `asked`, `lost` and `heartbeat_answered`;
-what they need to know stands on the board.
+The worker sends no heartbeats. Its supervisor does (or, embedded, a thread), so that a job that blocks this
+loop does not cost the lease. What the heartbeats learn comes in by `stop_requested`, `lost` and
+`heartbeat_answered`. What they need to know is in the held table.
 
-**The end.** `drain` takes no more jobs, gives back what waits, and lets what runs finish. At its deadline
-everything that still runs is told to stop, and given back as soon as its code has ended; `DRAIN_GRACE_S`
-later the worker leaves without those whose code has not. They stay on the board: only the end of this process
-ends them, and only then may others have them.
+**The end.** `drain` claims no more jobs, releases what waits, and lets running jobs finish. At its deadline
+every running job is told to stop, and is released as soon as its code has ended. `DRAIN_GRACE_S` later the
+worker leaves without those whose code has not ended. They stay in the held table: only the end of this
+process ends them, and only then may others have them.
 """
 
 import asyncio
@@ -52,7 +53,8 @@ from tidemill.worker.running.stopping import Stopping
 from tidemill.worker.running.task_rules import TaskRulesBook
 
 DRAIN_GRACE_S = 1.0
-"""From the drain's deadline to leaving without what does not stop; half of it until SIGKILL."""
+"""How long after the drain's deadline the worker leaves without what does not stop. SIGKILL comes after half
+of it."""
 
 
 class Worker:
@@ -66,7 +68,7 @@ class Worker:
         *,
         member: bytes,
         claimant: bytes,
-        board: HeldTable,
+        held_table: HeldTable,
         processes: Processes | None,
         takes_suspects: bool,
         supervised: bool = True,
@@ -85,17 +87,19 @@ class Worker:
         self._report = report = Report()
         active: dict[Fence, Run] = {}
         self._notebook = notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
-        self._unsettled = unsettled = Unsettled(active, board, notebook, self.moments, report)
-        self._insist = insist = UntilAnswered(self.moments, report, leaving=unsettled.waits_for_answers_only)
-        self._watch = LoopWatch(board, active, report)
-        self._stops = stops = Stopping(active, board, config, report, self.moments, processes)
+        self._unsettled = unsettled = Unsettled(active, held_table, notebook, self.moments, report)
+        self._until_answered = until_answered = UntilAnswered(
+            self.moments, report, leaving=unsettled.waits_for_answers_only
+        )
+        self._watch = LoopWatch(held_table, active, report)
+        self._stops = stops = Stopping(active, held_table, config, report, self.moments, processes)
         endings = Endings(unsettled, report)
         self._resolver = resolver = TransactionOutcomes(
-            engine.transactions, unsettled, insist, notebook, report, go_on=endings.go_on
+            engine.transactions, unsettled, until_answered, notebook, report, go_on=endings.go_on
         )
-        steps = RunSteps(board, stops, unsettled, endings, resolver)
+        steps = RunSteps(held_table, stops, unsettled, endings, resolver)
         self._threads = ThreadRunner(steps, config.slots)
-        executor = Pipeline(
+        pipeline = Pipeline(
             TaskRulesBook(registry),
             steps,
             stops.deadlines,
@@ -103,35 +107,45 @@ class Worker:
             report,
             loop=LoopRunner(steps),
             thread=self._threads,
-            apart=None if processes is None else InProcessRunner(steps, processes, engine.jobs, insist),
+            apart=None
+            if processes is None
+            else InProcessRunner(steps, processes, engine.jobs, until_answered),
         )
         self._slots = slots = Slots(
-            config.slots, board, config.lease_s, active, begin=executor.begin, give_back=unsettled.give_back
+            config.slots, held_table, config.lease_s, active, begin=pipeline.begin, release=unsettled.release
         )
         self._claims = ClaimTiming(
-            board,
+            held_table,
             slots,
             stops,
             ClaimSize(self._queues, registry),
-            looked=unsettled.looked,
+            take_claim_soon=unsettled.take_claim_soon,
             member=member,
             claimant=claimant,
-            look_s=config.look_s,
+            poll_s=config.poll_s,
             takes_suspects=takes_suspects,
             supervised=supervised,
         )
         self._exchange = Exchange(
-            engine.jobs, board, notebook, unsettled, slots, self._claims, insist, self.moments, report
+            engine.jobs,
+            held_table,
+            notebook,
+            unsettled,
+            slots,
+            self._claims,
+            until_answered,
+            self.moments,
+            report,
         )
 
     async def run(self) -> Drained:
         """Work until drained. `ClaimantRetired` or `EngineClosed`: it cannot go on."""
         self._watch.start()
         try:
-            await self._insist(self._publish)
+            await self._until_answered(self._publish)
             await self._work()
         except GaveUp:
-            pass  # told to end before the engine ever answered
+            pass  # drained before the engine ever answered
         finally:
             self._stop()
         unsettled = self._unsettled
@@ -141,8 +155,8 @@ class Worker:
         return Drained(finished=finished, released=unsettled.released)
 
     def drain(self, timeout_s: float | None) -> None:
-        """Take no more, and end when nothing runs. What still runs at the deadline is stopped and given
-        back; None: there is no deadline."""
+        """Claim no more, and end when nothing runs. What still runs at the deadline is stopped and released.
+        None: there is no deadline."""
         if self._drained_from is None:
             self._drained_from = self._unsettled.finished
             self._report.draining(len(self._slots.active), timeout_s)
@@ -156,14 +170,14 @@ class Worker:
         """The deadline of the drain is now."""
         self.drain(0)
 
-    def asked(self, runs: Iterable[tuple[JobId, Fence]]) -> None:
-        """These were asked to stop. What has not started never starts."""
-        if self._over:  # nobody would look after them, nor carry an outcome
+    def stop_requested(self, runs: Iterable[tuple[JobId, Fence]]) -> None:
+        """Somebody requested to stop these runs. What has not started never starts."""
+        if self._over:  # nobody would stop them, nor carry an outcome
             return
         for _, fence in runs:
             run = self._slots.active.get(fence)
             if run is not None:
-                self._stops.ask(run)
+                self._stops.request_stop(run)
             elif (waiting := self._slots.buffer.find(fence)) is not None:
                 self._slots.buffer.remove(waiting)
                 waiting.outcome = Stopped()
@@ -182,25 +196,25 @@ class Worker:
                 self._unsettled.forget(waiting)
 
     def heartbeat_answered(self, ok: bool) -> None:
-        """A heartbeat was answered, or not. The board has the moment; after an outage this is the word to
-        go on."""
+        """A heartbeat was answered, or not. The held table has its moment. After an outage claims go on from
+        here."""
         if ok and self._claims.heartbeat_answered():
-            self._unsettled.look()
+            self._unsettled.claim_soon()
 
-    def introduce(self) -> None:
+    def publish_again(self) -> None:
         """The engine may have forgotten tasks, queues and schedules: publish them again, before the next
         claim."""
         if not self._over:
             self._exchange.first(self._publish)
 
     def abandon(self) -> None:
-        """Everything that runs belongs to others now, and this worker has ended: stop what can be."""
+        """Everything that runs belongs to others now, and this worker has ended: stop what can be stopped."""
         for run in list(self._slots.active.values()):
             self._stops.abandon(run)
 
     def when_over(self, call: Callable[[], None]) -> None:
-        """Call this when none of its code runs any more and the board is of no use to it: now, or when the
-        last run has ended. For a worker that has ended."""
+        """For a worker that has ended: call this when no run is left and the held table is not used any more.
+        That is now, or when the last run has ended."""
         self._slots.when_empty(call)
 
     @property
@@ -209,27 +223,27 @@ class Worker:
         return len(self._slots.active)
 
     async def _publish(self) -> None:
-        """Say what the code declares. A repeat changes nothing."""
+        """Publish what the code declares. A repeat changes nothing."""
         await publish(self._engine, self._registry)
         config = self._config
         await publish_schedules(self._engine, self._registry, source=config.source, began=config.began)
         self.moments.note("published")
 
     async def _work(self) -> None:
-        """The exchange and the ear, until the former ends."""
+        """Run the exchange and the listener until the exchange ends."""
         exchange = self._loop.create_task(self._exchange.run(), name="exchange")
-        listener = WakeupListener(self._engine, self._queues, self._unsettled.look)
-        ear = self._loop.create_task(listener.run(), name="listener")
+        listener = WakeupListener(self._engine, self._queues, self._unsettled.claim_soon)
+        listening = self._loop.create_task(listener.run(), name="listener")
         try:
-            await asyncio.wait({exchange, ear}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (ear, exchange):
+            await asyncio.wait({exchange, listening}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (listening, exchange):
                 if task.done():
                     task.result()
         finally:
             listener.close()
-            for task in (exchange, ear):
+            for task in (exchange, listening):
                 task.cancel()
-            await asyncio.gather(exchange, ear, return_exceptions=True)
+            await asyncio.gather(exchange, listening, return_exceptions=True)
 
     def _deadline(self) -> None:
         """Stop what runs; then leave."""

@@ -63,7 +63,7 @@ async def test_a_due_tick_becomes_a_job_and_the_next_look_is_at_the_next(
     clock.forward(59.75)
     wait_s = await tick.run(engine, TERM)
     assert wait_s is not None
-    assert 0.0 <= wait_s <= 0.25  # exactly then, less what this look took
+    assert 0.0 <= wait_s <= 0.25  # exactly then, less what this run took
     assert await live_jobs(engine, clock) == 1
 
 
@@ -201,7 +201,7 @@ async def test_a_line_goes_on_in_order_whatever_becomes_of_those_in_it(
 
 
 @pytest.mark.row("D4")
-async def test_a_tick_that_finds_its_line_full_is_passed_over_and_told(
+async def test_a_tick_that_finds_its_line_full_is_passed_over_and_logged(
     engine: Engine, clock: Clock, claimant: Claimant, caplog: pytest.LogCaptureFixture
 ) -> None:
     tick = ScheduleTick(clock=clock)
@@ -235,7 +235,7 @@ async def test_an_interval_counts_from_the_end_of_the_last_run(
     await put(engine, clock, a_schedule(timing=Every(seconds=3)))
     wait_s = await tick.run(engine, TERM)
     assert wait_s is not None
-    assert wait_s <= 1.5  # it looks before the next time can be due
+    assert wait_s <= 1.5  # it checks before the next time can be due
     run = await claimant.take_one()
     clock.forward(10)  # a long run
     await tick.run(engine, TERM)
@@ -383,8 +383,8 @@ async def test_a_startup_runs_once_for_every_start_of_the_cluster(connect: Conne
     startup = a_schedule("up", timing=Startup(), next_at=None, source="shop:app", overlap="allow")
     ticks = {engine: ScheduleTick(clock=clock, census=0) for engine in (one, two)}
 
-    async def look() -> int:
-        """Both controllers look; how many jobs there are."""
+    async def jobs_after_runs() -> int:
+        """Both controllers run the tick. Returns how many jobs there are."""
         await asyncio.gather(*(tick.run(engine, TERM) for engine, tick in ticks.items()))
         await asyncio.gather(*(tick.run(engine, TERM) for engine, tick in ticks.items()))
         clock.forward(1)
@@ -395,29 +395,29 @@ async def test_a_startup_runs_once_for_every_start_of_the_cluster(connect: Conne
             await one.members.heartbeat(a_member(number, schedules=("up",)), now=clock.now)
 
     await put(one, clock, startup)
-    assert await look() == 0  # nobody is there to run it
+    assert await jobs_after_runs() == 0  # nobody is there to run it
     await heartbeat(1)
-    assert await look() == 1
+    assert await jobs_after_runs() == 1
     await heartbeat(1, 2)
-    assert await look() == 1  # another worker joins
+    assert await jobs_after_runs() == 1  # another worker joins
     await one.members.leave(a_member(1).id, now=clock.now)
     await heartbeat(2)
-    assert await look() == 1  # and takes over
+    assert await jobs_after_runs() == 1  # and takes over
     await one.members.leave(a_member(2).id, now=clock.now)
-    assert await look() == 1
+    assert await jobs_after_runs() == 1
     await heartbeat(3)
-    assert await look() == 2  # the cluster was down, and has started again
+    assert await jobs_after_runs() == 2  # the cluster was down, and has started again
     clock.forward(3)  # killed, and at once started again: its lease has to run out first
     await heartbeat(4)
-    assert await look() == 2
+    assert await jobs_after_runs() == 2
     for _ in range(5):
         clock.forward(2)
         await heartbeat(4)
-    assert await look() == 3
+    assert await jobs_after_runs() == 3
     await put(one, clock, a_schedule("new", timing=Startup(), next_at=None))
     await heartbeat(4)
-    assert await look() == 4  # a deploy adds one: it runs when it appears
-    assert await look() == 4
+    assert await jobs_after_runs() == 4  # a deploy adds one: it runs when it appears
+    assert await jobs_after_runs() == 4
 
 
 @pytest.mark.row("D4")

@@ -83,8 +83,8 @@ async def connect_dying(*args: Any, **options: Any) -> Any:
     return DyingEngine(await connect(*args, **options))
 
 
-class DyingBoard(HeldTable):
-    """A board whose writer dies after it has written."""
+class DyingHeldTable(HeldTable):
+    """A held table whose writer dies after it has written."""
 
     def answered(self, number: int) -> None:
         super().answered(number)
@@ -106,5 +106,5 @@ def start_dying(self: RunSteps, run: Any) -> None:
 
 if "DIE_AT" in os.environ:  # not where a test only reads the list of moments
     main.connect = connect_dying  # type: ignore[attr-defined]
-    main.HeldTable = DyingBoard  # type: ignore[attr-defined]
+    main.HeldTable = DyingHeldTable  # type: ignore[attr-defined]
     RunSteps.start = start_dying  # type: ignore[method-assign]

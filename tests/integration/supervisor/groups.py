@@ -86,7 +86,7 @@ class Group:
         self._process.kill()
         self._process.wait(PATIENCE_S)
 
-    def tell(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         """A signal to the supervisor."""
         os.kill(self.pid, number)
 
@@ -105,7 +105,7 @@ class Group:
 
     async def stop(self) -> int:
         """SIGTERM, and its exit code."""
-        self.tell(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
         return await self.ended()
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ def a_config(url: str, **options: Any) -> WorkerConfig:
         "heartbeat_s": 0.2,
         "lease_s": 1.0,
         "sweep_s": 0.2,
-        "look_s": 0.5,
+        "poll_s": 0.5,
         "stuck_after_s": 0.5,
         "stuck_grace_s": 0.5,
         "cancel_grace_s": 0.5,
@@ -161,7 +161,7 @@ async def finished(engine: Engine, ids: Sequence[JobId], patience_s: float = PAT
         while not _all_ended(jobs := await get(engine, ids)):
             assert time.monotonic() < give_up_at, states(jobs)
             await subscription.next(1.0)
-            await asyncio.sleep(0.001 * len(ids) ** 0.5)  # many end together: look once for some of them
+            await asyncio.sleep(0.001 * len(ids) ** 0.5)  # many end together: poll once for some of them
     finally:
         await subscription.close()
     return jobs

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_S = 40.0
-LOOK_S = 0.01
+POLL_S = 0.01
 SERVERS = ("postgres", "pgbouncer", "redis-server")
 
 
@@ -15,7 +15,7 @@ async def until(fact: Callable[[], object], patience_s: float = PATIENCE_S) -> N
     give_up_at = time.monotonic() + patience_s
     while not fact():
         assert time.monotonic() < give_up_at, "it did not happen"
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
 
 
 def is_gone(pid: int) -> bool:

@@ -34,9 +34,9 @@ def once() -> None:
 def sweep() -> None:
     """Notes its beginning and its end. Told to, it takes its process with it."""
     note("sweeps", f"begin {os.getpid()}")
-    told = FOLDER / "die"
-    if told.exists():
-        told.unlink()
+    order = FOLDER / "die"
+    if order.exists():
+        order.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(0.02)
     note("sweeps", f"end {os.getpid()}")

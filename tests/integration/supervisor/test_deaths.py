@@ -163,7 +163,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
     one = await group(slots=2).ready()
     first = await enqueue(engine, a_job("quick", str(tmp_path)))
     await finished(engine, first)
-    one.tell(signal.SIGSTOP)
+    one.send_signal(signal.SIGSTOP)
     (member,) = await engine.members.list()
     while member.health is not Health.GONE:
         await asyncio.sleep(0.05)
@@ -171,7 +171,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
     ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(5)])
     await asyncio.sleep(1.0)  # nothing is to happen: there is no fact to wait for
     assert states(await get(engine, ids)) == {"ready": 5}
-    one.tell(signal.SIGCONT)
+    one.send_signal(signal.SIGCONT)
     assert states(await finished(engine, ids)) == {"completed": 5}
 
 
@@ -179,17 +179,17 @@ HAS_A_FAULT = """
 import os
 from pathlib import Path
 from tidemill.worker.member.member import LocalMember
-look = LocalMember._look
+check_stuck = LocalMember._check_stuck
 async def faulty(self):
     if Path(os.environ["FAULT"]).exists():
         raise ZeroDivisionError("a fault of our own")
-    return await look(self)
-LocalMember._look = faulty
+    return await check_stuck(self)
+LocalMember._check_stuck = faulty
 """
 
 
 @pytest.mark.row("A4")
-async def test_a_fault_of_the_supervisor_ends_everything_and_gives_back(
+async def test_a_fault_of_the_supervisor_ends_everything_and_releases(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
     environment = {"FAULT": str(tmp_path / "fault")}

@@ -32,7 +32,7 @@ async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
     one = await group(slots=3).ready()
     running = await enqueue(engine, *[a_job(task, str(tmp_path), "go") for task in WAITING])
     await until(lambda: len(noted(tmp_path, "waiting")) == 3)
-    one.tell(number)
+    one.send_signal(number)
     await until(lambda: "draining: 3 running" in one.log)
     late = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(3)])
     (tmp_path / "go").touch()
@@ -94,22 +94,22 @@ async def test_a_second_signal_hurries(engine: Engine, group: StartGroup, tmp_pa
     one = await group(slots=3, shutdown_timeout_s=1_000).ready()
     ids = await enqueue(engine, a_job("wait_for", str(tmp_path), "never"))
     await until(lambda: noted(tmp_path, "waiting"))
-    one.tell(signal.SIGTERM)
+    one.send_signal(signal.SIGTERM)
     await until(lambda: "draining: 1 running" in one.log)
-    one.tell(signal.SIGTERM)
+    one.send_signal(signal.SIGTERM)
     assert await one.ended() == 1
     assert states(await get(engine, ids)) == {"ready": 1}
 
 
 @pytest.mark.row("B7")
 async def test_a_third_signal_kills(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
-    """The loop is blocked: it hears nothing."""
+    """The loop is blocked: it receives nothing."""
     one = await group(slots=3, shutdown_timeout_s=1_000).ready()
     ids = await enqueue(engine, a_job("blocks_the_loop", str(tmp_path), 1_000.0))
     await until(lambda: noted(tmp_path, "blocks"))
     (worker,) = one.workers
     for word in ("draining for at most", "again: handing back", "once more: killing"):
-        one.tell(signal.SIGTERM)
+        one.send_signal(signal.SIGTERM)
         await until(lambda word=word: word in one.log)  # type: ignore[misc]
     assert await one.ended() == 1
     assert is_gone(worker)

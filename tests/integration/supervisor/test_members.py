@@ -58,7 +58,7 @@ async def _seen(engine: Engine) -> tuple[MemberRecord, list[dict[str, int]]]:
 @pytest.mark.every_engine
 @pytest.mark.row("C5")
 async def test_an_idle_group_is_small_and_rests(engine: Engine, group: StartGroup, tmp_path: Path) -> None:
-    one = await group(heartbeat_s=2.0, lease_s=10.0, sweep_s=2.0, look_s=5.0).ready()
+    one = await group(heartbeat_s=2.0, lease_s=10.0, sweep_s=2.0, poll_s=5.0).ready()
     ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(10)])
     await finished(engine, ids)
     pids = (one.pid, *one.workers)

@@ -63,7 +63,7 @@ async def test_an_outage_of_three_leases_costs_nobody_its_jobs(
     tmp_path: Path,
     outage: Outage,
 ) -> None:
-    """Silence is no evidence while the engine was out of reach. What ends meanwhile is told afterwards."""
+    """Silence is no evidence while the engine was out of reach. What ends meanwhile is settled afterwards."""
     one = await group("one", slots=2).ready()
     other = await group("other", slots=2).ready()
     short = await enqueue(engine, *[a_job("wait_for", str(tmp_path), "short") for _ in range(2)])
@@ -130,7 +130,7 @@ async def test_a_member_gives_up_after_so_many_failed_heartbeats_once_nothing_ru
     tmp_path: Path,
     outage: Outage,
 ) -> None:
-    """With 75. What ran to its end meanwhile could not be told: it runs again elsewhere."""
+    """With 75. What ran to its end meanwhile could not be settled: it runs again elsewhere."""
     one = await group("one", slots=2, give_up_after=3).ready()
     ids = await enqueue(engine, a_job("wait_for", str(tmp_path), "go"))
     await until(lambda: noted(tmp_path, "waiting"))

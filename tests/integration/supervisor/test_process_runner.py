@@ -189,11 +189,11 @@ async def test_a_run_that_was_stopped_before_it_had_a_process_never_starts(
     assert noted(tmp_path, "waiting") == []
 
 
-@pytest.mark.parametrize(("kind", "told"), [("exit", "exit code 3"), ("segfault", "SIGSEGV")])
-async def test_a_crash_is_told_with_its_cause(runs: Runs, tmp_path: Path, kind: str, told: str) -> None:
+@pytest.mark.parametrize(("kind", "cause"), [("exit", "exit code 3"), ("segfault", "SIGSEGV")])
+async def test_a_crash_names_its_cause(runs: Runs, tmp_path: Path, kind: str, cause: str) -> None:
     outcome = await runs.run("poison_in_process", str(tmp_path), kind)
     assert isinstance(outcome, RunnerCrashed)
-    assert told in outcome.message
+    assert cause in outcome.message
 
 
 async def test_an_idle_process_that_died_is_no_crash_of_the_next_job(runs: Runs, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ async def test_errors_that_are_hard_to_send_are_failures_like_others(runs: Runs,
 
 
 async def test_a_process_that_cannot_hear_us_ends(runs: Runs, tmp_path: Path) -> None:
-    """It would be kept, and given a job that it never hears of."""
+    """It would be kept, and given a job that it never receives."""
     (tmp_path / "go").touch()
     await runs.run("wait_in_process", str(tmp_path), "go")
     (pid,) = noted_pids(tmp_path, "waiting")

@@ -31,17 +31,17 @@ class Started:
     """Programs of one test, and what they said."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[Said] = asyncio.Queue()
+        self.received: asyncio.Queue[Said] = asyncio.Queue()
         self.programs: list[Program] = []
 
     async def start(self, code: str, **options: Any) -> Program:
         command = (sys.executable, "-c", PREAMBLE + code)
-        program = await Program.start(command, Said, self.heard.put_nowait, **options)
+        program = await Program.start(command, Said, self.received.put_nowait, **options)
         self.programs.append(program)
         return program
 
-    async def hear(self) -> str:
-        return (await asyncio.wait_for(self.heard.get(), PATIENCE_S)).text
+    async def receive(self) -> str:
+        return (await asyncio.wait_for(self.received.get(), PATIENCE_S)).text
 
 
 @pytest.fixture
@@ -73,10 +73,10 @@ re.match(r"(a+)+$", "a" * 60 + "b")
 """
 
 
-async def test_last_words_are_heard_before_the_end_is_known(started: Started) -> None:
+async def test_last_messages_are_received_before_the_end_is_known(started: Started) -> None:
     program = await started.start("for n in range(100): say(n)\nos._exit(3)")
     assert await asyncio.wait_for(program.wait(), PATIENCE_S) == 3
-    assert [started.heard.get_nowait().text for _ in range(100)] == [str(n) for n in range(100)]
+    assert [started.received.get_nowait().text for _ in range(100)] == [str(n) for n in range(100)]
     assert program.ended
     program.kill()  # too late, and harmless
 
@@ -84,39 +84,39 @@ async def test_last_words_are_heard_before_the_end_is_known(started: Started) ->
 async def test_it_hears_and_answers(started: Started) -> None:
     program = await started.start("say(end.recv(100))\n")
     assert program.send(Said("hello"))
-    assert "hello" in await started.hear()
+    assert "hello" in await started.receive()
     assert await program.wait() == 0
     assert not program.send(Said("anybody?"))
 
 
 async def test_it_inherits_what_it_is_given_and_passes_nothing_on(started: Started) -> None:
-    board = HeldTable.create(2)
+    held_table = HeldTable.create(2)
     program = await started.start(
         "from tidemill.worker.process.held_table import HeldTable\n"
         "HeldTable.attach(others[0], 2).answered(5)\n"
         "say(subprocess.run(['ls', '-l', '/proc/self/fd'], close_fds=False, "
         "capture_output=True, text=True).stdout)\n"
         f"say({DESCRIPTORS!r} in os.environ)",
-        descriptors=(board.fd,),
+        descriptors=(held_table.fd,),
     )
-    listing = await started.hear()
+    listing = await started.receive()
     assert "memfd" not in listing
     assert "socket" not in listing
-    assert await started.hear() == "False"
+    assert await started.receive() == "False"
     await program.wait()
-    assert board.heartbeat(b"").answered_through == 5
-    board.close()
+    assert held_table.heartbeat(b"").answered_through == 5
+    held_table.close()
 
 
 async def test_its_session_is_its_own(started: Started) -> None:
     program = await started.start("say(f'{os.getpid()} {os.getsid(0)} {os.getpgrp()}')")
-    assert await started.hear() == f"{program.pid} {program.pid} {program.pid}"
+    assert await started.receive() == f"{program.pid} {program.pid} {program.pid}"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
-async def test_a_death_by_signal_is_told(started: Started, number: signal.Signals) -> None:
+async def test_a_death_by_signal_is_named(started: Started, number: signal.Signals) -> None:
     program = await started.start("say('up')\nsignal.pause()")
-    await started.hear()
+    await started.receive()
     program.deliver(number)
     code = await asyncio.wait_for(program.wait(), PATIENCE_S)
     assert code == -number
@@ -127,14 +127,14 @@ async def test_a_death_by_signal_is_told(started: Started, number: signal.Signal
 
 async def test_what_it_has_started_ends_with_it(started: Started) -> None:
     program = await started.start("say(subprocess.Popen(['sleep', '1000']).pid)\nos._exit(1)")
-    sleeper = int(await started.hear())
+    sleeper = int(await started.receive())
     await program.wait()
     await until(lambda: is_gone(sleeper))
 
 
 async def test_hanging_up_ends_it_in_good_order(started: Started) -> None:
     program = await started.start("say('up')\nwhile end.recv(100): pass\nos._exit(7)")
-    await started.hear()
+    await started.receive()
     program.hang_up()
     assert await asyncio.wait_for(program.wait(), PATIENCE_S) == 7
 

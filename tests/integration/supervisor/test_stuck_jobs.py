@@ -30,7 +30,7 @@ STUCK = {
 async def test_a_job_that_does_not_stop_is_stopped_with_its_process(
     engine: Engine, group: StartGroup, tmp_path: Path, kind: str
 ) -> None:
-    """It has timed out; the others in its process are given back, and nobody is a suspect."""
+    """It has timed out; the others in its process are released, and nobody is a suspect."""
     one = await group(slots=4).ready()
     task, *args = STUCK[kind]
     others = await enqueue(engine, *[a_job("wait_for", str(tmp_path), "go") for _ in range(2)])

@@ -14,12 +14,12 @@ from tidemill.task.current import Abort, Aborted, current_job
 @pytest.mark.every_engine
 @pytest.mark.row("B11", "D9")
 async def test_running_async_code_sees_that_it_should_stop(workplace: Workplace) -> None:
-    started, look = asyncio.Event(), asyncio.Event()
+    started, checked = asyncio.Event(), asyncio.Event()
     seen: list[Abort | None] = []
 
     async def listens() -> None:
         started.set()
-        await look.wait()
+        await checked.wait()
         seen.append(current_job().aborted)
         current_job().check()
 
@@ -29,7 +29,7 @@ async def test_running_async_code_sees_that_it_should_stop(workplace: Workplace)
     await started.wait()
     assert await workplace.engine.jobs.cancel([job_id]) == [CancelAnswer.ASKED]
     await workplace.heartbeat()
-    look.set()
+    checked.set()
     await workplace.settled()
     job = await workplace.job(job_id)
     assert (job.state, job.attempts, job.failure_count) == (JobState.CANCELLED, 0, 0)

@@ -28,7 +28,7 @@ async def test_a_drain_takes_no_more_and_lets_finish_what_runs(workplace: Workpl
     await started.wait()
     worker.drain(None)
     later = await workplace.enqueue("works")
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     end.set()
     drained = await workplace.over()
     assert (drained.finished, drained.released) == (1, 0)
@@ -58,7 +58,7 @@ async def test_a_worker_that_was_told_to_drain_before_it_began_ends(workplace: W
 
 @pytest.mark.every_engine
 @pytest.mark.row("B7", "D9")
-async def test_at_the_deadline_async_code_is_cancelled_and_given_back(workplace: Workplace) -> None:
+async def test_at_the_deadline_async_code_is_cancelled_and_released(workplace: Workplace) -> None:
     started = asyncio.Event()
     seen: list[Abort | None] = []
 
@@ -102,7 +102,7 @@ async def test_hurry_makes_the_deadline_now(workplace: Workplace) -> None:
 
 
 @pytest.mark.row("B7", "D9")
-async def test_a_thread_that_stops_on_the_drains_flag_is_given_back(workplace: Workplace) -> None:
+async def test_a_thread_that_stops_on_the_drains_flag_is_released(workplace: Workplace) -> None:
     started = threading.Event()
 
     def listens() -> None:
@@ -121,7 +121,7 @@ async def test_a_thread_that_stops_on_the_drains_flag_is_given_back(workplace: W
     assert (job.state, job.attempts) == (JobState.READY, 0)
 
 
-async def test_a_thread_that_does_not_stop_stays_on_the_board_until_its_process_has_ended(
+async def test_a_thread_that_does_not_stop_stays_in_the_held_table_until_its_process_has_ended(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
@@ -172,7 +172,7 @@ async def test_async_code_that_ignores_the_deadline_is_left_behind(
     assert worker.running == 0
 
 
-async def test_what_waits_in_the_buffer_is_given_back_at_once(workplace: Workplace) -> None:
+async def test_what_waits_in_the_buffer_is_released_at_once(workplace: Workplace) -> None:
     started, end = asyncio.Event(), asyncio.Event()
 
     async def works() -> None:

@@ -1,4 +1,4 @@
-"""Due times are met by a timer in the worker: no safety look, no signal and no controller helps here."""
+"""Due times are met by a timer in the worker: no safety poll, no signal and no controller helps here."""
 
 import asyncio
 from statistics import median
@@ -21,7 +21,7 @@ async def test_a_delayed_job_starts_when_it_is_due(workplace: Workplace) -> None
     async def works() -> None: ...
 
     workplace.task(works)
-    await workplace.start(look_s=NEVER_S, slots=20)
+    await workplace.start(poll_s=NEVER_S, slots=20)
     await workplace.idle()
     await workplace.enqueue("works", delay=HOUR)  # a timer that the earlier ones have to replace
     ids = [await workplace.enqueue("works", delay=span_of(0.2 + 0.03 * n)) for n in range(20)]
@@ -51,7 +51,7 @@ async def test_ten_thousand_due_at_once_do_not_starve_another_queue(workplace: W
 
     workplace.task(of_the_burst)
     workplace.task(other)
-    await workplace.start(look_s=NEVER_S, slots=20, queues=("default", "other"))
+    await workplace.start(poll_s=NEVER_S, slots=20, queues=("default", "other"))
     await workplace.idle()
     at = await workplace.engine.now() + 3 * SECOND
     for _ in range(BURST // 1_000):

@@ -128,7 +128,7 @@ async def test_cancel_reaches_it_by_its_heartbeats(engine: Engine, engine_url: s
     assert await state_of(engine, job) is JobState.CANCELLED
 
 
-@pytest.mark.parametrize("engine_mode", ["sqlite-file"])  # in memory its heart heartbeats on the same loop
+@pytest.mark.parametrize("engine_mode", ["sqlite-file"])  # in memory its heartbeats run on the same loop
 async def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it(
     engine: Engine, engine_url: str
 ) -> None:
@@ -196,29 +196,29 @@ async def test_declared_dead_it_goes_on_as_a_new_claimant(engine: Engine, engine
     assert len(runs) == 2
 
 
-def boards() -> int:
-    """Descriptors of boards in this process."""
+def held_tables() -> int:
+    """Descriptors of held tables in this process."""
     links = (os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if entry.is_symlink())
-    return sum("tidemill-board" in link for link in links)
+    return sum("tidemill-held" in link for link in links)
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 
 
 @linux
-async def test_its_board_is_closed_at_the_end(engine: Engine, engine_url: str) -> None:
-    before = boards()
+async def test_its_held_table_is_closed_at_the_end(engine: Engine, engine_url: str) -> None:
+    before = held_tables()
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
         await worker.moments.reached("idle")
-        assert boards() > before
-    assert boards() == before
+        assert held_tables() > before
+    assert held_tables() == before
 
 
 @linux
-async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_from_signing_off(
+async def test_the_held_table_of_a_retired_claimant_is_closed_and_does_not_keep_it_from_signing_off(
     engine: Engine, engine_url: str
 ) -> None:
-    before, started = boards(), asyncio.Event()
+    before, started = held_tables(), asyncio.Event()
     runs: list[int] = []
 
     async def works() -> None:
@@ -228,33 +228,33 @@ async def test_the_board_of_a_retired_claimant_is_closed_and_does_not_keep_it_fr
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                return  # as if nothing had happened: this outcome is told to nobody
+                return  # as if nothing had happened: this outcome is sent to nobody
 
     registry = Registry()
     registry.add(Definition(works, name="works"))
     await engine.jobs.enqueue([a_job("works")])
     async with EmbeddedWorker(registry, config(engine_url)) as worker:
         await started.wait()
-        of_one = boards()
+        of_one = held_tables()
         await engine.jobs.retire(worker._claimant)
         await worker.moments.reached("settled")
-        assert boards() == of_one > before
-    assert boards() == before
+        assert held_tables() == of_one > before
+    assert held_tables() == before
     assert await engine.members.list() == []
 
 
-async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
+async def test_a_held_table_is_open_as_long_as_a_thread_is_in_it(
     engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidemill.worker.worker.DRAIN_GRACE_S", 0.02)
     started, end, closed = threading.Event(), threading.Event(), asyncio.Event()
     close = HeldTable.close
 
-    def tell(board: HeldTable) -> None:
-        close(board)
+    def note_close(held_table: HeldTable) -> None:
+        close(held_table)
         closed.set()
 
-    monkeypatch.setattr(HeldTable, "close", tell)
+    monkeypatch.setattr(HeldTable, "close", note_close)
 
     def deaf() -> None:
         started.set()
@@ -270,27 +270,27 @@ async def test_a_board_is_open_as_long_as_a_thread_is_on_it(
     await closed.wait()
 
 
-async def test_its_lease_is_fresh_only_after_it_has_heard_what_it_has_lost(
+async def test_its_lease_is_fresh_only_after_it_has_received_its_lost_runs(
     engine: Engine, engine_url: str
 ) -> None:
-    """Heartbeats come from another thread. What that thread does at once, this loop sees before it has heard
+    """Heartbeats come from another thread. What that thread does at once, this loop sees before it received
     anything: a run that waits and was lost would begin."""
-    heard: list[str] = []
+    received: list[str] = []
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
         await worker.moments.reached("idle")
         later_ns = boot_ns() + 10**9
 
         def lost(fences: Iterable[int]) -> None:
-            heard.append("fresh" if worker._board.heartbeat_ns >= later_ns else "stale")
+            received.append("fresh" if worker._held_table.heartbeat_ns >= later_ns else "stale")
 
         worker.worker.lost = lost  # type: ignore[method-assign]
-        told = threading.Thread(target=lambda: (worker.lost([7]), worker.heartbeat_answered(later_ns)))
-        told.start()
-        told.join()  # the loop is blocked meanwhile, as by a task
-        assert worker._board.heartbeat_ns < later_ns
+        sender = threading.Thread(target=lambda: (worker.lost([7]), worker.heartbeat_answered(later_ns)))
+        sender.start()
+        sender.join()  # the loop is blocked meanwhile, as by a task
+        assert worker._held_table.heartbeat_ns < later_ns
         await asyncio.sleep(0)
-        assert heard == ["stale"]
-        assert worker._board.heartbeat_ns == later_ns
+        assert received == ["stale"]
+        assert worker._held_table.heartbeat_ns == later_ns
 
 
 @pytest.mark.parametrize("fault", ["_heartbeat", "_sign_off"])
@@ -306,13 +306,13 @@ async def test_a_heart_that_dies_does_not_take_the_block_with_it(
 
     monkeypatch.setattr(EmbeddedHeartbeat, fault, fails)
     async with EmbeddedWorker(Registry(), config(engine_url)) as worker:
-        heart = worker._heart
+        heartbeats = worker._heartbeats
         if fault == "_sign_off":
             await worker.moments.reached("idle")
-        elif heart._thread is not None:
-            await asyncio.to_thread(heart._thread.join)
-        elif heart._task is not None:
-            await asyncio.wait({heart._task})
+        elif heartbeats._thread is not None:
+            await asyncio.to_thread(heartbeats._thread.join)
+        elif heartbeats._task is not None:
+            await asyncio.wait({heartbeats._task})
     assert worker.drained is not None
     assert any("have ended" in record.getMessage() for record in caplog.records)
 

@@ -15,7 +15,7 @@ from tidemill.worker.member.stuck import StuckWatch
 
 def run_out(workplace: Workplace) -> None:
     """The last good heartbeat is longer ago than the lease."""
-    workplace.board.heartbeat_answered(boot_ns() - 3_600 * 10**9)
+    workplace.held_table.heartbeat_answered(boot_ns() - 3_600 * 10**9)
     workplace.worker._slots._fresh_until_ns = 0
 
 
@@ -26,7 +26,7 @@ async def test_nothing_is_claimed_before_a_heartbeat_was_answered(workplace: Wor
     job_id = await workplace.enqueue("works")
     worker = await workplace.start()
     run_out(workplace)
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     assert worker._claims.request(anyway=True) is None
     await workplace.heartbeat()
     await workplace.settled()
@@ -125,7 +125,7 @@ async def test_a_lost_job_under_a_limit_is_stopped(workplace: Workplace) -> None
 async def test_a_lost_job_under_a_limit_that_does_not_stop_is_stuck_as_after_a_timeout(
     workplace: Workplace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A thread has only a flag to see. Its supervisor finds it on the board, and ends its process."""
+    """A thread has only a flag to see. Its supervisor finds it in the held table, and ends its process."""
     started, end = threading.Event(), threading.Event()
 
     def deaf() -> None:
@@ -137,22 +137,22 @@ async def test_a_lost_job_under_a_limit_that_does_not_stop_is_stuck_as_after_a_t
     worker = await workplace.start(stuck_after_s=0.02)
     await workplace.enqueue("deaf", queue="narrow")
     await asyncio.to_thread(started.wait)
-    (before,) = workplace.board.rows()
+    (before,) = workplace.held_table.rows()
     assert (before.started_ns > 0, before.deadline_ns) == (True, 0)
     await workplace.engine.queues.pause("narrow")
     await forget(workplace)
     await workplace.heartbeat()
-    (row,) = workplace.board.rows()
+    (row,) = workplace.held_table.rows()
     assert row.started_ns == before.started_ns < row.deadline_ns <= boot_ns()
     watch = StuckWatch(after_s=0.0, grace_s=0.0)
-    assert watch.look([row], boot_ns=boot_ns(), awake_ns=0) == {row.fence}
+    assert watch.check([row], boot_ns=boot_ns(), awake_ns=0) == {row.fence}
     await worker.moments.reached("stuck")
     assert worker._claims.request(anyway=True) is None
     end.set()
     await workplace.settled()
     assert worker.moments.count("refused") == 1
-    told = [record.getMessage() for record in caplog.records]
-    assert any("does not stop" in line and "past its lease" in line for line in told)
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("does not stop" in line and "past its lease" in line for line in logged)
 
 
 async def test_the_timeout_of_a_lost_job_does_not_wait_any_longer(workplace: Workplace) -> None:
@@ -201,7 +201,7 @@ async def test_a_lost_job_without_a_limit_runs_on_and_its_outcome_is_refused(wor
 
 @pytest.mark.every_engine
 async def test_a_heartbeat_between_claim_and_hold_takes_nothing_away(workplace: Workplace) -> None:
-    """Heartbeats at every turn of the loop, while jobs come and go: none is ever given back by mistake."""
+    """Heartbeats at every turn of the loop, while jobs come and go: none is ever released by mistake."""
 
     async def works() -> None:
         await asyncio.sleep(0)

@@ -49,12 +49,12 @@ async def test_notes_of_a_thread_arrive_while_it_runs(workplace: Workplace) -> N
     written = asyncio.Event()
     write = jobs._jobs.write
 
-    async def tell(*args: object) -> object:
+    async def write_and_note(*args: object) -> object:
         answers = await write(*args)  # type: ignore[arg-type]
         written.set()
         return answers
 
-    jobs.write = tell  # type: ignore[attr-defined]
+    jobs.write = write_and_note  # type: ignore[attr-defined]
     await workplace.start(engine=engine)
     job_id = await workplace.enqueue("notes")
     await written.wait()

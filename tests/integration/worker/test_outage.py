@@ -117,7 +117,7 @@ async def test_what_runs_goes_on_while_the_engine_is_away(workplace: Workplace) 
 
 
 async def test_a_claim_whose_answer_was_lost_is_asked_for_in_a_drain_too(workplace: Workplace) -> None:
-    """The drain begins while the claim is being repeated: its jobs are found, and given back."""
+    """The drain begins while the claim is being repeated: its jobs are found, and released."""
     ran = counting(workplace)
     engine, jobs = shaky(workplace.engine)
     ids = await workplace.enqueue_many("works", times=3)
@@ -225,7 +225,7 @@ async def test_a_retired_claimant_ends(workplace: Workplace) -> None:
     worker = await workplace.start()
     await workplace.idle()
     await workplace.engine.jobs.retire(workplace.claimant)
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     with pytest.raises(ClaimantRetired):
         await workplace.over()
 
@@ -249,7 +249,7 @@ async def test_a_retired_claimant_begins_nothing_of_what_waited(workplace: Workp
     await worker.moments.reached("claimed", 2)
     await workplace.engine.jobs.retire(workplace.claimant)
     workplace.claim_ahead(2)
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     with pytest.raises(ClaimantRetired):
         await workplace.over()
     (run,) = worker._slots.active.values()

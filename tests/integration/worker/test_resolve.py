@@ -9,7 +9,7 @@ from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
 
 
-async def test_an_unknown_task_is_given_back_with_a_delay_and_no_attempt_used(
+async def test_an_unknown_task_is_released_with_a_delay_and_no_attempt_used(
     workplace: Workplace, caplog: pytest.LogCaptureFixture
 ) -> None:
     await workplace.start()

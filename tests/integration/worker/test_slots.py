@@ -45,11 +45,11 @@ async def test_at_most_so_many_run_at_once_on_the_loop(workplace: Workplace) -> 
     held: list[int] = []
     note = worker.moments.note
 
-    def look(moment: object, times: int = 1) -> None:
+    def check(moment: object, times: int = 1) -> None:
         held.append(workplace.held())
         note(moment, times)  # type: ignore[arg-type]
 
-    worker.moments.note = look  # type: ignore[method-assign]
+    worker.moments.note = check  # type: ignore[method-assign]
     ids = await workplace.enqueue_many("works", times=200)
     await workplace.settled(200)
     assert set(await workplace.states(ids)) == {JobState.COMPLETED}
@@ -157,7 +157,7 @@ async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) 
     workplace.claim_ahead(2)
     waiting = await workplace.enqueue_many("works", times=2, queue="narrow")
     waiting += [await workplace.enqueue("works")]  # of a queue without limits: it would take their slot
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     assert worker._claims.request(anyway=True) is None
     end.set()
     await workplace.settled(5)
@@ -169,7 +169,7 @@ async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) 
 async def test_several_queues_under_limits_give_no_more_than_there_are_slots(
     workplace: Workplace, plain: tuple[str, ...]
 ) -> None:
-    """What is given back has used a permit of its rate for nothing."""
+    """What is released has used a permit of its rate for nothing."""
     limited = ("a", "b", "c")
 
     async def works() -> None:
@@ -225,7 +225,7 @@ async def test_a_backlog_without_limits_does_not_keep_a_limited_queue_waiting(wo
 
 
 @pytest.mark.every_engine
-async def test_a_job_under_a_limit_that_finds_no_slot_is_given_back(workplace: Workplace) -> None:
+async def test_a_job_under_a_limit_that_finds_no_slot_is_released(workplace: Workplace) -> None:
     """Two queues, which an operator has put under limits that the app does not know of, are asked for the
     one free slot and one that may wait; both give."""
     started, end = asyncio.Semaphore(0), asyncio.Event()
@@ -279,7 +279,7 @@ async def test_delayed_jobs_start_when_they_are_due_without_a_signal(workplace: 
     async def works() -> None: ...
 
     workplace.task(works)
-    await workplace.start()  # its safety look is a minute away
+    await workplace.start()  # its safety poll is a minute away
     job_id = await workplace.enqueue("works", delay=50_000)
     await workplace.settled()
     job = await workplace.job(job_id)

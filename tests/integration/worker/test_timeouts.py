@@ -200,11 +200,11 @@ async def test_a_job_that_ignores_its_timeout_is_stuck_and_holds_its_slot(
     stuck = await workplace.enqueue("ignores")
     await begun.wait()
     await worker.moments.reached("stuck")
-    (row,) = workplace.board.rows()
+    (row,) = workplace.held_table.rows()
     assert row.deadline_ns > row.started_ns > 0
     other = await workplace.enqueue("quick")
     if supervised:
-        worker._unsettled.look()
+        worker._unsettled.claim_soon()
         assert worker._claims.request(anyway=True) is None
     else:
         await workplace.settled()
@@ -219,7 +219,7 @@ async def test_a_job_that_ignores_its_timeout_is_stuck_and_holds_its_slot(
     )
 
 
-async def test_the_board_knows_what_a_timeout_would_mean(workplace: Workplace) -> None:
+async def test_the_held_table_knows_what_a_timeout_would_mean(workplace: Workplace) -> None:
     started = asyncio.Event()
 
     async def waits() -> None:
@@ -230,6 +230,6 @@ async def test_the_board_knows_what_a_timeout_would_mean(workplace: Workplace) -
     await workplace.start()
     await workplace.enqueue("waits", attempts=2)
     await started.wait()
-    (row,) = workplace.board.rows()
+    (row,) = workplace.held_table.rows()
     assert row.deadline_ns - row.started_ns == 60 * 10**9
     assert row.retry_in == 7_000_000

@@ -34,7 +34,7 @@ class Workplace:
         self.member = MemberInfo(id=new_id(), name="host:1")
         self.claimant = new_id()
         self.worker: Worker
-        self.board: HeldTable
+        self.held_table: HeldTable
         self._running: asyncio.Task[Drained] | None = None
 
     # The app
@@ -75,16 +75,16 @@ class Workplace:
         **config: Any,
     ) -> Worker:
         """Begin to work, by way of another engine if one is given."""
-        told = WorkerConfig(url="", **{"slots": 4, "look_s": 60.0, **config})
-        self.board = HeldTable.create(told.board_capacity)
+        settings = WorkerConfig(url="", **{"slots": 4, "poll_s": 60.0, **config})
+        self.held_table = HeldTable.create(settings.held_capacity)
         await self.heartbeat()
         self.worker = Worker(
             engine or self.engine,
             self.registry,
-            told,
+            settings,
             member=self.member.id,
             claimant=self.claimant,
-            board=self.board,
+            held_table=self.held_table,
             processes=processes,
             takes_suspects=takes_suspects,
             supervised=supervised,
@@ -99,15 +99,15 @@ class Workplace:
         ahead.trip = lambda **_: None  # type: ignore[method-assign]
 
     async def settled(self, times: int = 1) -> None:
-        """Wait until so many outcomes were answered, all told."""
+        """Wait until so many outcomes were answered, counted from the start."""
         await self._unless_over(self.worker.moments.reached("settled", times))
 
     async def released(self, times: int = 1) -> None:
         await self._unless_over(self.worker.moments.reached("released", times))
 
     async def idle(self) -> None:
-        """Wait for a look that finds nothing, made after this call, with nothing running."""
-        self.worker._unsettled.look()
+        """Wait for a claim that finds nothing, made after this call, with nothing running."""
+        self.worker._unsettled.claim_soon()
         await self._unless_over(self.worker.moments.next("idle"))
 
     async def drained(self, timeout_s: float | None = None) -> Drained:
@@ -121,13 +121,14 @@ class Workplace:
         return await self._running
 
     async def heartbeat(self) -> HeartbeatReply:
-        """One heartbeat of the member, as a supervisor does it: from the board, and told to the worker."""
+        """One heartbeat of the member, as a supervisor makes it: from the held table; the reply goes to the
+        worker."""
         sent_ns = boot_ns()
-        reply = await self.engine.members.heartbeat(self.member, [self.board.heartbeat(self.claimant)])
+        reply = await self.engine.members.heartbeat(self.member, [self.held_table.heartbeat(self.claimant)])
         if self._running is not None:
             self.worker.lost(reply.lost)
-            self.worker.asked([(ask.id, ask.fence) for ask in reply.asked])
-        self.board.heartbeat_answered(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
+            self.worker.stop_requested([(ask.id, ask.fence) for ask in reply.asked])
+        self.held_table.heartbeat_answered(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
         if self._running is not None:
             self.worker.heartbeat_answered(True)
         return reply
@@ -138,7 +139,7 @@ class Workplace:
         if not self._running.done():
             self.worker.hurry()
         await asyncio.gather(self._running, return_exceptions=True)
-        self.board.close()
+        self.held_table.close()
 
     async def _unless_over(self, fact: Any) -> None:
         """Wait for a fact; a worker that ends meanwhile fails the test with its own error."""
@@ -161,5 +162,5 @@ class Workplace:
         return [job.state if job else None for job in await self.engine.inspect.get(ids)]
 
     def held(self) -> int:
-        """Rows on the board."""
-        return len(self.board.rows())
+        """Rows in the held table."""
+        return len(self.held_table.rows())

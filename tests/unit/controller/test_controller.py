@@ -69,7 +69,7 @@ async def test_of_two_one_serves_and_the_other_takes_over_at_the_word(engine: En
     await asyncio.sleep(0)
     one.stop()
     await running
-    other.vacant()  # what its member heard
+    other.vacant()  # as its member does on a signal
     await asyncio.wait_for(second.runs(), PATIENCE_S)
     assert min(second.fences) > max(first.fences)
     other.stop()
@@ -237,8 +237,8 @@ async def test_a_fault_in_the_election_takes_nothing_down(
     controller.stop()
     await asyncio.wait_for(running, PATIENCE_S)
     assert await held(engine) == []
-    told = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert [str(record.exc_info[1]) for record in told if record.exc_info] == [
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [str(record.exc_info[1]) for record in errors if record.exc_info] == [
         "while standing",
         "while elected",
     ]

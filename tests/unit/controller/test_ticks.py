@@ -83,12 +83,12 @@ async def test_what_makes_the_state_grow_is_told_once_in_a_while(
 
     now = 1_000.0
     monkeypatch.setattr(upkeep, "time", SimpleNamespace(monotonic=lambda: now))
-    looks = [held("1"), held("1"), held("2", age=0), held("2"), held("1"), held("1")]
-    engine, tick, told = answering("inspect", "storage", *looks), Upkeep(), []
+    states = [held("1"), held("1"), held("2", age=0), held("2"), held("1"), held("1")]
+    engine, tick, logged = answering("inspect", "storage", *states), Upkeep(), []
     for wait in (60, 60, 60, 60, REMIND_S, 60):
         assert await tick.run(engine, term) is None
-        told.append([message[:28] for message in caplog.messages])
+        logged.append([message[:28] for message in caplog.messages])
         caplog.clear()
         now += wait
     first, second = "the transaction of process 1", "the transaction of process 2"
-    assert told == [[first], [], [], [second], [], [first]]
+    assert logged == [[first], [], [], [second], [], [first]]

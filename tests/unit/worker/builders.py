@@ -43,9 +43,9 @@ def a_job(fence: int = 1, **fields: Any) -> ClaimedJob:
 def a_run(fence: int = 1, *, registry: Registry | None = None, row: int = 0, **fields: Any) -> Run:
     """A run that is about to start."""
     run = Run(a_job(fence, **fields), row, cast(Notebook, None))
-    terms = TaskRulesBook(registry or a_registry()).of(run.job)
-    assert terms is not None
-    run.terms = terms
+    rules = TaskRulesBook(registry or a_registry()).of(run.job)
+    assert rules is not None
+    run.rules = rules
     run.running = ControlledJob(run.job, run)
     return run
 

@@ -1,4 +1,4 @@
-"""From what a function did to what is told to the engine."""
+"""From what a function did to the outcome that goes to the engine."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ def test_after_an_abort_its_reason_decides(reason: Abort, error: BaseException) 
             assert isinstance(ending, Failed)
             assert ending.failure.kind == "timeout"
         case Abort.DRAIN:
-            assert ending is Instead.GIVE_BACK
+            assert ending is Instead.RELEASE
         case Abort.LOST:
             assert ending is Instead.DROP
 
@@ -61,7 +61,7 @@ def test_an_error_while_it_cleans_up_counts_as_the_effect_except_after_cancel() 
         run.running.abort(reason)
         run.cancelled = True
         endings[reason] = raised(run, OSError("connection lost"))
-    assert endings[Abort.DRAIN] is Instead.GIVE_BACK
+    assert endings[Abort.DRAIN] is Instead.RELEASE
     assert endings[Abort.LOST] is Instead.DROP
     timeout, cancel = endings[Abort.TIMEOUT], endings[Abort.CANCEL]
     assert isinstance(timeout, Failed)
@@ -79,14 +79,14 @@ def test_the_job_then_the_task_then_the_queue_then_the_app_says_how_often() -> N
     by_task = Retry(base=2, **fixed)  # type: ignore[arg-type]
     by_job = Retry(base=3, **fixed)  # type: ignore[arg-type]
     registry = a_registry(retry=by_task)
-    assert a_run(registry=registry).terms.retry_in(a_run(registry=registry).job, ["E"]) == 2_000_000
+    assert a_run(registry=registry).rules.retry_in(a_run(registry=registry).job, ["E"]) == 2_000_000
     run = a_run(registry=registry, retry=by_job, max_attempts=2)
-    assert run.terms.retry_in(run.job, ["E"]) == 3_000_000
+    assert run.rules.retry_in(run.job, ["E"]) == 3_000_000
     last = a_run(registry=registry, retry=by_job, max_attempts=2, attempt=2)
-    assert last.terms.retry_in(last.job, ["E"]) is None
+    assert last.rules.retry_in(last.job, ["E"]) is None
 
 
 def test_to_a_policy_a_timeout_is_a_timeout_error() -> None:
     assert TIMEOUT_LINEAGE[:2] == ["TimeoutError", "OSError"]
     run = a_run(registry=a_registry(retry=Retry(give_up=(TimeoutError,))))
-    assert run.terms.retry_in(run.job, TIMEOUT_LINEAGE) is None
+    assert run.rules.retry_in(run.job, TIMEOUT_LINEAGE) is None

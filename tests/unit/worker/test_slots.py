@@ -1,4 +1,4 @@
-"""Who may run, who waits, and who is given back."""
+"""Which runs begin, which wait, and which are released."""
 
 from collections.abc import Iterator
 
@@ -14,21 +14,21 @@ HOUR_NS = 3_600 * 10**9
 
 
 class Floor:
-    """Slots whose runs begin and are given back into lists."""
+    """Slots whose begun and released runs are kept in lists."""
 
     def __init__(self, count: int) -> None:
         self.begun: list[int] = []
-        self.returned: list[int] = []
+        self.released: list[int] = []
         self.ends_at_once: set[int] = set()
-        self.board = HeldTable.create(8)
-        self.board.heartbeat_answered(boot_ns() + HOUR_NS)
+        self.held_table = HeldTable.create(8)
+        self.held_table.heartbeat_answered(boot_ns() + HOUR_NS)
         self.slots = Slots(
             count,
-            self.board,
+            self.held_table,
             10.0,
             {},
             begin=self._begin,
-            give_back=lambda run: self.returned.append(run.fence),
+            release=lambda run: self.released.append(run.fence),
         )
 
     def _begin(self, run: Run) -> None:
@@ -47,7 +47,7 @@ class Floor:
 def floor() -> Iterator[Floor]:
     floor = Floor(2)
     yield floor
-    floor.board.close()
+    floor.held_table.close()
 
 
 def test_slots_are_filled_and_the_rest_waits(floor: Floor) -> None:
@@ -69,23 +69,23 @@ def test_room_ahead_is_what_may_still_wait(floor: Floor) -> None:
     assert (floor.slots.free, floor.slots.room_ahead) == (0, 1)
 
 
-def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_given_back(floor: Floor) -> None:
+def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_released(floor: Floor) -> None:
     floor.admit(a_run(1), a_run(2, limited=True), a_run(3, limited=True), a_run(4, limited=True))
-    assert (floor.begun, floor.returned) == ([2, 3], [4])
+    assert (floor.begun, floor.released) == ([2, 3], [4])
     assert len(floor.slots.buffer) == 1
 
 
 def test_a_suspect_never_waits(floor: Floor) -> None:
     floor.admit(a_run(1), a_run(2), a_run(3), a_run(4, suspect=True))
     assert floor.begun == [4, 1]
-    assert (len(floor.slots.buffer), floor.returned) == (2, [])
+    assert (len(floor.slots.buffer), floor.released) == (2, [])
     floor.admit(a_run(5, suspect=True))
-    assert (len(floor.slots.buffer), floor.returned) == (2, [5])
+    assert (len(floor.slots.buffer), floor.released) == (2, [5])
 
 
-def test_a_suspect_is_given_back_rather_than_a_permit(floor: Floor) -> None:
+def test_a_suspect_is_released_rather_than_a_permit(floor: Floor) -> None:
     floor.admit(a_run(1, suspect=True), a_run(2, limited=True), a_run(3, limited=True))
-    assert (floor.begun, floor.returned) == ([2, 3], [1])
+    assert (floor.begun, floor.released) == ([2, 3], [1])
 
 
 def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -> None:
@@ -96,45 +96,45 @@ def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -
 
 
 def test_without_a_fresh_lease_nothing_begins(floor: Floor) -> None:
-    floor.board.heartbeat_answered(boot_ns() - HOUR_NS)
+    floor.held_table.heartbeat_answered(boot_ns() - HOUR_NS)
     floor.admit(a_run(1), a_run(2, limited=True))
-    assert (floor.begun, floor.returned) == ([], [2])
+    assert (floor.begun, floor.released) == ([], [2])
     floor.slots.refill(boot_ns())
     assert floor.begun == []
-    floor.board.heartbeat_answered(boot_ns())
+    floor.held_table.heartbeat_answered(boot_ns())
     floor.slots.refill(boot_ns())
     assert floor.begun == [1]
 
 
-def test_once_closed_everything_is_given_back(floor: Floor) -> None:
+def test_once_closed_everything_is_released(floor: Floor) -> None:
     floor.admit(*(a_run(fence) for fence in range(1, 5)))
     floor.slots.close()
-    assert floor.returned == [3, 4]
+    assert floor.released == [3, 4]
     floor.admit(a_run(5), a_run(6, limited=True))
     floor.end(1)
-    assert floor.returned == [3, 4, 5, 6]
+    assert floor.released == [3, 4, 5, 6]
     assert floor.begun == [1, 2]
 
 
-def test_once_shut_nothing_begins_and_nothing_is_given_back(floor: Floor) -> None:
+def test_once_shut_nothing_begins_and_nothing_is_released(floor: Floor) -> None:
     floor.admit(*(a_run(fence) for fence in range(1, 5)))
     floor.slots.shut()
     floor.end(1)
     floor.end(2)
-    assert (floor.begun, floor.returned) == ([1, 2], [])
+    assert (floor.begun, floor.released) == ([1, 2], [])
 
 
-def test_the_last_to_leave_is_told(floor: Floor) -> None:
-    told: list[str] = []
+def test_the_last_to_leave_is_called(floor: Floor) -> None:
+    called: list[str] = []
     floor.admit(a_run(1), a_run(2))
     floor.slots.shut()
-    floor.slots.when_empty(lambda: told.append("later"))
+    floor.slots.when_empty(lambda: called.append("later"))
     floor.end(1)
-    assert told == []
+    assert called == []
     floor.end(2)
-    assert told == ["later"]
-    floor.slots.when_empty(lambda: told.append("now"))
-    assert told == ["later", "now"]
+    assert called == ["later"]
+    floor.slots.when_empty(lambda: called.append("now"))
+    assert called == ["later", "now"]
 
 
 def test_it_counts_by_queue(floor: Floor) -> None:

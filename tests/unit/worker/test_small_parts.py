@@ -29,8 +29,8 @@ def test_a_configuration_that_makes_no_sense_is_refused(wrong: dict[str, object]
         WorkerConfig(url="sqlite://", **wrong)  # type: ignore[arg-type]
 
 
-def test_the_board_has_rows_for_everything_that_can_be_held() -> None:
-    assert WorkerConfig(url="", slots=10).board_capacity == 40
+def test_the_held_table_has_rows_for_everything_that_can_be_held() -> None:
+    assert WorkerConfig(url="", slots=10).held_capacity == 40
 
 
 def test_waits_double_up_to_a_bound_and_begin_again() -> None:
@@ -44,30 +44,30 @@ def test_waits_double_up_to_a_bound_and_begin_again() -> None:
 
 
 async def test_a_ring_is_remembered_until_the_next_wait() -> None:
-    bell = Wakeup()
-    bell.ring()
-    bell.ring()
-    await bell.wait(None)
-    waiting = asyncio.ensure_future(bell.wait(None))
+    wakeup = Wakeup()
+    wakeup.wake()
+    wakeup.wake()
+    await wakeup.wait(None)
+    waiting = asyncio.ensure_future(wakeup.wait(None))
     await asyncio.sleep(0)
     assert not waiting.done()
-    bell.ring()
+    wakeup.wake()
     await waiting
 
 
-async def test_a_bell_that_nobody_rings_gives_up_waiting() -> None:
+async def test_a_wakeup_that_nobody_wakes_gives_up_waiting() -> None:
     await Wakeup().wait(0.001)
     await Wakeup().wait(0)
 
 
-async def test_a_wait_that_is_cancelled_leaves_the_bell_in_order() -> None:
-    bell = Wakeup()
-    waiting = asyncio.ensure_future(bell.wait(3_600))
+async def test_a_wait_that_is_cancelled_leaves_the_wakeup_in_order() -> None:
+    wakeup = Wakeup()
+    waiting = asyncio.ensure_future(wakeup.wait(3_600))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait({waiting})
-    bell.ring()
-    await bell.wait(None)
+    wakeup.wake()
+    await wakeup.wait(None)
 
 
 async def test_moments_are_counted_and_awaited() -> None:

@@ -24,11 +24,11 @@ def controller(app: str | None, app_option: str | None, lifeline: int | None, **
     """
     import msgspec
 
-    from tidemill.worker.member.parent_death import hold_on_to
+    from tidemill.worker.member.parent_death import die_with_parent
     from tidemill.worker.member.supervisor import supervise
 
     if lifeline is not None:
-        hold_on_to(lifeline)
+        die_with_parent(lifeline)
     named = Settings.load(given_as="the argument APP", app=app or app_option).app
     config = config_of(but(Settings.load(), given)) if named is None else configured(named, given)
     return supervise(msgspec.structs.replace(config, roles=("controller",)))

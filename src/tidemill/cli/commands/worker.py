@@ -95,11 +95,11 @@ def worker(
     """
     import msgspec
 
-    from tidemill.worker.member.parent_death import hold_on_to
+    from tidemill.worker.member.parent_death import die_with_parent
     from tidemill.worker.member.supervisor import supervise
 
     if lifeline is not None:
-        hold_on_to(lifeline)
+        die_with_parent(lifeline)
     config = configured(app or app_option, given)
     roles: tuple[Role, ...] = ("worker",) if no_controller else ("worker", "controller")
     return supervise(msgspec.structs.replace(config, roles=roles))

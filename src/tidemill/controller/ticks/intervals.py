@@ -1,7 +1,8 @@
 """Sets the next time of intervals whose run ended without setting it.
 
-While the run of an interval goes on, nothing is due, and the end of the run sets the next time. A job that
-ended without setting it (cancelled, expired, dropped, its last crash) is found here, and the time is set.
+While a run of an interval is under way, the schedule has no next time. The end of the run sets it. Some jobs
+end without that: cancelled, expired, dropped, or after their last crash. This module finds such a job and
+sets the next time of its schedule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,18 +14,18 @@ from tidemill.model.schedules.firing import after_end
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import MILLISECOND, Instant, Span
 
-SHORTEST_LOOK: Span = 50 * MILLISECOND
-"""Between looks at an interval whose run is under way."""
+SHORTEST_CHECK: Span = 50 * MILLISECOND
+"""The shortest pause between two checks of an interval whose run is under way."""
 
 
 class IntervalTurns:
-    """Of more than can be looked at in one run, each gets its turn."""
+    """If there are more intervals than one run can check, each gets its turn."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def take(self, schedules: Sequence[Schedule], most: int) -> list[Schedule]:
-        """The next ones by name, and after the last the first again."""
+        """The next ones by name. After the last name it begins again with the first."""
         ahead = [each for each in schedules if each.name > self._last]
         taken = [*ahead, *(each for each in schedules if each.name <= self._last)][:most]
         self._last = taken[-1].name if taken else ""
@@ -32,7 +33,7 @@ class IntervalTurns:
 
 
 def is_under_way(schedule: Schedule, now: Instant) -> bool:
-    """An interval that waits for the end of a run."""
+    """Whether it is an interval that waits for the end of a run."""
     timing = schedule.timing
     return (
         isinstance(timing, Every)
@@ -43,15 +44,17 @@ def is_under_way(schedule: Schedule, now: Instant) -> bool:
 
 
 def end_of_run(schedule: Schedule, now: Instant) -> Instant | None:
-    """When to look for the time that the end of an interval's run sets: it lies a whole interval ahead."""
+    """When to check again for the time that the end of the run sets. That time lies a whole interval
+    ahead."""
     timing = schedule.timing
-    return now + max(timing.span // 2, SHORTEST_LOOK) if isinstance(timing, Every) else None
+    return now + max(timing.span // 2, SHORTEST_CHECK) if isinstance(timing, Every) else None
 
 
 async def catch_up(
     seen: ScheduleSnapshot, schedule: Schedule, jobs: Mapping[JobId, JobRecord]
 ) -> Instant | None:
-    """Set its next time, if its job has ended all the same; when to look at it next."""
+    """Set the next time if the job has ended without setting it. Returns when to check this schedule
+    again."""
     assert isinstance(schedule.timing, Every)
     next_at = after_end(schedule.timing, jobs.get(schedule.last_job or b""), seen.now)
     if next_at is None:

@@ -1,11 +1,11 @@
-"""Promotion of what no worker asks for.
+"""Promotion where no worker claims.
 
-That is: due jobs of queues that are paused or that nobody claims from, jobs that expired there, and
-children of which a step had left some blocked.
+It moves due jobs of queues that are paused or that nobody claims from, jobs that expired there, and
+dependents that an earlier step left blocked.
 
-Due times do not depend on it: every claim moves the due jobs of its queues itself, with a timer for the
-next, so that they are met without a leader. This keeps the states true where no claim comes, in bounded
-steps.
+Due times do not depend on it: every claim promotes the due jobs of its queues itself, and its answer names
+the next due time. So due times are met without a leader. This tick keeps the states true where no claim
+comes, in bounded steps.
 """
 
 from tidemill.controller.ticks.tick import Term

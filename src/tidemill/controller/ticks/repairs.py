@@ -1,11 +1,13 @@
 """Repairs `next_at` values that were computed from an older schedule.
 
-The end of an interval's run sets the next time by the interval that its job was fired with. If a deploy has
-changed the schedule meanwhile (from a day to a minute, or to a cron), that time is wrong, and nothing would
-be fired until it comes. `model.firing.right_time` says which is right; it is set as everything is here, only
-if nothing else has changed.
+When a run of an interval ends, it sets the next time by the interval that its job was fired with. A deploy
+may have changed the schedule meanwhile (from a day to a minute, or to a cron). Then that time is wrong, and
+nothing would be fired until it comes.
 
-To look for a cron's tick takes up to a millisecond, so the same time is looked at once.
+`model.schedules.firing.right_time` computes the right value. It is written as every firing is: only if nobody
+has changed the schedule since it was read.
+
+Computing the next tick of a cron takes up to a millisecond. So each value of a cron is checked once.
 """
 
 import logging
@@ -22,13 +24,13 @@ log = logging.getLogger("tidemill.controller")
 
 
 class ScheduleRepairs:
-    """Remembers which times are right."""
+    """Remembers which values of `next_at` are right."""
 
     def __init__(self) -> None:
         self._right: dict[str, tuple[int, Instant | None]] = {}
 
     def doubtful(self, schedules: Sequence[Schedule], now: Instant) -> list[Schedule]:
-        """Those whose time lies ahead and is wrong, or has not been looked at."""
+        """Schedules whose `next_at` lies in the future and is wrong, or has not been checked yet."""
         self._right = {each.name: self._right[each.name] for each in schedules if each.name in self._right}
         ahead = [each for each in schedules if each.next_at is not None and each.next_at > now]
         return [each for each in ahead if self._is_doubtful(each, now)]
@@ -39,13 +41,13 @@ class ScheduleRepairs:
         return right_time(schedule, now) != schedule.next_at
 
     def know(self, schedule: Schedule, next_at: Instant | None) -> None:
-        """This time was worked out for it as it is now."""
+        """This `next_at` was computed from the present version of the schedule."""
         self._right[schedule.name] = schedule.version, next_at
 
-    async def put_right(
+    async def repair(
         self, seen: ScheduleSnapshot, schedule: Schedule, _: Mapping[JobId, JobRecord]
     ) -> Instant | None:
-        """Set the right time, unless it is that; when it comes."""
+        """Write the right `next_at` if another value is there. Returns the right value."""
         next_at = right_time(schedule, seen.now)
         if next_at != schedule.next_at:
             changed = await seen.engine.schedules.fire(
@@ -57,6 +59,6 @@ class ScheduleRepairs:
                 now=seen.at,
             )
             if changed is not None:
-                log.info("the next time of %s was set for an earlier timing: it is put right", schedule.name)
+                log.info("repaired the next time of %s, which came from an older schedule", schedule.name)
         self.know(schedule, next_at)
         return next_at

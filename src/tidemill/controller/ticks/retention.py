@@ -1,9 +1,10 @@
 """Retention: finished jobs beyond what their queue keeps are deleted, a bounded number at a time.
 
-While there is more, runs follow each other after a pause that leaves the engine to those who work: `PAUSE`
-times as long as the run took, however long that was, and never less than `LEAST_S`. After runs that found
-something the next comes soon (`SOON_S`): jobs end faster than a minute's worth should be kept, in memory
-above all. Two that prune at once find less to do each."""
+While there is more to delete, the next run follows after a pause of `PAUSE` times as long as the run took,
+and never less than `LEAST_S`. The pause leaves the engine to those who work. After runs that deleted
+something the next comes after `SOON_S`, not after `EVERY_S`: jobs end too fast to keep a minute's worth of
+them, above all in memory. If two controllers prune at once, each finds less to do.
+"""
 
 import logging
 import random
@@ -29,7 +30,7 @@ class Retention:
 
     def __init__(self) -> None:
         self._deleted = 0
-        """In the runs that follow each other now."""
+        """Jobs deleted by the present series of runs."""
 
     async def run(self, engine: Engine, term: Term) -> float | None:
         began = time.monotonic()

@@ -1,14 +1,19 @@
 """Retirement: schedules that no code declares any more.
 
-Every worker says with its heartbeats which schedules the code that it has loaded declares. A declared
-schedule is retired when workers of its app live, all of those have said what they declare, and none names it:
-not at once, but when that has been so for `GRACE`. While one old worker is left, it fires on, and that worker
-can run it; so a rolling deploy ends it once, when the last old worker goes. While no worker of its app is
-there at all, nothing can be said of it, and nothing changes. Nor for an app without a name (`PROGRAM`):
-another program that has none either is no later version of it.
+With its heartbeats every worker says which schedules its code declares. A declared schedule is retired when
+all of this has been so for `GRACE`:
 
-A retired schedule stays, is shown as retired, and comes back when a worker declares it again, with its next
-tick from then on: what was due meanwhile was not missed.
+- workers of its app are alive;
+- each of them has said what it declares;
+- none of them names the schedule.
+
+While one old worker is left, the schedule fires on, and that worker can run its jobs. So a rolling deploy
+retires it once, when the last old worker goes. While no worker of its app is alive, nothing is known and
+nothing changes. An app without a name (`PROGRAM`) never retires anything: another program without a name is
+no later version of it.
+
+A retired schedule stays and is shown as retired. It comes back when a worker declares it again, with its next
+tick from then on: ticks in between were not missed.
 """
 
 import logging
@@ -23,13 +28,13 @@ from tidemill.model.time import SECOND, Instant, Span
 
 GRACE: Span = 15 * SECOND
 BY = "controller"
-"""Who does it, in the audit."""
+"""The author of a retirement in the audit."""
 
 log = logging.getLogger("tidemill.controller")
 
 
 class Retirement:
-    """Remembers since when schedules have been missing; the next controller begins to count anew."""
+    """Remembers since when each schedule has been missing. The next controller begins to count anew."""
 
     def __init__(self, grace: Span = GRACE) -> None:
         self._grace = grace

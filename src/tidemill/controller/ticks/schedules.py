@@ -1,13 +1,17 @@
 """Schedules fire here: due ticks become jobs, exactly once each, at their time.
 
-One run reads all schedules, fires those that are due (`model.firing` says with which jobs), and answers when
-the next is. Whoever fires second finds another `next_at` and changes nothing, so that a controller that dies
-before, in or after a firing, or two at once, leave one job per tick.
+One run reads all schedules and fires those that are due. `model.schedules.firing` says with which jobs. The
+run returns when the next schedule is due.
 
-**A run is bounded**: so many are fired, so many intervals under way are looked at (`intervals`), so many
-doubtful times are checked (`corrections`). One that cannot be fired is left out for a while.
+**One job per tick**, even if a controller dies before, in or after a firing, and even if two
+controllers run at once. A firing is applied only if `next_at` is still what the controller read; the second
+one finds another value and changes nothing.
 
-**Nothing wakes a controller** when a schedule is put, resumed or asked for: the next look comes within a
+**A run is bounded.** It fires at most so many schedules, checks at most so many intervals under way
+(`intervals`) and at most so many values of `next_at` (`repairs`). A schedule that cannot be fired is left out
+for a while.
+
+**Nothing wakes a controller** when a schedule is put, resumed or triggered: the next run comes within a
 second.
 """
 
@@ -32,16 +36,16 @@ from tidemill.model.time import MINUTE, SECOND, Instant, Span
 
 EVERY_S = 1.0
 FIRE_LIMIT = 100
-"""The most schedules that one run fires, and the most intervals under way that it looks at."""
+"""The most schedules that one run fires, and the most intervals under way that it checks."""
 CHECK_LIMIT = 20
-"""The most times that it checks: a cron's take a millisecond each, in which nothing else is done."""
+"""The most values of `next_at` that one run checks. Each one of a cron takes a millisecond of the loop."""
 AGAIN: Span = MINUTE
-"""How long one that could not be fired is left out, unless it is changed."""
+"""How long a schedule that could not be fired is left out, unless somebody changes it."""
 CENSUS: Span = 2 * SECOND
-"""How often the members are asked about start-ups and retired schedules."""
+"""How often the members are listed, for start-ups and for retired schedules."""
 
 Step: TypeAlias = Callable[[ScheduleSnapshot, Schedule, Mapping[JobId, JobRecord]], Awaitable[Instant | None]]
-"""What is done with one schedule and its last jobs: it answers when to look at it next."""
+"""What is done with one schedule and its last jobs. Returns when to check that schedule again."""
 
 log = logging.getLogger("tidemill.controller")
 
@@ -56,7 +60,7 @@ class ScheduleTick:
         self._startups = Startups()
         self._retirement = Retirement(grace)
         self._turns = IntervalTurns()
-        self._corrections = ScheduleRepairs()
+        self._repairs = ScheduleRepairs()
         self._census = census
         self._counted_at: Instant | None = None
         self._clock = clock
@@ -72,13 +76,13 @@ class ScheduleTick:
             key=lambda each: each.next_at or 0,
         )
         under_way = [each for each in open_ones if is_under_way(each, seen.now)]
-        doubtful = self._corrections.doubtful(open_ones, seen.now)
+        doubtful = self._repairs.doubtful(open_ones, seen.now)
         steps: list[tuple[Step, Schedule]] = [
             *((self._fire, each) for each in due[:FIRE_LIMIT]),
             *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
         ]
         jobs = await _standing_jobs(engine, [each for _, each in steps])
-        steps += [(self._corrections.put_right, each) for each in doubtful[:CHECK_LIMIT]]
+        steps += [(self._repairs.repair, each) for each in doubtful[:CHECK_LIMIT]]
         nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
         nexts += [end_of_run(each, seen.now) for each in under_way]
         for step, schedule in steps:
@@ -99,7 +103,7 @@ class ScheduleTick:
         return what == [schedule.version, schedule.next_at] and 0 <= now - at < AGAIN
 
     def _leave_out(self, schedule: Schedule, error: BadInput, now: Instant) -> None:
-        """Said once for each of its ticks."""
+        """Leave it out for a while. Logged once for each of its ticks."""
         version, tick, _ = self._failed.get(schedule.name, (None, None, None))
         if (version, tick) != (schedule.version, schedule.next_at):
             log.error("the schedule %s cannot be fired: %s", schedule.name, error)
@@ -108,7 +112,7 @@ class ScheduleTick:
     async def _fire(
         self, seen: ScheduleSnapshot, schedule: Schedule, jobs: Mapping[JobId, JobRecord]
     ) -> Instant | None:
-        """Fire one; when to look at it next."""
+        """Fire one schedule. Returns when to check it again."""
         firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
         try:
             fired = await _apply(seen, schedule, firing)
@@ -118,12 +122,12 @@ class ScheduleTick:
             fired = await _apply(seen, schedule, firing)
         if not fired:
             return seen.now  # somebody else was first, and knows what is next
-        self._corrections.know(schedule, firing.next_at)
-        _tell(schedule, firing, seen.now)
+        self._repairs.know(schedule, firing.next_at)
+        _log_firing(schedule, firing, seen.now)
         return end_of_run(schedule, seen.now) if firing.next_at is None else firing.next_at
 
     async def _count(self, seen: ScheduleSnapshot) -> None:
-        """Now and then, look at who is there: for start-ups, and for what nobody declares any more."""
+        """Once in `census`: list the members, fire start-ups, retire what nobody declares any more."""
         if self._counted_at is not None and 0 <= seen.now - self._counted_at < self._census:
             return
         self._counted_at = seen.now
@@ -162,7 +166,7 @@ def _wait_s(nexts: Sequence[Instant | None], now: Instant) -> float:
     return max(0.0, min([*waits_s, EVERY_S]))
 
 
-def _tell(schedule: Schedule, firing: Firing, now: Instant) -> None:
+def _log_firing(schedule: Schedule, firing: Firing, now: Instant) -> None:
     if firing.jobs:
         late_ms = (now - (schedule.next_at or now)) // 1_000
         log.debug("fired %s: %d jobs, %d ms after its tick", schedule.name, len(firing.jobs), late_ms)

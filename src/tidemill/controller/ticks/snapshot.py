@@ -1,4 +1,4 @@
-"""What one run of the schedules' tick has seen."""
+"""What one run of the schedules' tick has read: all schedules at one moment."""
 
 from typing import NamedTuple, Protocol
 
@@ -26,7 +26,7 @@ class ScheduleSnapshot(NamedTuple):
 
 
 async def take_snapshot(engine: Engine, term: Term, clock: HandClock | None) -> ScheduleSnapshot:
-    """Read them."""
+    """Read the schedules and the time."""
     at = None if clock is None else clock.now
     now = await engine.now() if at is None else at
     return ScheduleSnapshot(engine, term, await engine.schedules.list(), now, at)

@@ -1,18 +1,21 @@
 """Start-ups: the jobs that run once for every start of the cluster.
 
-What a start is, is said in `model.generation`. The generation is kept as a named lease that never runs out by
-itself: its holder is the moment at which the generation began, and its end, less the ttl, the last moment at
-which somebody saw it alive. Whoever finds that it is over replaces the lease; dying in between leaves none,
-which the next one takes for a start as well.
+`model.schedules.generation` says what a start is. The generation is kept as a named lease that never runs out
+by itself. Its holder is the moment at which the generation began. Its end, less the ttl, is the last moment
+at which a controller saw the generation alive.
 
-The tick of a start-up is the generation's beginning. A schedule whose last tick is older than that has not
-run in this generation: one that a deploy adds to a running cluster runs when the first worker brings it.
+A controller that finds the generation over replaces the lease. If it dies between release and acquire, no
+lease is left, and the next controller takes that for a start as well.
+
+The tick of a start-up is the beginning of the generation. If the last tick of a schedule is older than that,
+it has not run in this generation. So a start-up that a deploy adds to a running cluster runs when the first
+worker declares it.
 
 An engine that has lost its data has lost the generation, too: start-ups run again, under live workers. (The
-members' records are lost with it, so nothing here could tell that from a first start.)
+records of the members are lost with it, so nothing here could tell that from a first start.)
 
-Two controllers that judge at once find one lease, and one of them replaces it; the other is refused and looks
-again.
+If two controllers judge at once, both find one lease, and one of them replaces it. The other is refused and
+checks again.
 """
 
 import logging
@@ -27,13 +30,13 @@ from tidemill.model.time import DAY, Instant, Span
 from tidemill.model.view import CLUSTER_LEASE, Lease
 
 TTL: Span = 365 * DAY
-"""Longer than anybody looks at it."""
+"""Longer than any cluster goes without a check."""
 
 log = logging.getLogger("tidemill.controller")
 
 
 class Startups:
-    """It keeps nothing that the engine does not."""
+    """Fires start-ups. All state is in the engine."""
 
     async def run(self, seen: ScheduleSnapshot, members: Sequence[MemberRecord]) -> None:
         """Fire what has not run in this generation."""
@@ -61,7 +64,7 @@ class Startups:
                 log.info("the cluster has started: %s runs", schedule.name)
 
     async def _generation(self, seen: ScheduleSnapshot, workers: Sequence[MemberRecord]) -> Instant | None:
-        """When the present one began; None: it cannot be told yet."""
+        """When the present generation began; None: that is not known yet."""
         locks = seen.engine.locks
         lease = next((each for each in await locks.list(now=seen.at) if each.name == CLUSTER_LEASE), None)
         same = goes_on(workers, None if lease is None else lease.expires_at - TTL)

@@ -1,10 +1,10 @@
 """What the controller runs: ticks, each one bounded chore of the cluster, one file each.
 
 **Two controllers at once must do no harm.** A term ends by the clock, and a process can be stopped between
-its last look at the clock and its write. So a tick never relies on being alone: each write is guarded by what
-it finds (`schedules.fire` by the tick's time, `prune` by what is left to delete), and doing it twice finds
-nothing to do. Being elected only saves work. A tick that does several writes in one run looks at
-`term.trusted()` between them, and stops when it is over.
+its last check of the clock and its write. So a tick never relies on being alone. Each write is guarded by
+what it finds: `schedules.fire` by the tick's time, `prune` by what is left to delete. Doing it twice finds
+nothing to do. Being elected only saves work. A tick with several writes in one run checks `term.trusted()`
+between them, and stops when the term is over.
 """
 
 from typing import Protocol
@@ -39,6 +39,6 @@ class Tick(Protocol):
         ...
 
     async def run(self, engine: Engine, term: Term) -> float | None:
-        """One step, bounded in work and time. Answers the seconds until it wants to run again (0: there is
-        more to do at once); None: `every`. An `EngineError` is logged by the loop, which tries again."""
+        """One step, bounded in work and time. Returns the seconds until the next run (0: there is more to do
+        at once); None: `every`. An `EngineError` is logged by the loop, which tries again."""
         ...

@@ -1,7 +1,7 @@
 """Checks once a minute how much room the state takes.
 
-What deserves a warning is logged, the same trouble once in `REMIND_S`; `tidemill doctor` shows all of it at
-any time.
+Each trouble is logged as a warning, the same one at most once in `REMIND_S`. `tidemill doctor` shows all of
+them at any time.
 """
 
 import logging

@@ -1,10 +1,10 @@
 """The buffer: jobs claimed a moment before there is a slot for them, to hide one claim's round trip.
 
-Whatever waits here is lost to other workers, is out of order with what they take, and is given back on a
-drain. So it is as small as its purpose allows: at most as many as end while a claim is on its way
-(rate x claim time), never more than slots, and nothing at all while the mean run time is over 20 ms: then a
-round trip is no loss worth hiding. Jobs under a limit, a rate or fairness never wait here: their permit would
-be taken without use. Nor do suspects, of which a member runs one at a time. (`slots` gives them back.)
+A job that waits here is lost to other workers, is out of order with what they claim, and is released in a
+drain. So the buffer is as small as its purpose allows: at most as many jobs as end while a claim is on its
+way (rate x claim time), never more than slots, and none while the mean run time is over 20 ms: then a round
+trip is no loss worth hiding. Jobs under a limit, a rate or fairness never wait here: their permit would be
+taken without use. Nor do suspects, of which a member runs one at a time. (`slots` releases them.)
 
 Pure policy and an ordered list: no clock, no engine.
 """
@@ -16,7 +16,7 @@ from tidemill.worker.running.run import Run
 
 SLOW: Span = 20 * MILLISECOND
 WEIGHT = 0.3
-"""Of the latest trip in each mean: about the last five trips count."""
+"""The weight of the latest trip in each mean: about the last five trips count."""
 
 
 class Ahead:
@@ -56,11 +56,11 @@ def _mean(mean: float, latest: float) -> float:
 
 
 class Buffer(list[Run]):
-    """Runs that wait, by priority, then in the order of their claim: the most urgent last, where `pop` is
-    cheap. (A list itself: every end of a run asks whether something waits.)"""
+    """Runs that wait, by priority, then in the order of their claim. The most urgent is last, where `pop` is
+    cheap. (It is a list itself, because every end of a run checks whether something waits.)"""
 
     def add(self, runs: list[Run]) -> None:
-        """Some more wait."""
+        """These wait too."""
         self += runs
         self.sort(key=_urgency, reverse=True)
 

@@ -1,20 +1,23 @@
-"""What to ask for: the queues of a claim, each with the most that it may give.
+"""Claim size: the queues of a claim, each with the most jobs that it may give.
 
-Most workers ask all their queues for as much as there is room. Two kinds of queues get a bound of their own:
-those with a `per_worker` limit, which each worker keeps for itself, and those whose jobs are under a limit or
-fairness: they cannot wait in the buffer, so they are asked for no more than the free slots.
+Most workers claim from all their queues as many jobs as there is room for. Two kinds of queues get a bound of
+their own. Queues with a `per_worker` limit: each worker keeps that limit by itself. And queues whose jobs are
+under a limit or fairness: those jobs cannot wait in the buffer, so no more than the free slots are claimed.
 
-Which queues are of the latter kind is known from the app's declarations at first, then from what comes.
+Which queues are of the second kind is known from the app's declarations at first, then from the jobs that
+come.
 
-**Beside jobs that cannot wait little is claimed ahead.** Several such queues could give more together than
-there are slots; what finds none is given back, and a rate permit is lost with each. And a buffer that others
-fill takes every slot that becomes free, so that a rate is not used up although there are jobs for it. So:
+**Beside jobs that cannot wait, little is claimed ahead.** Several such queues together could give more jobs
+than there are slots. Jobs that find no slot are released, and each loses a rate permit. And a buffer that
+other queues fill takes every slot that becomes free, so that a rate is not used up although there are jobs
+for it. So:
 
-- a claim asks all queues or none: while no slot is free, nobody is asked;
-- it is for the free slots in all, and the engine lets the queues take turns;
-- only when those that cannot wait gave nothing the last time may the others fill the buffer too. Then those
-  are each asked for a share of the free slots, so that even if all give at once there is a slot for each job;
-  and if one gives, all are asked again at once, because slots may be left that were kept for an idle one.
+- A claim is for all queues or for none: while no slot is free, nothing is claimed.
+- It is for the free slots in all, and the engine lets the queues take turns.
+- Only if the queues that cannot wait gave nothing the last time may the others fill the buffer too. Then each
+  queue that cannot wait is bound to a share of the free slots, so that even if all of them give jobs there is
+  a slot for each. If one gives some, the next claim follows at once, because slots may be left that were kept
+  for an idle queue.
 
 (Shares in every claim, with the buffer filled beside, were tried: with two queues of 300 a second and a
 backlog in a third without limits, a worker with 10 slots used half of both rates. This way it uses all, and
@@ -31,7 +34,7 @@ from tidemill.task.registry import Registry
 
 
 class PerWorker:
-    """One queue's limit in this worker."""
+    """One queue's `per_worker` limit in this worker."""
 
     def __init__(self, limit: Limit) -> None:
         self._limit = limit
@@ -64,7 +67,7 @@ class PerWorker:
 
 
 class ClaimBounds(NamedTuple):
-    """What a claim asks for."""
+    """The bounds of one claim: of each queue, in all, and of suspects."""
 
     wants: tuple[Want, ...]
     most: int
@@ -72,7 +75,7 @@ class ClaimBounds(NamedTuple):
 
 
 class ClaimSize:
-    """The wants of one worker."""
+    """Sizes the claims of one worker."""
 
     def __init__(self, queues: Sequence[str], registry: Registry) -> None:
         self._queues = queues
@@ -82,39 +85,40 @@ class ClaimSize:
             for queue in queues
             if (options := registry.options_of(queue)).per_worker
         }
-        # Corrected by what comes: an operator may change it any time.
+        # Corrected by the jobs that come: an operator may change limits at any time.
         self._cannot_wait = {queue for queue in queues if _limited(registry.options_of(queue))}
-        self._idle = False  # those that cannot wait gave nothing the last time
-        self._shared = False  # and were asked for their shares only
+        self._idle = False  # the queues that cannot wait gave nothing the last time
+        self._shared = False  # and were bound to their shares
         self.cut_short = False
-        """One that was asked for its share only gave something: it may have more, and there may be slots."""
+        """A queue that was bound to its share gave something: it may have more, and there may be slots."""
 
     def room(self, free: int, ahead: int) -> int:
-        """How many jobs there is room for: `ahead` of them would have to wait for a slot."""
+        """How many jobs there is room for. `ahead` of them would have to wait for a slot."""
         if not self._cannot_wait:
             return free + ahead
         return free + ahead if free and self._idle else free
 
-    def ask(self, free: int, here: Callable[[str], int], now_s: float) -> tuple[Want, ...]:
-        """The queues that may give something now. `here`: how many of a queue run or wait here."""
+    def queues(self, free: int, here: Callable[[str], int], now_s: float) -> tuple[Want, ...]:
+        """The queues that may give jobs now, each with its bound. `here`: how many of a queue run or wait
+        here."""
         if not self._per_worker and not self._cannot_wait:
             return self._unbound
         bounds = {queue: self._bound(queue, free, here, now_s) for queue in self._queues}
         return tuple(Want(queue, bound) for queue, bound in bounds.items() if bound != 0)
 
-    def fit(self, ask: ClaimBounds, free: int) -> ClaimBounds:
-        """The same claim, so that all it brings that cannot wait finds a slot."""
+    def fit(self, bounds: ClaimBounds, free: int) -> ClaimBounds:
+        """The same claim, bounded so that every job that cannot wait finds a slot."""
         self._shared = False
-        if not self._cannot_wait or ask.most <= free:
-            return ask
-        urgent = [want for want in ask.wants if want.queue in self._cannot_wait]
-        if sum(want.most or 0 for want in urgent) + ask.suspects <= free:
-            return ask
-        share = (free - ask.suspects) // len(urgent)
-        if not share or len(urgent) == len(ask.wants):
-            return ask._replace(most=free)
+        if not self._cannot_wait or bounds.most <= free:
+            return bounds
+        urgent = [want for want in bounds.wants if want.queue in self._cannot_wait]
+        if sum(want.most or 0 for want in urgent) + bounds.suspects <= free:
+            return bounds
+        share = (free - bounds.suspects) // len(urgent)
+        if not share or len(urgent) == len(bounds.wants):
+            return bounds._replace(most=free)
         self._shared = True
-        return ask._replace(wants=tuple(self._cut(want, share) for want in ask.wants))
+        return bounds._replace(wants=tuple(self._cut(want, share) for want in bounds.wants))
 
     def came(self, jobs: Iterable[ClaimedJob], now_s: float) -> None:
         """These were claimed."""

@@ -1,13 +1,14 @@
-"""When to claim, and how much: the rules of asking. `exchange` makes the trips.
+"""When to claim, and how many jobs. `exchange` makes the trips.
 
-There is always a next moment to ask: at once after a signal or when the last claim was filled, at the moment
-that the engine named (`Claim.wait`: a due job, a rate that opens), and every `look_s` in any case, jittered,
-because signals may be lost. An idle worker thus asks about once in `look_s`. Nothing is asked while there is
-no room, while we drain, while a stuck job is about to take this process with it, or while our lease is not
-fresh; nor for a moment after a refusal.
+There is always a next moment to claim. It is at once after a signal, or when the last claim was filled. It is
+the moment that the engine named (`Claim.wait`: a due job, a rate that opens). And it is after `poll_s` in any
+case, jittered, because signals may be lost. So an idle worker claims about once in `poll_s`.
 
-How much: the free slots, and whatever may wait in the buffer; but never more than the free slots of what
-must not wait there (`wants`).
+Nothing is claimed while there is no room, while we drain, while a stuck job is about to end this process, or
+while our lease is not fresh; nor for a moment after a refusal.
+
+How many: the free slots, and as many more as may wait in the buffer. Of jobs that must not wait there, never
+more than the free slots (`claim_size`).
 """
 
 import asyncio
@@ -26,42 +27,43 @@ from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.process.held_table import HeldTable
 from tidemill.worker.running.stopping import Stopping
 
-WAITING_LOOK_S = 0.1
-"""How often to look whether the lease is fresh again, or a stuck job has ended."""
+SUSPENDED_POLL_S = 0.1
+"""How often to check whether the lease is fresh again, or a stuck job has ended."""
 AGAIN_S = 0.002
 """The pause before a claim that the engine wants repeated at once, though it gave nothing."""
 
 
 class ClaimTiming:
-    """The claims of one claimant, numbered. `looked`: whether somebody said since that there may be jobs."""
+    """The claims of one claimant, numbered. `take_claim_soon`: whether a signal has come since the last
+    call."""
 
     def __init__(
         self,
-        board: HeldTable,
+        held_table: HeldTable,
         slots: Slots,
         stops: Stopping,
-        wants: ClaimSize,
+        claim_size: ClaimSize,
         *,
-        looked: Callable[[], bool],
+        take_claim_soon: Callable[[], bool],
         member: bytes,
         claimant: bytes,
-        look_s: float,
+        poll_s: float,
         takes_suspects: bool,
         supervised: bool,
     ) -> None:
-        self._board = board
+        self._held_table = held_table
         self._slots = slots
         self._stops = stops
-        self._wants = wants
-        self._looked = looked
+        self._claim_size = claim_size
+        self._take_claim_soon = take_claim_soon
         self._member = member
         self._claimant = claimant
-        self._look_s = look_s
+        self._poll_s = poll_s
         self._takes_suspects = takes_suspects
         self._supervised = supervised
         self._number = 1
-        self._look_at = 0.0
-        self._heard = False
+        self._claim_at = 0.0
+        self._soon = False
         self._refused_until = 0.0
         self._refusals = Backoff()
         self._waits_for_heartbeat = True
@@ -69,84 +71,84 @@ class ClaimTiming:
         self._answered_at = self._time()
 
     def heartbeat_answered(self) -> bool:
-        """A heartbeat was answered: whether a claim waited for that."""
+        """A heartbeat was answered. Returns whether a claim waited for that."""
         waited = self._waits_for_heartbeat
         if waited:
             self._waits_for_heartbeat = False
-            self._refused_until = self._look_at = 0.0
+            self._refused_until = self._claim_at = 0.0
         return waited
 
     def patience(self) -> float | None:
-        """How long until a claim should be made by itself; None: only when something happens."""
-        self._hear()
+        """How long to wait before the next claim; None: until something happens."""
+        self._check_claim_soon()
         if self._suspended():
-            return WAITING_LOOK_S
+            return SUSPENDED_POLL_S
         if not self._most():
             return None
-        return max(0.0, max(self._look_at, self._refused_until) - self._time())
+        return max(0.0, max(self._claim_at, self._refused_until) - self._time())
 
     def request(self, *, anyway: bool) -> ClaimRequest | None:
-        """The claim to make now. `anyway`: there is a trip to the engine in any case, so that asking
-        costs little, and permits that its outcomes free are seen."""
-        self._hear()
+        """The claim to make now, if any. `anyway`: there is a trip to the engine in any case. A claim costs
+        little then, and sees the permits that the trip's outcomes free."""
+        self._check_claim_soon()
         now, most, free = self._time(), self._most(), self._slots.free
-        due = now >= self._refused_until and (anyway or now >= self._look_at)
+        due = now >= self._refused_until and (anyway or now >= self._claim_at)
         if not due or not most or self._suspended():
             return None
-        wants = self._wants.ask(free, self._slots.of_queue, now)
+        wants = self._claim_size.queues(free, self._slots.of_queue, now)
         if not wants:
-            self._look_at = now + self._until_own_rates_open(now)
+            self._claim_at = now + self._until_own_rates_open(now)
             return None
-        ask = self._wants.fit(ClaimBounds(wants, most, self._suspects(free)), free)
-        self._heard = False
+        bounds = self._claim_size.fit(ClaimBounds(wants, most, self._suspects(free)), free)
+        self._soon = False
         return ClaimRequest(
             member=self._member,
             claimant=self._claimant,
             number=self._number,
-            wants=ask.wants,
-            most=ask.most,
-            suspects=ask.suspects,
+            wants=bounds.wants,
+            most=bounds.most,
+            suspects=bounds.suspects,
         )
 
     def repeated(self, request: ClaimRequest) -> ClaimRequest:
-        """The same claim, made again: it takes nothing new where it should not, and still learns what
+        """The same claim, made again. While claims are suspended it takes nothing new, and still learns what
         its number took."""
         if not self._suspended():
             return request
         return msgspec.structs.replace(request, most=0, wants=(), suspects=0)
 
     def answered(self, request: ClaimRequest, claim: Claim, *, took_s: float) -> None:
-        """The jobs of this claim are on the board."""
-        self._hear()
+        """The answer has come, and the jobs of this claim are in the held table."""
+        self._check_claim_soon()
         now = self._time()
-        self._board.answered(request.number)
+        self._held_table.answered(request.number)
         self._number = request.number + 1
         self._refusals.reset()
-        self._wants.came(claim.jobs, now)
-        more = len(claim.jobs) >= request.most or self._wants.cut_short
-        # What was heard while the claim was on its way may have come too late for it.
-        self._look_at = 0.0 if more or self._heard else now + self._rest(claim.wait, now)
+        self._claim_size.came(claim.jobs, now)
+        more = len(claim.jobs) >= request.most or self._claim_size.cut_short
+        # A signal that came while the claim was on its way may have come too late for it.
+        self._claim_at = 0.0 if more or self._soon else now + self._rest(claim.wait, now)
         self._slots.ahead.trip(took_s=took_s, since_last_s=now - self._answered_at)
         self._answered_at = now
 
     def refused(self, refused: Refused) -> None:
-        """Not granted. For a retired claimant this is the end; everything else passes by itself, most
-        of it with the next heartbeat."""
+        """The claim was refused. For a retired claimant this is the end. Every other refusal passes by
+        itself, mostly with the next heartbeat."""
         if isinstance(refused, ClaimantRetired):
             raise refused
         self._refused_until = self._time() + self._refusals.next_s()
         self._waits_for_heartbeat = True
 
-    def _hear(self) -> None:
-        """There may be something to claim, if somebody said so."""
-        if self._looked():
-            self._look_at = 0.0
-            self._heard = True
+    def _check_claim_soon(self) -> None:
+        """If a signal came, claim now."""
+        if self._take_claim_soon():
+            self._claim_at = 0.0
+            self._soon = True
 
     def _most(self) -> int:
         """How many jobs there is room for."""
         slots = self._slots
-        return min(self._wants.room(slots.free, slots.room_ahead), self._board.free(), BATCH_LIMIT)
+        return min(self._claim_size.room(slots.free, slots.room_ahead), self._held_table.free(), BATCH_LIMIT)
 
     def _suspended(self) -> bool:
         """Whether claims have to wait for something other than a free slot."""
@@ -158,17 +160,17 @@ class ClaimTiming:
         return self._supervised and bool(self._stops.stuck)  # it is about to take this process with it
 
     def _suspects(self, free: int) -> int:
-        """One at a time, and none where its crash could not be seen. It starts at once: none ever waits in
-        the buffer, where the next claim would not see it."""
+        """One suspect at a time, and none where nobody would see its crash. It starts at once: no suspect
+        waits in the buffer, where the next claim would not see it."""
         if not self._takes_suspects or not free:
             return 0
         return int(not any(run.job.suspect for run in self._slots.active.values()))
 
     def _rest(self, wait: Span | None, now: float) -> float:
-        """How long nothing new is to be expected."""
-        rest_s = min(jittered(self._look_s), self._until_own_rates_open(now))
+        """How long to wait after a claim that was not filled."""
+        rest_s = min(jittered(self._poll_s), self._until_own_rates_open(now))
         return rest_s if wait is None else min(rest_s, max(wait / 1e6, AGAIN_S))
 
     def _until_own_rates_open(self, now: float) -> float:
-        opens_at = self._wants.opens_at()
-        return self._look_s if opens_at is None else max(opens_at - now, AGAIN_S)
+        opens_at = self._claim_size.opens_at()
+        return self._poll_s if opens_at is None else max(opens_at - now, AGAIN_S)

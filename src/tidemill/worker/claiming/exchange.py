@@ -1,25 +1,26 @@
 """The exchange: the one who talks to the engine about runs. Outcomes there, jobs back, in one trip.
 
-**One trip at a time.** A trip takes every outcome that is waiting and asks for as many jobs as there is room
+**One trip at a time.** A trip takes every outcome that is waiting and claims as many jobs as there is room
 for, in one call. While it is on its way the next outcomes collect. So the first event of a quiet period goes
 at once, and under load batches form by themselves, as large as the engine is slow. It also keeps the rule
 that a claimant has one claim in flight.
 
 **Authority.** A run is ours from the claim's answer until its settle or release was answered. In between it
-is on the board, from which the supervisor heartbeats; so it leaves the board only after the answer, and a
-claim's number is written there only after all its jobs are. An outcome that is answered `STALE` came too
-late: somebody else has the job. It is reported and dropped.
+is in the held table, from which the supervisor makes its heartbeats. So a run leaves the held table only
+after the answer, and a claim's number is written there only after all its jobs are. An outcome that is
+answered `STALE` came too late: somebody else has the job. It is reported and dropped.
 
 **When the answer is lost** (`EngineUnavailable` means "unknown") the same call is made again, with the same
-outcomes and the same claim number, until it is answered: the engine tells a repeat from a second wish. Only
-the claim's size may change: while we drain, or while our lease is not fresh, the repeat asks for nothing new,
-and still learns what its number took. Meanwhile what runs goes on, and its outcomes wait here.
+outcomes and the same claim number, until it is answered: the engine tells a repeat from a second claim. Only
+the claim's size may change: while we drain, or while our lease is not fresh, the repeat claims nothing new,
+and still learns what its number took. Meanwhile running code goes on, and its outcomes wait here.
 
-**When a claim is refused**: `MemberGone` passes with the next heartbeat; `ClaimantRetired` means that we were
+**When a claim is refused**: `MemberGone` passes with the next heartbeat. `ClaimantRetired` means that we were
 declared dead, and ends this worker.
 
-**In a drain** nothing is claimed; the loop ends when nothing runs and everything is answered. An engine that
-does not answer any more is left after a while (`insistence`); what it was not told will run again elsewhere.
+**In a drain** nothing is claimed. The loop ends when nothing runs and everything is answered. It gives up on
+an engine that does not answer for a while (`until_answered`): jobs whose outcome the engine did not get run
+again elsewhere.
 """
 
 import asyncio
@@ -48,31 +49,31 @@ class Exchange:
     def __init__(
         self,
         jobs: JobsFacet,
-        board: HeldTable,
+        held_table: HeldTable,
         notebook: Notebook,
         unsettled: Unsettled,
         slots: Slots,
         claims: ClaimTiming,
-        insist: UntilAnswered,
+        until_answered: UntilAnswered,
         moments: Moments,
         report: Report,
     ) -> None:
         self._jobs = jobs
-        self._board = board
+        self._held_table = held_table
         self._notebook = notebook
         self._unsettled = unsettled
         self._slots = slots
         self._claims = claims
-        self._insist = insist
+        self._until_answered = until_answered
         self._moments = moments
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._first: Callable[[], Awaitable[None]] | None = None
 
     def first(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Make this call before anything else."""
+        """Make this call before the next trip."""
         self._first = call
-        self._unsettled.bell.ring()
+        self._unsettled.wakeup.wake()
 
     # The loop
 
@@ -80,7 +81,7 @@ class Exchange:
         """Trips, until drained. `ClaimantRetired` and `EngineClosed` end it at once."""
         try:
             while not self._over():
-                await self._unsettled.bell.wait(self._patience())
+                await self._unsettled.wakeup.wait(self._patience())
                 await self._trip()
         except GaveUp:
             return
@@ -89,18 +90,18 @@ class Exchange:
         return self._unsettled.waits_for_answers_only() and not len(self._unsettled)
 
     def _patience(self) -> float | None:
-        """How long to wait for the bell; 0: there is something to do."""
+        """How long to wait for a wakeup; 0: there is something to do."""
         unsettled = self._unsettled
-        if unsettled.ended or unsettled.returned:
+        if unsettled.ended or unsettled.releases:
             return 0
         return None if unsettled.draining else self._claims.patience()
 
     async def _trip(self) -> None:
         if (first := self._first) is not None:
             self._first = None
-            await self._insist(first)
+            await self._until_answered(first)
         unsettled = self._unsettled
-        if unsettled.returned:
+        if unsettled.releases:
             await self._release()
         if self._slots.buffer:  # they wait for a fresh lease
             self._slots.refill(boot_ns())
@@ -116,15 +117,15 @@ class Exchange:
     async def _claim(self, request: ClaimRequest) -> None:
         began, repeated = self._loop.time(), self._claims.repeated
         try:
-            claim = await self._insist(lambda: self._jobs.claim(repeated(request)))
+            claim = await self._until_answered(lambda: self._jobs.claim(repeated(request)))
         except Refused as refused:
             self._refuse(refused)
         else:
             self._receive(request, claim, began)
 
     def _receive(self, request: ClaimRequest, claim: Claim, began: float) -> None:
-        """Hold what came, say that the answer is here, let it run."""
-        hold, notebook = self._board.hold, self._notebook
+        """Hold the jobs that came, record that the claim is answered, and let them run."""
+        hold, notebook = self._held_table.hold, self._notebook
         runs = [Run(job, hold(job.id, job.fence), notebook) for job in claim.jobs]
         self._claims.answered(request, claim, took_s=self._loop.time() - began)
         if runs:
@@ -146,7 +147,7 @@ class Exchange:
         settlements = [_settlement(run) for run in ended]
         self._slots.ahead.ended(ended)
         try:
-            settled = await self._insist(
+            settled = await self._until_answered(
                 lambda: self._jobs.settle(settlements, claim=request and repeated(request))
             )
         except BadInput:
@@ -171,10 +172,10 @@ class Exchange:
 
     async def _settle_alone(self, run: Run) -> list[Answer]:
         settlement = _settlement(run)
-        return (await self._insist(lambda: self._jobs.settle([settlement]))).answers
+        return (await self._until_answered(lambda: self._jobs.settle([settlement]))).answers
 
     def _answered(self, ended: list[Run], answers: list[Answer]) -> None:
-        let_go, stale, refused = self._board.let_go, Answer.STALE, 0
+        let_go, stale, refused = self._held_table.let_go, Answer.STALE, 0
         for run, answer in zip(ended, answers, strict=True):
             let_go(run.row)
             if answer is stale:
@@ -186,19 +187,19 @@ class Exchange:
         self._moments.note("settled", len(ended))
 
     async def _release(self) -> None:
-        """Give back: a trip of its own."""
-        batch = self._unsettled.take_returned()
+        """Release runs: a trip of its own."""
+        batch = self._unsettled.take_releases()
         await self._write_notes([run for run, _ in batch])
         releases = [Release(id=run.job.id, fence=run.fence, delay=delay) for run, delay in batch]
-        await self._insist(lambda: self._jobs.release(releases))
-        self._unsettled.gave_back(run for run, _ in batch)
+        await self._until_answered(lambda: self._jobs.release(releases))
+        self._unsettled.release_answered(run for run, _ in batch)
         self._moments.note("released", len(batch))
 
     async def _write_notes(self, runs: list[Run]) -> None:
-        """What they noted is written before their fence is spent."""
+        """Write the notes of these runs before their fence is used up."""
         fences = [run.fence for run in runs if run.page is not None]
         if fences:
-            await self._insist(lambda: self._notebook.flush(fences))
+            await self._until_answered(lambda: self._notebook.flush(fences))
             for fence in fences:
                 self._notebook.close(fence)
 

@@ -1,4 +1,4 @@
-"""Listening for "something became claimable".
+"""Listens for "something became claimable".
 
 Signals may be lost, doubled or late: they only make a claim come sooner than the safety poll would.
 """
@@ -13,16 +13,16 @@ from tidemill.worker.backoff import Backoff
 
 
 class WakeupListener:
-    """Calls `look` for every signal about these queues."""
+    """Calls `wake` for every signal about these queues."""
 
-    def __init__(self, engine: Engine, queues: Iterable[str], look: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, queues: Iterable[str], wake: Callable[[], None]) -> None:
         self._engine = engine
         self._topics = [ready_topic(queue) for queue in queues]
-        self._look = look
+        self._wake = wake
         self._closed = False
 
     async def run(self) -> None:
-        """Listen until cancelled. An engine that is out of reach is asked again."""
+        """Listen until cancelled. Subscribe again after an outage of the engine."""
         backoff = Backoff()
         while not self._closed:
             try:
@@ -31,20 +31,20 @@ class WakeupListener:
                 await asyncio.sleep(backoff.next_s())
                 continue
             backoff.reset()
-            self._look()  # whatever was said before we listened
-            await self._hear(subscription)
+            self._wake()  # a signal may have come before we listened
+            await self._receive(subscription)
             if not self._closed:
                 await asyncio.sleep(backoff.next_s())
 
     def close(self) -> None:
-        """Before cancelling it: `asyncio.wait_for` of Python 3.11, which a subscription may use, swallows
-        a cancellation that comes together with a signal."""
+        """Call this before you cancel `run`: `asyncio.wait_for` of Python 3.11, which a subscription may use,
+        swallows a cancellation that comes together with a signal."""
         self._closed = True
 
-    async def _hear(self, subscription: Subscription) -> None:
+    async def _receive(self, subscription: Subscription) -> None:
         try:
             while not self._closed and await subscription.next() is not None:
-                self._look()
+                self._wake()
         except EngineUnavailable:  # subscribed again by the caller
             return
         finally:

@@ -1,12 +1,12 @@
 """The slots of a worker: what runs now, what waits for a slot, and what can do neither.
 
 At most `count` runs are active. A run that comes while all slots are taken waits in the buffer, unless its
-job is under a limit or a suspect: then it is given back at once. A slot that becomes free goes to the most
+job is under a limit or a suspect: then it is released at once. A slot that becomes free goes to the most
 urgent run that waits.
 
-Nothing begins unless the lease is fresh: the engine has heard of this member within one lease, by the boot
-clock. After an outage or a suspended machine others may have been given our jobs; what waits here then waits
-for the next good heartbeat, which says what is still ours.
+Nothing begins unless the lease is fresh: the engine has received a heartbeat of this member within one lease,
+by the boot clock. After an outage or a suspend others may have been given our jobs. What waits here then
+waits for the next answered heartbeat, which says what is still ours.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from tidemill.worker.running.run import Run
 
 
 class Slots:
-    """Who may run."""
+    """Decides which runs begin."""
 
     def __init__(
         self,
         count: int,
-        board: HeldTable,
+        held_table: HeldTable,
         lease_s: float,
         active: dict[Fence, Run],
         *,
         begin: Callable[[Run], None],
-        give_back: Callable[[Run], None],
+        release: Callable[[Run], None],
     ) -> None:
         self.count = count
         self.active = active
@@ -37,11 +37,11 @@ class Slots:
         self.ahead = Ahead(count)
         self.closed = False
         """Nothing begins any more: drained, or ended."""
-        self._board = board
+        self._held_table = held_table
         self._lease_ns = round(lease_s * 1e9)
         self._fresh_until_ns = 0
         self._begin = begin
-        self._give_back = give_back
+        self._release = release
         self._filling = False
         self._emptied: Callable[[], None] | None = None
 
@@ -57,10 +57,10 @@ class Slots:
         return max(0, self.ahead.limit - over)
 
     def fresh(self, now_ns: int) -> bool:
-        """Whether the lease holds. The board is read only when what it last said is over: a lease only
-        ever grows longer."""
+        """Whether the lease is fresh. The held table is read only when the lease that it last showed is over:
+        a lease is only ever prolonged."""
         if now_ns > self._fresh_until_ns:
-            self._fresh_until_ns = self._board.heartbeat_ns + self._lease_ns
+            self._fresh_until_ns = self._held_table.heartbeat_ns + self._lease_ns
         return now_ns <= self._fresh_until_ns
 
     def admit(self, runs: list[Run]) -> None:
@@ -93,14 +93,14 @@ class Slots:
         self._filling = False
 
     def close(self) -> None:
-        """Nothing begins any more; what waits is given back."""
+        """Nothing begins any more. What waits is released."""
         self.closed = True
         for run in self.buffer.empty():
-            self._give_back(run)
+            self._release(run)
 
     def shut(self) -> None:
-        """The worker has ended. What waits is not given back: nobody would carry it to the engine, and of
-        a claimant that was retired others have it already. What it must not do is begin."""
+        """The worker has ended. What waits must not begin. It is not released either: no trip would carry
+        that to the engine, and if the claimant was retired others have those jobs already."""
         self.closed = True
         self.buffer.empty()
 
@@ -117,13 +117,13 @@ class Slots:
         return sum(run.job.queue == queue for run in self.active.values()) + self.buffer.of_queue(queue)
 
     def _sort_out(self, runs: list[Run], able: int) -> list[Run]:
-        """More than there are slots: those that cannot wait come first. Of these a suspect comes last,
-        because it costs no permit to give it back."""
+        """There are more runs than slots. Those that cannot wait come first. Of these a suspect comes last,
+        because releasing it costs no permit."""
         urgent = [run for run in runs if self._cannot_wait(run)]
         urgent.sort(key=lambda run: run.job.suspect and not run.job.limited)
         others = [run for run in runs if not self._cannot_wait(run)]
         for run in urgent[able:]:
-            self._give_back(run)
+            self._release(run)
         left = max(0, able - len(urgent))
         self.buffer.add(others[left:])
         return [*urgent[:able], *others[:left]]
@@ -132,8 +132,8 @@ class Slots:
         return self.closed or run.job.limited or run.job.suspect
 
     def _fill(self, runs: list[Run]) -> None:
-        """Begin these. One whose payload is bad ends before this returns: its slot is filled by
-        `refill` and not from within, or a thousand such jobs would nest a thousand calls."""
+        """Begin these. A run whose payload is bad ends before this returns. Its slot is filled by `refill`
+        and not from within, or a thousand such jobs would nest a thousand calls."""
         self._filling = True
         begin, active = self._begin, self.active
         for run in runs:

@@ -1,7 +1,8 @@
-"""Runs that have ended here and of which the engine has not heard yet: what `exchange` carries there.
+"""Runs that have ended here and whose end the engine does not know yet: what `exchange` carries to it.
 
-Whoever runs jobs puts them here and goes on: nobody waits for the engine. A bell wakes the exchange. Here is
-also known how far a drain has come, because the end of a worker waits for these and for what still runs.
+Runners put ended runs here and go on: nobody waits for the engine. A wakeup starts the next trip of the
+exchange. This module also knows how far a drain has come, because the end of a worker waits for these runs
+and for active ones.
 """
 
 from collections.abc import Iterable
@@ -21,127 +22,132 @@ class Unsettled:
     """All on the worker's loop."""
 
     def __init__(
-        self, active: dict[Fence, Run], board: HeldTable, notebook: Notebook, moments: Moments, report: Report
+        self,
+        active: dict[Fence, Run],
+        held_table: HeldTable,
+        notebook: Notebook,
+        moments: Moments,
+        report: Report,
     ) -> None:
         self._active = active
-        self._board = board
+        self._held_table = held_table
         self._notebook = notebook
         self._moments = moments
         self._report = report
-        self._looked = False
-        self.bell = Wakeup()
-        """Rung when there is something for the exchange to do."""
+        self._claim_soon = False
+        self.wakeup = Wakeup()
+        """Woken when there is something for the exchange to do."""
         self.ended: list[Run] = []
-        """With an outcome."""
-        self.returned: list[tuple[Run, Span | None]] = []
-        """To be released, after a delay."""
+        """Runs with an outcome."""
+        self.releases: list[tuple[Run, Span | None]] = []
+        """Runs to be released, each with its delay."""
         self._travelling = 0
-        """Those of the trip that is under way."""
+        """Runs of the trip that is under way."""
         self._unresolved = 0
-        """Runs of which a transaction decides, and nobody knows yet how."""
+        """Runs whose outcome a transaction decides, and is not known yet."""
         self.draining = self._leaving = False
         self.finished = 0
         """Outcomes that were recorded."""
         self.released = 0
-        """Runs that had begun and were given back."""
+        """Runs that had begun and were released."""
 
     def settle(self, run: Run) -> None:
         """It has ended; `run.outcome` says how."""
         self.ended.append(run)
-        if not self.bell.rung:
-            self.bell.ring()
+        if not self.wakeup.woken:
+            self.wakeup.wake()
 
-    def give_back(self, run: Run, delay: Span | None = None) -> None:
-        """Release it."""
-        self.returned.append((run, delay))
-        self.bell.ring()
+    def release(self, run: Run, delay: Span | None = None) -> None:
+        """Release this run, after a delay if there is one."""
+        self.releases.append((run, delay))
+        self.wakeup.wake()
 
     def forget(self, run: Run) -> None:
         """It belongs to somebody else."""
         self.let_go(run)
-        self.bell.ring()
+        self.wakeup.wake()
 
     def recorded(self, run: Run) -> None:
         """Its outcome is in the engine already."""
         self.let_go(run)
         self._count(1)
         self._moments.note("settled")
-        self.look()  # its permits are free, its children may be ready
+        self.claim_soon()  # its permits are free, its children may be ready
 
     def refused(self, run: Run) -> None:
-        """Its outcome was not wanted: somebody else has the job."""
+        """The engine refused its outcome: somebody else has the job."""
         self._report.refused(run)
         self._moments.note("refused")
         self._moments.note("settled")
         self.forget(run)
 
     def resolving(self) -> None:
-        """A transaction decides about one more."""
+        """A transaction decides the outcome of one more run."""
         self._unresolved += 1
 
     def resolved(self) -> None:
-        """One less of those that a transaction decides."""
+        """One run less waits for its transaction."""
         self._unresolved -= 1
-        self.bell.ring()
+        self.wakeup.wake()
 
-    def look(self) -> None:
+    def claim_soon(self) -> None:
         """There may be something to claim, or the lease is fresh again."""
-        self._looked = True
-        self.bell.ring()
+        self._claim_soon = True
+        self.wakeup.wake()
 
-    def looked(self) -> bool:
-        """Whether `look` was called since this was last asked."""
-        looked, self._looked = self._looked, False
-        return looked
+    def take_claim_soon(self) -> bool:
+        """Whether `claim_soon` was called since this was last called."""
+        soon, self._claim_soon = self._claim_soon, False
+        return soon
 
     def drain(self, *, leave: bool = False) -> None:
         """Claim no more, and end when everything is answered; `leave`: without those that still run."""
         self.draining = True
         self._leaving = self._leaving or leave
-        self.bell.ring()
+        self.wakeup.wake()
 
     def waits_for_answers_only(self) -> bool:
-        """Whether nothing but the engine keeps this worker from its end."""
+        """Whether this worker ends as soon as the engine has answered."""
         return self.draining and (self._leaving or not self._active)
 
     # For the exchange
 
     def take_ended(self) -> list[Run]:
-        """Those with an outcome that go with the next trip."""
+        """Runs with an outcome, for the next trip."""
         taken = self.ended[:BATCH_LIMIT]
         del self.ended[:BATCH_LIMIT]
         self._travelling = len(taken)
         return taken
 
-    def take_returned(self) -> list[tuple[Run, Span | None]]:
-        """Those that are released by the next trip."""
-        taken = self.returned[:BATCH_LIMIT]
-        del self.returned[:BATCH_LIMIT]
+    def take_releases(self) -> list[tuple[Run, Span | None]]:
+        """Runs to be released by the next trip."""
+        taken = self.releases[:BATCH_LIMIT]
+        del self.releases[:BATCH_LIMIT]
         self._travelling = len(taken)
         return taken
 
     def settled(self, runs: int, *, recorded: int) -> None:
-        """The engine has answered for so many, and recorded the outcome of these."""
+        """The engine has answered for so many runs, and recorded the outcome of so many."""
         self._travelling -= runs
         self._count(recorded)
 
-    def gave_back(self, runs: Iterable[Run]) -> None:
-        """The engine has them again."""
+    def release_answered(self, runs: Iterable[Run]) -> None:
+        """The engine has answered: these runs are released."""
         for run in runs:
             self.let_go(run)
             self.released += run.started_ns != 0
             self._travelling -= 1
 
     def let_go(self, run: Run) -> None:
-        """The engine has answered, or nobody wants to know."""
-        self._board.let_go(run.row)
+        """The engine has answered, or the run belongs to somebody else."""
+        self._held_table.let_go(run.row)
         self._notebook.close(run.fence)
 
     def _count(self, finished: int) -> None:
         """So many more outcomes were recorded."""
         self.finished += finished
-        self._board.count(finished)
+        self._held_table.count(finished)
 
     def __len__(self) -> int:
         """Runs whose end the engine has not answered."""
-        return len(self.ended) + len(self.returned) + self._travelling + self._unresolved
+        return len(self.ended) + len(self.releases) + self._travelling + self._unresolved

@@ -1,8 +1,8 @@
-"""Making a call to the engine until it is answered.
+"""Repeats a call to the engine until it is answered.
 
-`EngineUnavailable` means "unknown": the contract answers a repeat of the same call, so it is repeated, with
-growing pauses, for as long as it takes. Only at the end, when nothing but the answer keeps this worker from
-ending, an engine that is silent for `GIVE_UP_S` is left.
+`EngineUnavailable` means "unknown". The contract answers a repeat of the same call, so the call is repeated,
+with growing pauses, for as long as it takes. Only at the end, when this worker waits for nothing but the
+answer, it gives up on an engine that is silent for `GIVE_UP_S`.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ class GaveUp(Exception):
 
 
 class UntilAnswered:
-    """`await insist(call)`. `leaving`: whether only answers are waited for."""
+    """`await until_answered(call)`. `leaving`: whether this worker waits for nothing but answers."""
 
     def __init__(self, moments: Moments, report: Report, *, leaving: Callable[[], bool]) -> None:
         self._moments = moments
         self._report = report
         self._leaving = leaving
-        self._farewell_at: float | None = None
+        self._give_up_at: float | None = None
 
     async def __call__(self, call: Callable[[], Awaitable[T]]) -> T:
         """The answer, or `GaveUp`."""
@@ -41,17 +41,17 @@ class UntilAnswered:
             except EngineUnavailable as error:
                 self._report.unreachable(error)
                 self._moments.note("retried")
-                self._check_farewell(error)
+                self._give_up_if_due(error)
                 await asyncio.sleep(backoff.next_s())
             else:
                 self._report.reachable()
                 return answer
 
-    def _check_farewell(self, error: EngineUnavailable) -> None:
+    def _give_up_if_due(self, error: EngineUnavailable) -> None:
         if not self._leaving():
             return
         now = asyncio.get_running_loop().time()
-        if self._farewell_at is None:
-            self._farewell_at = now + GIVE_UP_S
-        elif now >= self._farewell_at:
+        if self._give_up_at is None:
+            self._give_up_at = now + GIVE_UP_S
+        elif now >= self._give_up_at:
             raise GaveUp from error

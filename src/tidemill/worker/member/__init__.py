@@ -1,1 +1,1 @@
-"""The member: the process that sends heartbeats, restarts worker processes, blames lost runs."""
+"""The member: the process that sends heartbeats, respawns worker processes, and blames runs for deaths."""

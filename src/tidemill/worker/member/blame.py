@@ -1,14 +1,16 @@
-"""The inquest: what the death of a worker process says about the runs it had.
+"""Blame: which runs of a dead worker process may have caused its death.
 
-The board shows what the process held at its last instruction. Who is to blame:
+The held table shows what the process held at its last instruction. The rules:
 
-- it was killed because runs of it were stuck: those have timed out, nobody crashed (one whose code ended at
-  the last moment has not: its outcome died with the process, and it is given back);
-- it ended by its own decision or by ours: nobody;
-- otherwise one of the runs that had really started in it took it down. One: that is proof of a crash.
-  Several: each is a suspect. Runs that only waited, or ran in processes of their own, are innocent.
+- The process was killed because some of its runs were stuck. Those runs have timed out; no run crashed. (A
+  stuck run whose code ended at the last moment has not timed out. Its outcome died with the process, so it is
+  released.)
+- The process ended by its own decision or by ours: no run is to blame.
+- Otherwise one of the runs that had really started in it ended it. If one had started, that is proof of a
+  crash. If several had, each is a suspect. Runs that only waited, or ran in processes of their own, are
+  innocent.
 
-Whatever is not named here the engine simply gives back when the claimant is retired.
+A run that is not named here is released by the engine when the claimant is retired.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,20 +24,20 @@ from tidemill.worker.process.held_table import NO_RETRY, HeldRow
 
 
 class Blame(NamedTuple):
-    """What to tell the engine, in this order: the settlements, then the retirement with its losses."""
+    """What the engine is sent, in this order: the settlements, then the retirement with the lost runs."""
 
     settlements: list[Settlement]
-    losses: list[LostRun]
+    lost_runs: list[LostRun]
 
 
 def assign_blame(
     rows: Sequence[HeldRow], *, now_ns: int, how: str, innocent: bool, stuck: Collection[Fence]
 ) -> Blame:
-    """`how` it ended is kept with the blamed. `innocent`: no task can have caused it."""
+    """`how` the process ended is kept with the blamed runs. `innocent`: no task can have caused the death."""
     timeouts = [_timed_out(row, now_ns) for row in rows if row.fence in stuck and row.started_ns]
     if innocent or timeouts:
         return Blame(timeouts, [])
-    # More than a thousand at once cannot be named in one call; the rest is given back without a mark.
+    # One call can name a thousand at most; the rest is released without a mark.
     started = [row for row in rows if row.started_ns][:BATCH_LIMIT]
     if len(started) == 1:
         return Blame([], [LostRun(id=started[0].id, fence=started[0].fence, verdict="crash", message=how)])

@@ -1,4 +1,4 @@
-"""A member's candidate for controller, if it stands."""
+"""A member's candidate for controller, if it stands for election."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tidemill.worker.config import WorkerConfig
 
 
 def candidate(engine: Engine, config: WorkerConfig, member: bytes) -> Controller | None:
-    """None: this member does not stand."""
+    """The candidate of this member; None: it does not stand."""
     if "controller" not in config.roles:
         return None
     election = Election(engine, member=member, lease_s=config.lease_s, heartbeat_s=config.heartbeat_s)
@@ -18,6 +18,6 @@ def candidate(engine: Engine, config: WorkerConfig, member: bytes) -> Controller
 
 
 async def stand(one: Controller, known: asyncio.Event) -> None:
-    """Stand once the engine knows the member: whoever is elected is to be found among the members."""
+    """Stand once the engine knows the member: an elected controller must be found among the members."""
     await known.wait()
     await one.run()

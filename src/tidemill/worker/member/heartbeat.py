@@ -1,35 +1,38 @@
 """Heartbeats: how a member keeps its lease, and how it notices that others have lost theirs.
 
-**Who has authority.** The engine alone says who holds a run. A member (this process and the worker
-processes it heartbeats for) may run what it claimed while its lease lasts: one lease from the moment at which
-its last answered heartbeat was *sent*. That moment goes on every board, where each worker process compares it
-with the boot clock before it claims or starts anything. So a machine that was suspended, or a supervisor that
-was stopped, starts nothing on the strength of an old heartbeat.
+**Who has authority.** Only the engine says who holds a run. A member is this process and the worker processes
+that it sends heartbeats for. It may run what it claimed while its lease lasts: one lease from the moment at
+which its last answered heartbeat was *sent*. That moment is written to every held table. Each worker process
+compares it with the boot clock before it claims or starts anything. So a machine that was suspended, or a
+supervisor that was stopped, starts nothing because of an old heartbeat.
 
-**One heartbeat for all.** A heartbeat carries, for every worker process, the number of the last claim whose
-answer it has and the fences it holds, read from its board: true even while its loop is blocked. The engine
-releases what was claimed and never arrived, and answers with what is no longer ours (`lost`) and with what
-was asked to stop (`asked`). Both are told to the process that holds the run, once each; what could not be
-told, or is not on a board yet, comes again with the next heartbeat.
+**One heartbeat for all.** For every worker process a heartbeat carries the number of the last claim whose
+answer arrived, and the fences that the process holds. Both are read from its held table, so they are true
+even while the loop of the process is blocked. The engine releases what was claimed and never arrived. It
+answers with the runs that are no longer ours (`lost`) and those that somebody requested to stop (`asked`).
+Both go once to the process that holds the run. What could not be sent, or is not in a held table yet, comes
+again with the next heartbeat.
 
-**News before freshness.** After an outage a process waits for a fresh lease with runs that may no longer be
-its own. It is told of those first, and only then that its lease is fresh again. A process that could not be
-told what it has lost keeps its old lease: it starts nothing until a later heartbeat gets through to it.
+**Lost runs before freshness.** After an outage a process waits for a fresh lease, and some of its runs may
+belong to others by then. It is first sent the lost runs, and only then that its lease is fresh again. A
+process that could not be sent its lost runs keeps its old lease: it starts nothing until a later heartbeat
+gets through to it.
 
-**An engine that lost data** (`rolled_back`: restarted without its file, a replica that lagged took over) is
-an error in the log. What ran and is not known there any more is `lost`, what it believes to be running and
-has ended is released and runs again; tasks, queues and schedules are published again by every process, before
-its next claim: otherwise limits would be missing, and nothing would be fired.
+**An engine that lost data** (`rolled_back`: restarted without its file, or a replica that lagged took over)
+is an error in the log. Runs that the engine no longer knows are `lost`. Runs that it believes to be running
+and that have ended are released and run again. Every process publishes its tasks, queues and schedules again
+before its next claim: otherwise limits would be missing, and nothing would be fired.
 
-**Rounds never overlap**: a slow engine makes heartbeats rarer, not more numerous. A signal on the member's
-topic makes the next one early, at most every `GAP_S`.
+**Heartbeats never overlap**: a slow engine makes heartbeats rarer, not more numerous. A signal on the
+member's topic makes the next one early, at most every `GAP_S`.
 
-**When the engine is out of reach** heartbeats fail and are counted. Nothing else happens here: claims stop by
-the boards as soon as the lease is over, what runs goes on, and the first answered heartbeat puts everything
-right. After `give_up_after` failures in a row `gave_up` is called, once. Embedded workers never give up.
+**When the engine is out of reach** heartbeats fail and are counted. Nothing else happens here. Claims stop
+because the held tables show when the lease is over; running code goes on; and the first answered heartbeat
+restores everything. After `give_up_after` failures in a row `gave_up` is called, once. Embedded workers never
+give up.
 
-**Sweeping** for members that are gone is every member's duty. Whether it is entitled to is for the engine to
-decide (only after its own heartbeats have come for a full lease without a gap), not for us.
+**Sweeping** for members that are gone is every member's duty. The engine decides whether a member is entitled
+to sweep: only after its own heartbeats have come for a full lease without a gap.
 """
 
 import asyncio
@@ -51,7 +54,7 @@ from tidemill.worker.repeat import repeat
 GAP_S = 0.05
 """The least time between two heartbeats, however many signals come."""
 LAST_HEARTBEAT_S = 5.0
-"""How long a heartbeat under way may hold up our end."""
+"""How long the end of this member waits for a heartbeat that is under way."""
 RESUBSCRIBE_S = 1.0
 """The pause before listening again after the engine refused."""
 
@@ -61,8 +64,8 @@ log = logging.getLogger("tidemill.worker")
 
 
 async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
-    """Cancelled or not, a heartbeat under way ends before we go on: one that overtook our sign-off would
-    bring this member back to life."""
+    """Wait for the answer, even if we are cancelled meanwhile. A heartbeat that arrived after our sign-off
+    would bring this member back to life."""
     heartbeating = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(heartbeating)
@@ -73,29 +76,30 @@ async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-class Charge(Protocol):
-    """A claimant that this member heartbeats for. False: it could not be told now."""
+class LocalClaimant(Protocol):
+    """A claimant that this member sends heartbeats for. A method returns False if it could not be reached
+    now."""
 
     def heartbeat(self) -> ClaimantHeartbeat:
-        """What it holds now, from its board."""
+        """What the claimant holds now, from its held table."""
         ...
 
     def heartbeat_answered(self, sent_ns: int | None) -> bool:
-        """A heartbeat that was sent at this moment of the boot clock was answered (for its board); None:
-        not."""
+        """A heartbeat that was sent at this moment of the boot clock was answered (for the held table). None:
+        the heartbeat was not answered."""
         ...
 
     def lost(self, fences: Sequence[Fence]) -> bool:
         """These runs belong to others now."""
         ...
 
-    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        """Cancel was asked for these."""
+    def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        """Somebody requested to cancel these runs."""
         ...
 
-    def introduce(self) -> bool:
-        """The engine has forgotten tasks, queues and schedules, or may have: they are to be published again,
-        before anything else is claimed."""
+    def publish_again(self) -> bool:
+        """The engine may have forgotten tasks, queues and schedules: publish them again before the next
+        claim."""
         ...
 
 
@@ -107,26 +111,26 @@ class Heartbeats:
         engine: Engine,
         *,
         info: Callable[[], MemberInfo],
-        charges: Callable[[], Iterable[Charge]],
+        claimants: Callable[[], Iterable[LocalClaimant]],
         heartbeat_s: float,
         sweep_s: float,
         give_up_after: int | None = None,
         gave_up: Callable[[], None] = lambda: None,
         vacant: Callable[[], None] | None = None,
     ) -> None:
-        """`vacant`: told when a controller says that it gave up."""
+        """`vacant` is called when a controller signals that it gave up its lease."""
         self._engine = engine
         self._info = info
-        self._charges = charges
+        self._claimants = claimants
         self._heartbeat_s = heartbeat_s
         self._sweep_s = sweep_s
         self._give_up_after = give_up_after
         self._gave_up = gave_up
         self._vacant = vacant
         self._member = info().id
-        self._wake = Wakeup()
+        self._wakeup = Wakeup()
         self._number = 0
-        self._told: set[tuple[str, Fence]] = set()
+        self._delivered: set[tuple[str, Fence]] = set()
         self.failures = 0
         """Failed heartbeats in a row."""
         self.answered = asyncio.Event()
@@ -135,39 +139,39 @@ class Heartbeats:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(repeat(self.heartbeat, self._wake, gap_s=GAP_S), name="heartbeats")
+            group.create_task(repeat(self.heartbeat, self._wakeup, gap_s=GAP_S), name="heartbeats")
             group.create_task(repeat(self.sweep), name="sweeps")
-            group.create_task(repeat(self.listen), name="asked to stop")
+            group.create_task(repeat(self.listen), name="stop requests")
 
     def soon(self) -> None:
-        """Heartbeat now rather than later."""
-        self._wake.ring()
+        """Send the next heartbeat now, not at its time."""
+        self._wakeup.wake()
 
     async def heartbeat(self) -> float:
-        """One round."""
+        """Send one heartbeat. Returns how long to wait until the next."""
         began, sent_ns = time.monotonic(), boot_ns()
-        charges = list(self._charges())
-        heartbeats = [charge.heartbeat() for charge in charges]
+        claimants = list(self._claimants())
+        heartbeats = [claimant.heartbeat() for claimant in claimants]
         try:
             reply = await _to_its_end(self._engine.members.heartbeat(self._info(), heartbeats))
         except EngineClosed:
             raise
         except EngineError as error:
             self._failed(error)
-            for charge in charges:
-                charge.heartbeat_answered(None)
+            for claimant in claimants:
+                claimant.heartbeat_answered(None)
         else:
             forgotten = self._succeeded(reply)
             self._forget_old_news(reply)
-            for charge, heartbeat in zip(charges, heartbeats, strict=True):
+            for claimant, heartbeat in zip(claimants, heartbeats, strict=True):
                 if forgotten:
-                    charge.introduce()
-                if self._tell(charge, heartbeat, reply):
-                    charge.heartbeat_answered(sent_ns)
+                    claimant.publish_again()
+                if self._deliver(claimant, heartbeat, reply):
+                    claimant.heartbeat_answered(sent_ns)
         return max(GAP_S, self._heartbeat_s - (time.monotonic() - began))
 
     async def sweep(self) -> float:
-        """One look for members that are gone."""
+        """Search once for members that are gone. Returns how long to wait until the next search."""
         try:
             reclaimed = await self._engine.jobs.reclaim(self._member)
         except EngineClosed:
@@ -178,12 +182,12 @@ class Heartbeats:
         for name in reclaimed.gone:
             log.warning("member %s is gone; its jobs go to others", name)
         if reclaimed.jobs:
-            log.info("gave back %d jobs of members that are gone", reclaimed.jobs)
+            log.info("released %d jobs of members that are gone", reclaimed.jobs)
         return 0 if reclaimed.jobs >= BATCH_LIMIT else self._sweep_s
 
     async def listen(self) -> float:
-        """Wait for word that a job of ours was asked to stop (a heartbeat then tells which), or that there is
-        no controller. One subscription for both."""
+        """Wait for a signal that one of our jobs should stop (the next heartbeat says which one), or that
+        there is no controller. One subscription for both."""
         topics = {member_topic(self._member): self.soon}
         if self._vacant is not None:
             topics[CONTROLLER_TOPIC] = self._vacant
@@ -195,11 +199,11 @@ class Heartbeats:
             log.debug("listening failed: %s", error)
             return RESUBSCRIBE_S
         try:
-            # "Something may have changed" comes with every commit of our own children: the next heartbeat is
-            # early enough for a signal that was lost.
+            # "Something may have changed" comes with every commit of our own worker processes. It is ignored:
+            # the next heartbeat is early enough for a signal that was lost.
             while (signal := await subscription.next()) is not None:
-                if (told := topics.get(signal.topic)) is not None:
-                    told()
+                if (react := topics.get(signal.topic)) is not None:
+                    react()
         except EngineClosed:
             raise
         except EngineError as error:
@@ -237,22 +241,22 @@ class Heartbeats:
         return forgotten
 
     def _forget_old_news(self, reply: HeartbeatReply) -> None:
-        """What the engine no longer says was heard by whom it concerned, or concerns nobody any more."""
-        news = {("lost", fence) for fence in reply.lost} | {("asked", ask.fence) for ask in reply.asked}
-        self._told &= news
+        """Forget what the engine no longer says: it was received, or concerns nobody any more."""
+        news = {("lost", fence) for fence in reply.lost} | {("stop", stop.fence) for stop in reply.asked}
+        self._delivered &= news
 
-    def _tell(self, charge: Charge, heartbeat: ClaimantHeartbeat, reply: HeartbeatReply) -> bool:
-        """To one process the news of its own runs, once. Whether it knows now of all that it has lost."""
+    def _deliver(self, claimant: LocalClaimant, heartbeat: ClaimantHeartbeat, reply: HeartbeatReply) -> bool:
+        """Send a claimant the news of its own runs, once. Returns whether it knows all its lost runs."""
         held = set(heartbeat.held)
-        lost = [fence for fence in reply.lost if fence in held and ("lost", fence) not in self._told]
-        knows = not lost or charge.lost(lost)
+        lost = [fence for fence in reply.lost if fence in held and ("lost", fence) not in self._delivered]
+        knows = not lost or claimant.lost(lost)
         if knows:
-            self._told.update(("lost", fence) for fence in lost)
-        asked = [
-            (ask.id, ask.fence)
-            for ask in reply.asked
-            if ask.fence in held and ("asked", ask.fence) not in self._told
+            self._delivered.update(("lost", fence) for fence in lost)
+        stops = [
+            (stop.id, stop.fence)
+            for stop in reply.asked
+            if stop.fence in held and ("stop", stop.fence) not in self._delivered
         ]
-        if asked and charge.asked(asked):
-            self._told.update(("asked", fence) for _, fence in asked)
+        if stops and claimant.stop_requested(stops):
+            self._delivered.update(("stop", fence) for _, fence in stops)
         return knows

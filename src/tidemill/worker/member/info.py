@@ -1,4 +1,4 @@
-"""How a member introduces itself with every heartbeat."""
+"""The record of a member that goes with every heartbeat."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from tidemill.worker.config import WorkerConfig
 from tidemill.worker.process.held_table import HeldRow, HeldTable
 
 RUNS_SHOWN = 10
-"""Of each process: the record is written with every heartbeat, so it must stay small."""
+"""How many runs are listed for each process: the record goes with every heartbeat, so it must stay small."""
 
 VERSION = version("tidemill")
 
@@ -26,15 +26,15 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def member_info(
     member: bytes,
     config: WorkerConfig,
-    boards: Sequence[tuple[int, HeldTable]],
+    held_tables: Sequence[tuple[int, HeldTable]],
     queues: Iterable[str] = (),
     schedules: Iterable[str] | None = None,
 ) -> MemberInfo:
-    """The record of this member now. `boards`: of its processes, by process id; `queues` and `schedules`: as
-    they say."""
+    """The record of this member now. `held_tables`: those of its processes, with the process ids. `queues`
+    and `schedules`: what its processes said when they were ready."""
     host, pid = socket.gethostname(), os.getpid()
     works = "worker" in config.roles
-    detail = Detail(memory=memory_of(pid), processes=tuple(_portrait(*one) for one in boards))
+    detail = Detail(memory=memory_of(pid), processes=tuple(_process_detail(*one) for one in held_tables))
     return MemberInfo(
         id=member,
         name=f"{host}:{pid}",
@@ -52,15 +52,15 @@ def member_info(
     )
 
 
-def _portrait(pid: int, board: HeldTable) -> ProcessDetail:
-    rows, now_ns = board.rows(), boot_ns()
+def _process_detail(pid: int, held_table: HeldTable) -> ProcessDetail:
+    rows, now_ns = held_table.rows(), boot_ns()
     rows.sort(key=lambda row: row.started_ns or now_ns)
     return ProcessDetail(
         pid=pid,
         memory=memory_of(pid),
         held=len(rows),
         started=sum(1 for row in rows if row.started_ns),
-        loop_silent_s=round(board.loop_silent_ns(time.monotonic_ns()) / 1e9, 3),
+        loop_silent_s=round(held_table.loop_silent_ns(time.monotonic_ns()) / 1e9, 3),
         runs=tuple(_run(row, now_ns) for row in rows[:RUNS_SHOWN]),
     )
 

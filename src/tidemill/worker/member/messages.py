@@ -1,17 +1,16 @@
-"""The channel: short messages between a supervisor and a worker process, or a worker and a runner.
+"""Messages between a supervisor and a worker process, or between a worker process and a runner.
 
-One socketpair for each process that is started, one JSON object a line. The channel carries what must be
-*said*: stop, hurry, this run was cancelled, I am done. What must be *seen* even when nobody speaks is on
-the board. So every message here may arrive late (a loop that is blocked reads nothing), and whoever sends
-it must not depend on being heard in time.
+Each process that is started has one socketpair, with one JSON object a line. This channel carries orders and
+answers: stop, hurry, this run was cancelled, I am done. What must be visible even when a process cannot send
+is in the held table. So every message here may arrive late (a blocked loop reads nothing), and a sender must
+not depend on its arrival in time.
 
-Sending never waits. A process that does not read, because a task holds its GIL or because it was stopped,
-would let its peer's buffer grow; past `PENDING_LIMIT` a message is refused and `send` says so. Heartbeats
-come again by themselves, and news of runs is told again by the next heartbeat until it could be sent.
+Sending never waits. A process may not read, because a task holds its GIL or because it was stopped. Then its
+peer's buffer would grow: past `PENDING_LIMIT` a message is refused, and `send` returns False. Heartbeats come
+again by themselves. News of runs is sent again with the next heartbeat until it could be sent.
 
-The end of the stream means that the peer is gone: for a process that was started, that its authority is
-gone too, and that it ends at once. `lifeline` is the kernel's second witness of that, for a process whose
-loop does not turn.
+The end of the stream means that the peer is gone. For a process that was started this also means that its
+authority is gone, and it ends at once. `parent_death` ends a process whose loop does not turn.
 """
 
 import asyncio
@@ -37,19 +36,19 @@ Run: TypeAlias = tuple[str, Fence]
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
-    """First of all: who the worker process is. Not by command line or environment, where a password in
-    the URL would be seen by others."""
+    """The first message: who the worker process is. It is not sent by command line or environment, where
+    others could see a password in the URL."""
 
     config: WorkerConfig
     member: str
     claimant: str
     capacity: int
-    """Rows of the board."""
+    """Rows of the held table."""
     takes_suspects: bool
 
 
 class Drain(msgspec.Struct, frozen=True, tag="drain"):
-    """Finish, take no more; past the timeout give back what still runs. None: no deadline."""
+    """Claim no more and finish. At the timeout, release what still runs. None: no deadline."""
 
     timeout_s: float | None = None
 
@@ -58,8 +57,8 @@ class Hurry(msgspec.Struct, frozen=True, tag="hurry"):
     """The deadline of the drain is now."""
 
 
-class StopAsked(msgspec.Struct, frozen=True, tag="asked"):
-    """Cancel was asked for these runs."""
+class StopRequested(msgspec.Struct, frozen=True, tag="stop_requested"):
+    """Somebody requested to cancel these runs."""
 
     runs: list[Run]
 
@@ -71,12 +70,12 @@ class Lost(msgspec.Struct, frozen=True, tag="lost"):
 
 
 class HeartbeatAnswered(msgspec.Struct, frozen=True, tag="heartbeat_answered"):
-    """A heartbeat was answered, or not. The board has the moment."""
+    """A heartbeat was answered, or not. The held table has the moment."""
 
     ok: bool
 
 
-class PublishAgain(msgspec.Struct, frozen=True, tag="introduce"):
+class PublishAgain(msgspec.Struct, frozen=True, tag="publish_again"):
     """The engine may have forgotten tasks, queues and schedules: publish them before the next claim."""
 
 
@@ -88,7 +87,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Those that its code declares."""
 
 
-class CannotLoad(msgspec.Struct, frozen=True, tag="unfit"):
+class CannotLoad(msgspec.Struct, frozen=True, tag="cannot_load"):
     """It cannot work at all, and why: the app cannot be loaded, the engine refuses us. It ends now."""
 
     message: str
@@ -107,7 +106,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
     released: int
 
 
-ToWorker: TypeAlias = Hello | Drain | Hurry | StopAsked | Lost | HeartbeatAnswered | PublishAgain
+ToWorker: TypeAlias = Hello | Drain | Hurry | StopRequested | Lost | HeartbeatAnswered | PublishAgain
 FromWorker: TypeAlias = Ready | CannotLoad | Leaving | Drained
 
 _encode = msgspec.json.Encoder().encode
@@ -119,7 +118,7 @@ def encode_line(message: object) -> bytes:
 
 
 class Lines:
-    """Takes bytes as they come, gives messages. Reading is the same with a loop and without."""
+    """Makes messages of bytes as they come. It serves readers with a loop and without."""
 
     def __init__(self, kind: Any) -> None:
         self._decode = msgspec.json.Decoder(kind).decode
@@ -143,25 +142,26 @@ class Lines:
 
 
 class Channel(asyncio.Protocol):
-    """One end of a channel, on a loop. Messages are handed to `hear` in the order in which they came."""
+    """One end of a channel, on a loop. Messages are handed to `receive` in the order in which they came."""
 
-    def __init__(self, kind: Any, hear: Callable[[Any], None]) -> None:
+    def __init__(self, kind: Any, receive: Callable[[Any], None]) -> None:
         self._lines = Lines(kind)
-        self._hear = hear
+        self._receive = receive
         self._transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()
-        """The peer has ended, or we have closed; everything it said before was heard."""
+        """The peer has ended, or we have closed. Everything that it sent before was received."""
 
     @classmethod
-    async def open(cls, end: socket.socket, kind: Any, hear: Callable[[Any], None]) -> "Channel":
-        """Speak over this end, which belongs to the channel from now on. `kind`: what the peer says."""
+    async def open(cls, end: socket.socket, kind: Any, receive: Callable[[Any], None]) -> "Channel":
+        """Use this end of the socketpair, which belongs to the channel from now on. `kind`: what the peer
+        sends."""
         end.setblocking(False)
         loop = asyncio.get_running_loop()
-        _, channel = await loop.create_unix_connection(lambda: cls(kind, hear), sock=end)
+        _, channel = await loop.create_unix_connection(lambda: cls(kind, receive), sock=end)
         return channel
 
     def send(self, message: object) -> bool:
-        """Say it without waiting. False: it was not sent, the peer is gone or does not read."""
+        """Send without waiting. False: not sent, because the peer is gone or does not read."""
         transport = self._transport
         if transport is None or transport.is_closing() or transport.get_write_buffer_size() > PENDING_LIMIT:
             return False
@@ -169,7 +169,7 @@ class Channel(asyncio.Protocol):
         return True
 
     def close(self) -> None:
-        """Say what is still waiting, then hang up."""
+        """Send what still waits, then close the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -180,7 +180,7 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for message in self._lines.feed(data):
-            self._hear(message)
+            self._receive(message)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.gone.set()
@@ -197,6 +197,6 @@ def receive_first(end: socket.socket, kind: type[T]) -> T:
     return msgspec.json.decode(line, type=kind)
 
 
-def runs_of(told: list[Run]) -> list[tuple[JobId, Fence]]:
+def runs_of(runs: list[Run]) -> list[tuple[JobId, Fence]]:
     """Runs as the engine names them."""
-    return [(bytes.fromhex(job), fence) for job, fence in told]
+    return [(bytes.fromhex(job), fence) for job, fence in runs]

@@ -1,20 +1,20 @@
-"""Starting programs of our own: worker processes and runners.
+"""Starting our own programs: worker processes and runners.
 
-Nothing is ever forked: the new process executes a fresh interpreter, which imports what it needs. It gets a
-session of its own (a Ctrl-C in the terminal reaches the supervisor alone, and the process's group can be
-cleaned up as a whole), one end of a channel, a lifeline, and whatever else it is to inherit. Which
-descriptors those are stands in one variable of its environment; all else is said by the channel, where
-nobody else reads.
+Nothing is ever forked. The new process executes a fresh interpreter, which imports what it needs. It gets a
+session of its own: a Ctrl-C in the terminal reaches the supervisor alone, and the process group can be killed
+as a whole. It inherits one end of a channel, the read end of a pipe for `parent_death`, and whatever else it
+needs. One environment variable names those descriptors. Everything else is sent by the channel, which nobody
+else can read.
 
-**The end is noticed by the kernel's word, not by asking**: a pidfd becomes readable when the process has
-ended. At that moment it is a zombie: its number still belongs to it, so that its process group can be killed
-without hitting a stranger who got the number next. Only then is it reaped.
+**The kernel notifies us of the end, nobody polls**: a pidfd becomes readable when the process has ended. At
+that moment the process is a zombie. Its id still belongs to it, so its process group can be killed without
+hitting another process that got the id next. Only then is it reaped.
 
-**All or nothing**: a start that fails halfway (no descriptors left, mostly) leaves neither a process nor a
-descriptor behind, because whoever wanted it will try again, and again.
+**All or nothing**: a start that fails halfway (mostly for want of descriptors) leaves neither a process nor a
+descriptor behind, because the caller will try again, and again.
 
-**`leave` is the way out** for a program that must end now: the interpreter's own waits for every thread that
-a task has left behind, and may wait for ever.
+**`leave` ends a program that must end now.** The interpreter's own way out waits for every thread that a task
+has left behind, and may wait for ever.
 """
 
 import asyncio
@@ -29,21 +29,21 @@ from typing import Any, NamedTuple, NoReturn
 
 from tidemill.model.errors import BadInput
 from tidemill.worker.member.messages import Channel
-from tidemill.worker.member.parent_death import hold_on_to
+from tidemill.worker.member.parent_death import die_with_parent
 
 DESCRIPTORS = "_TIDEMILL_DESCRIPTORS"
-"""The environment variable that names them: channel, lifeline, then the others."""
-LAST_WORDS_S = 1.0
-"""How long we listen for what an ended process had said, if something else keeps its channel open."""
+"""The environment variable that names them: channel, parent-death pipe, then the others."""
+LAST_MESSAGES_S = 1.0
+"""How long we wait for the last messages of an ended process, if something else keeps its channel open."""
 
 
 class Program:
     """A process that we started, until it is reaped."""
 
-    def __init__(self, process: subprocess.Popen[bytes], lifeline: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], parent_pipe: int) -> None:
         self.pid = process.pid
         self._process = process
-        self._lifeline = lifeline
+        self._parent_pipe = parent_pipe
         self._channel: Channel | None = None
         self._loop = asyncio.get_running_loop()
         self._exit: asyncio.Future[int] = self._loop.create_future()
@@ -63,27 +63,28 @@ class Program:
         cls,
         command: Sequence[str],
         kind: Any,
-        hear: Callable[[Any], None],
+        receive: Callable[[Any], None],
         *,
         descriptors: Sequence[int] = (),
     ) -> "Program":
-        """Execute a program that calls `inherited`. `kind` is what it says, `hear` gets it."""
+        """Execute a program that calls `inherited`. `kind` is what it sends, `receive` is called with
+        that."""
         with ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
             with theirs:
-                held, lifeline = os.pipe()
-                undo.callback(os.close, lifeline)
+                read_end, write_end = os.pipe()
+                undo.callback(os.close, write_end)
                 try:
-                    process = _execute(command, (theirs.fileno(), held, *descriptors))
+                    process = _execute(command, (theirs.fileno(), read_end, *descriptors))
                 finally:
-                    os.close(held)
-            undo.callback(_put_down, process)
-            program = cls(process, lifeline)
-            undo.pop_all()  # from here on it takes care of its own end, and of the lifeline
+                    os.close(read_end)
+            undo.callback(_kill_unwatched, process)
+            program = cls(process, write_end)
+            undo.pop_all()  # from here on it takes care of its own end, and of the pipe
             undo.callback(ours.close)
             undo.callback(program.kill)
-            program._channel = await Channel.open(ours, kind, hear)
+            program._channel = await Channel.open(ours, kind, receive)
             undo.pop_all()
         return program
 
@@ -96,24 +97,24 @@ class Program:
         return self._channel is not None and self._channel.send(message)
 
     def hang_up(self) -> None:
-        """Close the channel: it ends by itself when it has read the rest."""
+        """Close the channel: the process ends by itself when it has read the rest."""
         if self._channel is not None:
             self._channel.close()
 
     def deliver(self, number: signal.Signals) -> None:
-        """To the process alone."""
+        """Send a signal to the process alone."""
         self._send(os.kill, number)
 
     def kill(self) -> None:
-        """The process and everything in its group, at once."""
+        """Kill the process and everything in its group, at once."""
         self._send(os.killpg, signal.SIGKILL)
 
     async def wait(self) -> int:
-        """Its exit code, negative for a signal, once everything it said has been heard."""
+        """Its exit code, negative for a signal, once everything that it sent has been received."""
         code = await asyncio.shield(self._exit)
         if self._channel is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._channel.gone.wait(), LAST_WORDS_S)
+                await asyncio.wait_for(self._channel.gone.wait(), LAST_MESSAGES_S)
             self._channel.close()
         return code
 
@@ -130,7 +131,7 @@ class Program:
         self._reaped(self._process.wait())
 
     def _reaped(self, code: int) -> None:
-        os.close(self._lifeline)
+        os.close(self._parent_pipe)
         if not self._exit.done():
             self._exit.set_result(code)
 
@@ -150,8 +151,8 @@ def _execute(command: Sequence[str], descriptors: Sequence[int]) -> subprocess.P
     )
 
 
-def _put_down(process: subprocess.Popen[bytes]) -> None:
-    """It was started, and cannot be watched: end it, and wait the moment that takes."""
+def _kill_unwatched(process: subprocess.Popen[bytes]) -> None:
+    """The process was started and cannot be watched: kill it, and wait the moment that takes."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -171,12 +172,12 @@ def describe_exit(code: int) -> str:
 def reap_orphans(own: Collection[int]) -> int:
     """For a process that adopts orphans, as number 1 of a container does: reap those that are not `own`.
 
-    A worker process that is killed leaves its runners behind; the kernel kills them, and somebody has to
-    take note of that, or they stay as zombies. How many were reaped."""
+    A worker process that is killed leaves its runners behind. The kernel kills them, and somebody has to reap
+    them, or they stay as zombies. Returns how many were reaped."""
     reaped = 0
     with suppress(ChildProcessError):  # none at all
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
-            if found.si_pid in own:  # the loop is about to be told of it; the rest waits for the next time
+            if found.si_pid in own:  # the loop is about to be notified; the rest waits for the next time
                 break
             os.waitpid(found.si_pid, os.WNOHANG)
             reaped += 1
@@ -184,26 +185,26 @@ def reap_orphans(own: Collection[int]) -> int:
 
 
 class Inherited(NamedTuple):
-    """What a program was given by the one that started it."""
+    """What a program inherits from the process that started it."""
 
     channel: socket.socket
     others: tuple[int, ...]
 
 
 def inherited() -> Inherited:
-    """Called once by a program that was started here; what it starts itself inherits none of it."""
+    """Called once by a program that was started here. What it starts itself inherits none of this."""
     named = os.environ.pop(DESCRIPTORS, "")
     if not named:
         raise BadInput("this command is for Tidemill's own processes: start `tidemill worker` instead")
-    channel, lifeline, *others = map(int, named.split(","))
+    channel, parent_pipe, *others = map(int, named.split(","))
     for fd in (channel, *others):
         os.set_inheritable(fd, False)
-    hold_on_to(lifeline)
+    die_with_parent(parent_pipe)
     return Inherited(socket.socket(fileno=channel), tuple(others))
 
 
 def leave(code: int) -> NoReturn:
-    """The end of a program of ours, whatever else still runs in it."""
+    """End a program of ours, whatever still runs in it."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # a task may have closed or replaced it
             stream.flush()

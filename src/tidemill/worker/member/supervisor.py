@@ -1,16 +1,17 @@
 """The supervisor: `tidemill worker`.
 
-It is a *member*: the process that heartbeats. It runs no task and does not even import the app; it executes
-worker processes (one for each `seat`), heartbeats for all of them, kills those that are stuck, and tells the
-engine of those that died. It is small on purpose: what it does not import cannot crash it, and it must live
-on when everything else dies.
+It is a *member*: the process that sends heartbeats. It runs no task and does not even import the app. It
+starts worker processes (one for each `Respawn`), sends the heartbeats for all of them, kills those that are
+stuck, and reports those that died to the engine. It is small on purpose: what it does not import cannot crash
+it, and it must live on when everything else dies.
 
 **Who has authority.** The engine over runs, the supervisor over processes. A worker process decides nothing
-about its own end: it drains when told, and the kernel kills it when its supervisor is gone (`lifeline`).
+about its own end: it drains when told to, and the kernel kills it when its supervisor is gone
+(`parent_death`).
 
-**Signals.** The first SIGTERM or SIGINT (or SIGHUP, of a terminal that closes) drains: nothing new is taken,
-what runs may finish until `shutdown_timeout`. The second says that the deadline is now. The third kills.
-Worker processes have sessions of their own, so that a Ctrl-C comes here alone.
+**Signals.** The first SIGTERM or SIGINT (or SIGHUP, of a terminal that closes) drains: nothing new is
+claimed, and running jobs may finish until `shutdown_timeout`. The second says that the deadline is now. The
+third kills. Worker processes have sessions of their own, so a Ctrl-C comes to the supervisor alone.
 
 **Ending.**
 
@@ -20,9 +21,9 @@ Worker processes have sessions of their own, so that a Ctrl-C comes here alone.
 | 1 | drained, some jobs were handed back; the log says how many |
 | 75 | gave up: the engine was out of reach for `give_up_after` heartbeats, and nothing runs any more |
 
-Faults of the supervisor itself raise, after the worker processes were killed and their jobs given back. An
-app that cannot be loaded is `BadInput`, unless it was once loaded: then somebody may be deploying, and seats
-try again.
+Faults of the supervisor itself raise, after the worker processes were killed and their jobs released. An app
+that cannot be loaded is `BadInput`, unless it was loaded once: then somebody may be deploying, and it is
+tried again.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ log = logging.getLogger("tidemill.worker")
 
 
 def supervise(config: WorkerConfig) -> int:
-    """Work until told to stop; the exit code. Errors that a user can mend are `TidemillError`s."""
+    """Work until told to stop. Returns the exit code. Errors that a user can fix are `TidemillError`s."""
     write_log(config.log_format)
     return asyncio.run(_supervise(config))
 
@@ -69,7 +70,7 @@ async def _supervise(config: WorkerConfig) -> int:
 
 
 async def _connect(config: WorkerConfig) -> tuple[Engine, Instant]:
-    """Open the engine, as patiently as heartbeats would be; and its time."""
+    """Open the engine and read its time. It is tried as often as a heartbeat would be."""
     for failures in range(1, config.give_up_after + 1):
         try:
             engine = EmittingEngine(await connect(config.url, namespace=config.namespace))
@@ -87,6 +88,6 @@ async def _connect(config: WorkerConfig) -> tuple[Engine, Instant]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first: the rest was cancelled because of it."""
+    """The first error of the group: the rest was cancelled because of it."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,11 +1,10 @@
 """One worker process as its supervisor sees it: a claimant, from its start to its end.
 
-An incarnation is never used twice. What starts after a death is a new process with a new claimant id and an
-empty board, so that nothing that the dead one still had under way, at the engine or in a socket, can be
-mistaken for the new one's.
+Each start makes a new process with a new claimant id and an empty held table. So nothing that a dead process
+still had under way, at the engine or in a socket, can be taken for something of the new one.
 
-A process that has said its last word ends at once, by its own doing. Should it not, it is killed: until its
-end is known nobody takes its seat.
+A process that has sent its last message ends at once by itself. If it does not, it is killed: no new process
+starts before its end is known.
 """
 
 import asyncio
@@ -30,20 +29,20 @@ from tidemill.worker.member.messages import (
     Lost,
     PublishAgain,
     Ready,
-    StopAsked,
+    StopRequested,
 )
 from tidemill.worker.member.spawn import Program, tidemill
 from tidemill.worker.process.held_table import HeldRow, HeldTable
 
 COMMAND = tidemill("_child")
 END_S = 5.0
-"""How long one may take to end after its last word."""
+"""How long a process may take to end after its last message."""
 
 log = logging.getLogger("tidemill.worker")
 
 
 class WorkerProcess:
-    """One worker process. See `tidemill.worker.member.heartbeat.Charge` for what heartbeats ask of it."""
+    """One worker process. `tidemill.worker.member.heartbeat.LocalClaimant` is what heartbeats need of it."""
 
     def __init__(
         self,
@@ -53,14 +52,15 @@ class WorkerProcess:
         takes_suspects: bool,
         is_ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """`is_ready`: called when it has said so. It claims nothing before the next heartbeat."""
+        """`is_ready` is called when the process says that it is. It claims nothing before the next
+        heartbeat."""
         self.claimant = os.urandom(16)
-        self.board = HeldTable.create(config.board_capacity)
+        self.held_table = HeldTable.create(config.held_capacity)
         self.ready: Ready | None = None
         self.ready_ns = 0
-        """When it said so, on the boot clock; 0: never."""
+        """When the process said so, on the boot clock; 0: never."""
         self.drained: Drained | None = None
-        self.unfit = ""
+        self.cannot_load = ""
         """Why it cannot work at all, if it said so."""
         self.leaving = ""
         """Why it left by its own decision, if it did."""
@@ -76,13 +76,15 @@ class WorkerProcess:
             config=config,
             member=member.hex(),
             claimant=self.claimant.hex(),
-            capacity=self.board.capacity,
+            capacity=self.held_table.capacity,
             takes_suspects=takes_suspects,
         )
 
     async def start(self) -> None:
-        """Execute it. It says `Ready` when it has loaded the app."""
-        self._program = await Program.start(COMMAND, FromWorker, self._hear, descriptors=(self.board.fd,))
+        """Execute the process. It sends `Ready` when it has loaded the app."""
+        self._program = await Program.start(
+            COMMAND, FromWorker, self._receive, descriptors=(self.held_table.fd,)
+        )
         self._program.send(self._hello)
 
     @property
@@ -90,63 +92,63 @@ class WorkerProcess:
         return 0 if self._program is None else self._program.pid
 
     async def wait(self) -> int:
-        """Its exit code, once everything that it said has been heard."""
+        """Its exit code, once everything that it sent has been received."""
         assert self._program is not None
         return await self._program.wait()
 
     def rows(self) -> list[HeldRow]:
         """The runs that it has, or had when it died."""
-        return self.board.rows()
+        return self.held_table.rows()
 
     def drain(self, timeout_s: float | None) -> None:
-        """Finish, take no more. One that is still loading has nothing to finish."""
+        """Claim no more and finish. A process that is still loading has nothing to finish, and is killed."""
         if self.ready is None and not self.rows():
             self.kill()
         else:
-            self._say(Drain(timeout_s))
+            self._send(Drain(timeout_s))
 
     def hurry(self) -> None:
-        """Give back what still runs."""
-        self._say(Hurry())
+        """The deadline of the drain is now: release what still runs."""
+        self._send(Hurry())
 
     def kill(self, stuck: frozenset[Fence] = frozenset()) -> None:
-        """At once, with everything it has started."""
+        """Kill the process at once, with everything that it has started."""
         self.killed, self.stuck = True, stuck
         if self._program is not None:
             self._program.kill()
 
     def close(self) -> None:
-        """It has been buried."""
+        """Its end was reported: free what is left of it."""
         self._closed = True
         if self._overdue is not None:
             self._overdue.cancel()
-        self.board.close()
+        self.held_table.close()
 
     # For heartbeats
 
     def heartbeat(self) -> ClaimantHeartbeat:
-        return self.board.heartbeat(self.claimant)
+        return self.held_table.heartbeat(self.claimant)
 
     def heartbeat_answered(self, sent_ns: int | None) -> bool:
         if self._closed:
             return False
         if sent_ns is not None:
-            self.board.heartbeat_answered(sent_ns)
-        return self._say(HeartbeatAnswered(ok=sent_ns is not None))
+            self.held_table.heartbeat_answered(sent_ns)
+        return self._send(HeartbeatAnswered(ok=sent_ns is not None))
 
     def lost(self, fences: Sequence[Fence]) -> bool:
-        return self._say(Lost(list(fences)))
+        return self._send(Lost(list(fences)))
 
-    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        return self._say(StopAsked([(job_id.hex(), fence) for job_id, fence in runs]))
+    def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        return self._send(StopRequested([(job_id.hex(), fence) for job_id, fence in runs]))
 
-    def introduce(self) -> bool:
-        return self._say(PublishAgain())
+    def publish_again(self) -> bool:
+        return self._send(PublishAgain())
 
-    def _say(self, message: object) -> bool:
+    def _send(self, message: object) -> bool:
         return self._program is not None and self._program.send(message)
 
-    def _hear(self, message: FromWorker) -> None:
+    def _receive(self, message: FromWorker) -> None:
         match message:
             case Ready():
                 self.ready, self.ready_ns = message, boot_ns()
@@ -156,17 +158,17 @@ class WorkerProcess:
             case Drained():
                 self.drained = message
             case CannotLoad(why):
-                self.unfit = why
+                self.cannot_load = why
             case Leaving(why):
                 self.leaving = why
         self._expect_its_end()
 
     def _expect_its_end(self) -> None:
-        """That was its last word."""
+        """It has sent its last message: kill it if it does not end."""
         if self._overdue is None:
-            self._overdue = asyncio.get_running_loop().call_later(END_S, self._insist_on_its_end)
+            self._overdue = asyncio.get_running_loop().call_later(END_S, self._kill_overdue)
 
-    def _insist_on_its_end(self) -> None:
+    def _kill_overdue(self) -> None:
         if self._program is not None and not self._program.ended:
-            log.warning("worker process %d has said its last word and does not end: killing it", self.pid)
+            log.warning("worker process %d has sent its last message and does not end: killing it", self.pid)
             self._program.kill()

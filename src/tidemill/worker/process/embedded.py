@@ -2,24 +2,24 @@
 
 It shares the program's loop, its threads and its fate. It has no supervisor, and that sets its limits:
 
-- It heartbeats from a thread with a loop and an engine of its own, so that a task that blocks the program's
-loop
-  does not cost the lease. Code that holds the GIL for a whole lease does. (`heart`)
-- Nobody sees it crash, so it takes no suspects; and nobody can kill what does not stop: a thread past its
+- Its heartbeats come from a thread with a loop and an engine of its own (`embedded_heartbeat`). So a task
+  that blocks the program's loop does not cost the lease. Code that holds the GIL for a whole lease does.
+- Nobody would see it crash, so it takes no suspects. Nobody can kill what does not stop: a thread past its
   timeout is settled when it ends, with a warning, and holds its slot until then.
 - It never gives up: when the engine is out of reach, it waits.
 
 **Declared dead.** If the whole program was stopped for longer than its lease, others have its jobs, and its
-claimant is retired. What still runs is told so, and a fresh claimant goes on in its place. What the former
-still has on its board is nobody's concern any more: others have those jobs.
+claimant is retired. Running code is told so, and a new claimant goes on. What the former claimant still has
+in its held table concerns nobody any more: others have those jobs.
 
-**Two threads, one board.** The heart reads the board for its heartbeats; everything else, the moment of the
-last good heartbeat included, is done on the program's loop. There, news comes in the order in which the
-heartbeats tell it: what was lost, before the lease is fresh again. A board is closed when the heart has moved
-on to the next one, or stopped, and the last run that was on it has ended.
+**Two threads, one held table.** The heartbeat thread reads the held table. Everything else is done on the
+program's loop, even writing the moment of the last answered heartbeat. The loop receives news in the order in
+which the heartbeats send it: the lost runs, before the lease is fresh again. A held table is closed when the
+heartbeat thread reads the next one or has stopped, and the last run in it has ended.
 
 **The end.** Leaving the block drains. Jobs in threads that do not end within the shutdown timeout cannot be
-taken from a living process: the member then does not sign off, and others get them when its lease is over.
+taken from a living process. Then the member does not sign off, and others get those jobs when its lease is
+over.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ from tidemill.worker.worker import Worker
 log = logging.getLogger("tidemill.worker")
 
 Adopt = Callable[[Engine], Callable[[], None]]
-"""Told of the engine that was opened; returns what is called before it is closed."""
+"""Called with the engine that was opened. Returns what is called before the engine is closed."""
 
 
 class EmbeddedWorker:
@@ -101,10 +101,10 @@ class EmbeddedWorker:
         self._reading = threading.Lock()
         self._leaving = False
         self._new_claimant()
-        self._heart = EmbeddedHeartbeat(self, config, engine=engine if engine.single_process else None)
-        self._heart.start()
+        self._heartbeats = EmbeddedHeartbeat(self, config, engine=engine if engine.single_process else None)
+        self._heartbeats.start()
         self._working = asyncio.create_task(self._work(), name="tidemill worker")
-        self._working.add_done_callback(_tell_failure)
+        self._working.add_done_callback(_log_failure)
         return self
 
     async def __aexit__(
@@ -123,43 +123,45 @@ class EmbeddedWorker:
             await self._close()
 
     def info(self) -> MemberInfo:
-        """How the member introduces itself."""
+        """The record of this member, for its heartbeats."""
         with self._reading:  # not while a new claimant takes over
-            boards = [(os.getpid(), self._board)]
-            return member_info(self.member, self._config, boards, schedules=self._registry.schedule_names())
+            held_tables = [(os.getpid(), self._held_table)]
+            return member_info(
+                self.member, self._config, held_tables, schedules=self._registry.schedule_names()
+            )
 
-    # What its heartbeats need (`heartbeats.Charge`): called where the heart heartbeats
+    # What its heartbeats need (`heartbeat.LocalClaimant`): called in the heartbeat thread
 
     def heartbeat(self) -> ClaimantHeartbeat:
         with self._reading:  # not while a new claimant takes over
-            return self._board.heartbeat(self._claimant)
+            return self._held_table.heartbeat(self._claimant)
 
     def heartbeat_answered(self, sent_ns: int | None) -> bool:
-        return self._tell(lambda: self._heartbeat_answered(sent_ns))
+        return self._on_loop(lambda: self._heartbeat_answered(sent_ns))
 
     def lost(self, fences: Sequence[Fence]) -> bool:
-        return self._tell(lambda: self.worker.lost(fences))
+        return self._on_loop(lambda: self.worker.lost(fences))
 
-    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        return self._tell(lambda: self.worker.asked(runs))
+    def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        return self._on_loop(lambda: self.worker.stop_requested(runs))
 
-    def introduce(self) -> bool:
-        return self._tell(self.worker.introduce)
+    def publish_again(self) -> bool:
+        return self._on_loop(self.worker.publish_again)
 
     def _heartbeat_answered(self, sent_ns: int | None) -> None:
-        """On the worker's loop, after it has heard what it has lost: from here on the lease is fresh."""
+        """On the worker's loop, after it has received its lost runs: from here on the lease is fresh."""
         if sent_ns is not None:
-            self._board.heartbeat_answered(sent_ns)
+            self._held_table.heartbeat_answered(sent_ns)
         self.worker.heartbeat_answered(sent_ns is not None)
 
-    def _tell(self, call: Callable[[], None]) -> bool:
+    def _on_loop(self, call: Callable[[], None]) -> bool:
         with suppress(RuntimeError):  # the program's loop was closed
             self._loop.call_soon_threadsafe(call)
         return True
 
     def _new_claimant(self) -> None:
         with self._reading:
-            self._board = HeldTable.create(self._config.board_capacity)
+            self._held_table = HeldTable.create(self._config.held_capacity)
             self._claimant = os.urandom(16)
         self.worker = Worker(
             self._engine,
@@ -167,7 +169,7 @@ class EmbeddedWorker:
             self._config,
             member=self.member,
             claimant=self._claimant,
-            board=self._board,
+            held_table=self._held_table,
             processes=self._processes,
             takes_suspects=False,
             supervised=False,
@@ -181,20 +183,20 @@ class EmbeddedWorker:
                 return
             except ClaimantRetired as error:
                 log.warning("%s; going on as a new one", error)
-                former, board = self.worker, self._board
+                former, held_table = self.worker, self._held_table
                 former.abandon()
                 self._new_claimant()
-                former.when_over(board.close)
+                former.when_over(held_table.close)
                 if self._leaving:
                     self.worker.drain(0)
 
     async def _close(self) -> None:
         try:
-            await self._heart.stop(leave=not self._board.rows())
+            await self._heartbeats.stop(leave=not self._held_table.rows())
             if self._working.done():
-                self._close_board()
+                self._close_held_table()
             else:  # we were cancelled once too often to wait for it
-                self._working.add_done_callback(self._close_board)
+                self._working.add_done_callback(self._close_held_table)
             if self._processes is not None:
                 await self._processes.close()
         finally:
@@ -204,11 +206,11 @@ class EmbeddedWorker:
         if self._working.done() and not self._working.cancelled():
             self._working.result()  # a worker that could not go on is no secret
 
-    def _close_board(self, _: object = None) -> None:
-        self.worker.when_over(self._board.close)
+    def _close_held_table(self, _: object = None) -> None:
+        self.worker.when_over(self._held_table.close)
 
 
-def _tell_failure(working: asyncio.Task[None]) -> None:
-    """The block that it serves may last for ever: say at once that nothing runs any more."""
+def _log_failure(working: asyncio.Task[None]) -> None:
+    """The program's block may last for ever: log at once that nothing runs any more."""
     if not working.cancelled() and (error := working.exception()) is not None:
         log.error("the embedded worker has stopped: %s: %s", type(error).__name__, error)

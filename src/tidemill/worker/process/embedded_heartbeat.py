@@ -1,10 +1,10 @@
-"""The heart of an embedded worker: its heartbeats, in a thread with a loop and an engine of its own.
+"""The heartbeats of an embedded worker, in a thread with a loop and an engine of its own.
 
-A program's loop may be blocked by whatever it does; this one is not. An engine whose state lives in this
-process has one loop only, so there the heart heartbeats on that.
+A program's loop may be blocked by whatever the program does; the loop of this thread is not. An engine whose
+state lives in this process has one loop only: there the heartbeats run on that loop.
 
-A heart that dies of a fault of our own says so at once, and takes nothing else with it: the lease runs out,
-the worker claims no more, and the program's block ends as it would have.
+If the heartbeats end by a fault of our own, that is logged at once, and nothing else ends: the lease runs
+out, the worker claims no more, and the program's block ends as it would have.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tidemill.model.member import MemberInfo
 from tidemill.worker.backoff import Backoff
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.candidate import candidate, stand
-from tidemill.worker.member.heartbeat import Charge, Heartbeats
+from tidemill.worker.member.heartbeat import Heartbeats, LocalClaimant
 
 CANCEL_AGAIN_S = 0.2
 NOT_SIGNED_OFF = (
@@ -30,8 +30,8 @@ NOT_SIGNED_OFF = (
 log = logging.getLogger("tidemill.worker")
 
 
-class EmbeddedMember(Charge, Protocol):
-    """The one it heartbeats for."""
+class EmbeddedMember(LocalClaimant, Protocol):
+    """The embedded worker whose heartbeats these are."""
 
     @property
     def member(self) -> bytes: ...
@@ -42,8 +42,8 @@ class EmbeddedMember(Charge, Protocol):
 class EmbeddedHeartbeat:
     """Heartbeats and candidate of an embedded member: in a thread of its own, or on the engine's loop."""
 
-    def __init__(self, charge: EmbeddedMember, config: WorkerConfig, *, engine: Engine | None) -> None:
-        self._charge = charge
+    def __init__(self, embedded: EmbeddedMember, config: WorkerConfig, *, engine: Engine | None) -> None:
+        self._embedded = embedded
         self._config = config
         self._engine = engine
         self._leave = False
@@ -54,7 +54,7 @@ class EmbeddedHeartbeat:
         self._up = threading.Event()
 
     def start(self) -> None:
-        """Begin to heartbeat."""
+        """Begin to send heartbeats."""
         if self._engine is not None:
             self._task = asyncio.create_task(self._live(), name="tidemill heartbeats")
         else:
@@ -63,7 +63,8 @@ class EmbeddedHeartbeat:
             self._up.wait()
 
     async def stop(self, *, leave: bool) -> None:
-        """Heartbeat no more; `leave`: sign off, which gives back whatever the engine thinks we hold."""
+        """Send no more heartbeats. `leave`: sign off, so that the engine releases whatever it thinks we
+        hold."""
         self._leave = leave
         if self._task is not None:
             await asyncio.sleep(0)  # it may not have begun
@@ -104,12 +105,12 @@ class EmbeddedHeartbeat:
 
     async def _heartbeat(self) -> None:
         engine = self._engine = self._engine or await self._connect()
-        charge, config = self._charge, self._config
-        standing = candidate(engine, config, charge.member)
+        embedded, config = self._embedded, self._config
+        standing = candidate(engine, config, embedded.member)
         heartbeats = Heartbeats(
             engine,
-            info=charge.info,
-            charges=lambda: (charge,),
+            info=embedded.info,
+            claimants=lambda: (embedded,),
             heartbeat_s=config.heartbeat_s,
             sweep_s=config.sweep_s,
             vacant=standing.vacant if standing else None,
@@ -131,7 +132,7 @@ class EmbeddedHeartbeat:
     async def _sign_off(self, engine: Engine) -> None:
         if self._leave:
             try:
-                await engine.members.leave(self._charge.member)
+                await engine.members.leave(self._embedded.member)
             except EngineError as error:
                 log.warning("signing off failed; the lease will run out by itself: %s", error)
         if self._thread is not None:

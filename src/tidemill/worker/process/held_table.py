@@ -1,25 +1,25 @@
-"""The board: what a worker process holds, readable even while it cannot speak.
+"""The held table: what a worker process holds, readable even while that process cannot answer.
 
-A task may hold the GIL, block the loop or kill its process. The supervisor must know all the same
-which runs the process has (so that a heartbeat can say "held"), which of them had really started (so that a
-crash is blamed on the right ones), and which are past their deadline. So the process keeps that in a
-page of shared memory, and the supervisor reads it without asking.
+A task may hold the GIL, block the loop or kill its process. The supervisor must know all the same which runs
+the process has (so that a heartbeat can say "held"), which of them had really started (so that a crash is
+blamed on the right ones), and which are past their deadline. So the process keeps that in a page of shared
+memory, and the supervisor reads it there.
 
-**One writer a cell.** The worker process writes the rows, `answered_through`, its count and its loop's
-promise; the supervisor writes only `heartbeat_answered`. Cells are aligned 64-bit integers, written in one
-piece; nothing is locked, because a lock held by a dead process would be worse than any race here.
+**One writer a cell.** The worker process writes the rows, `answered_through`, its count, and when its loop
+will answer. The supervisor writes only `heartbeat_answered`. Cells are aligned 64-bit integers, written in
+one piece. Nothing is locked, because a lock held by a dead process would be worse than any race here.
 
-**The order of writes is the protocol.** A row exists while its fence is not 0: `hold` writes the fence
-last, `let_go` clears it first, and a reader looks at it again after the rest, so that it never sees half
-of one run and half of another (fences are never used twice). `start` writes the moment last in the same
-way. `answered` is written after all jobs of a claim are held, and `heartbeat` reads it *before* the fences:
-it can then tell the engine of a number only if that claim's jobs are on the board, settled, or given back.
-The other way round a heartbeat could release a job that was just claimed.
+**The order of writes is the protocol.** A row exists while its fence is not 0. `hold` writes the fence last,
+`let_go` clears it first, and a reader reads it again after the rest. So a reader never sees half of one run
+and half of another (fences are never used twice). `start` writes the moment last in the same way. `answered`
+is written after all jobs of a claim are held, and `heartbeat` reads it *before* the fences: it can then name
+a claim's number to the engine only if that claim's jobs are in the held table, settled, or released. The
+other way round a heartbeat could release a job that was just claimed.
 
-**After a death** the memory stays as it was at the last instruction; the supervisor reads it at leisure.
+**After a death** the memory stays as it was at the last instruction. The supervisor reads it then.
 
-Times are nanoseconds of the boot clock, which is the same in all processes and goes on in a suspend; only the
-loop's promise is of the monotonic one, which does not.
+Times are nanoseconds of the boot clock, which is the same in all processes and goes on in a suspend. Only
+`loop_answers_by` uses the monotonic clock, which does not.
 A hold, a start and a let-go together cost 0.6 microseconds.
 """
 
@@ -39,12 +39,8 @@ NO_RETRY = -1
 
 _CELL = 8
 _HEADER_CELLS, _ROW_CELLS = 16, 8
-_ANSWERED, _ANSWERS_BY, _FINISHED, _HEARTBEAT = (
-    0,
-    1,
-    2,
-    8,
-)  # the supervisor's cell lies on a cache line of its own
+# `_HEARTBEAT` is the supervisor's cell: it lies on a cache line of its own.
+_ANSWERED, _ANSWERS_BY, _FINISHED, _HEARTBEAT = 0, 1, 2, 8
 _STARTED, _DEADLINE, _RETRY_IN = 1, 2, 3  # in a row; its fence comes first, its id last
 _FILL = struct.Struct("qqq16s")  # a row without its fence: native order, so that cells are written whole
 
@@ -90,7 +86,7 @@ class HeldTable:
     def attach(cls, fd: int, capacity: int) -> "HeldTable":
         """The one that another process made. Only one process at a time may hold and let go."""
         if os.fstat(fd).st_size != _size(capacity):
-            raise ValueError(f"descriptor {fd} is not a board of {capacity} rows")
+            raise ValueError(f"descriptor {fd} is not a held table of {capacity} rows")
         return cls(fd, capacity)
 
     def close(self) -> None:
@@ -119,7 +115,7 @@ class HeldTable:
         cells[row + _STARTED] = started_ns
 
     def ended(self, row: int) -> None:
-        """Its code has ended; it is still held until that is settled. It can neither be stuck nor kill us."""
+        """Its code has ended. The run is held until that is settled. It can neither be stuck nor kill us."""
         self._cells[row + _STARTED] = 0
 
     def let_go(self, row: int) -> None:
@@ -140,7 +136,8 @@ class HeldTable:
         return len(self._free)
 
     def loop_answers_by(self, ns: int) -> None:
-        """The loop has answered, and will be asked again at this moment (monotonic); 0: no more."""
+        """The loop has answered, and the next question comes at this moment (monotonic); 0: no more
+        questions."""
         self._cells[_ANSWERS_BY] = ns
 
     @property
@@ -176,7 +173,7 @@ class HeldTable:
         return [found for row, fence in fences if fence and (found := self._row(row))]
 
     def _row(self, row: int) -> HeldRow | None:
-        """None: it was let go while we looked."""
+        """None: it was let go while we read."""
         fence = self._cells[row]
         started_ns, deadline_ns, retry_in, job_id = _FILL.unpack_from(self._bytes, (row + _STARTED) * _CELL)
         if not fence or self._cells[row] != fence:
@@ -191,6 +188,6 @@ def _size(capacity: int) -> int:
 def _shared_memory() -> int:
     """A file without a name."""
     if hasattr(os, "memfd_create"):
-        return os.memfd_create("tidemill-board")
+        return os.memfd_create("tidemill-held")
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())

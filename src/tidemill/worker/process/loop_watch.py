@@ -1,13 +1,13 @@
-"""Whether the worker's loop answers: asked from a thread, seen from outside, logged once when it is blocked.
+"""Watches from a thread whether the worker's loop answers, and logs what blocks it.
 
 A task that blocks the loop (a blocking call in an `async def`, a long computation) stops every other task on
-it, and claims and outcomes with them. So a thread asks the loop every `ASK_S` to answer. The answer puts the
-moment of the next question on the board: the loop has been silent since then, and not for as long as nobody
-asked. The supervisor reads that, whatever this process does.
+it, and claims and outcomes with them. So a thread asks the loop every `ASK_S` to answer. The answer writes
+the moment of the next question to the held table: the loop is silent from that moment on, not while nobody
+asks. The supervisor reads that, whatever this process does.
 
-A loop that owes its answer for `BLOCKED_AFTER_S` is logged with the job that it is busy with and the place
-where its code stands, and once more when it answers again. Code that holds the GIL keeps this thread from
-running too; then only the second line comes, when it is over.
+A loop that has not answered for `BLOCKED_AFTER_S` is logged with the job that blocks it and the line where
+its code stands, and once more when it answers again. Code that holds the GIL stops this thread too. Then only
+the second message comes, when that is over.
 
 Times are of the monotonic clock, as the loop's own: a machine that was suspended did not block its loops.
 """
@@ -38,14 +38,14 @@ class LoopWatch:
 
     def __init__(
         self,
-        board: HeldTable,
+        held_table: HeldTable,
         active: Mapping[Fence, Run],
         report: Report,
         *,
         ask_s: float = ASK_S,
         blocked_after_s: float = BLOCKED_AFTER_S,
     ) -> None:
-        self._board = board
+        self._held_table = held_table
         self._active = active
         self._report = report
         self._ask_s = ask_s
@@ -64,29 +64,29 @@ class LoopWatch:
         """Ask no more."""
         self._stopped.set()
         self._answered.set()
-        self._board.loop_answers_by(0)
+        self._held_table.loop_answers_by(0)
 
     def _answer(self) -> None:
         """On the loop."""
         if not self._stopped.is_set():
-            self._board.loop_answers_by(time.monotonic_ns() + round(self._ask_s * 1e9))
+            self._held_table.loop_answers_by(time.monotonic_ns() + round(self._ask_s * 1e9))
         self._answered.set()
 
     def _watch(self) -> None:
         while not self._stopped.wait(self._ask_s):
             self._answered.clear()
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             try:
                 self._loop.call_soon_threadsafe(self._answer)
             except RuntimeError:  # it was closed
                 return
             in_time = self._answered.wait(self._blocked_after_s)
             if not in_time and not self._stopped.is_set():
-                self._report.loop_blocked(time.monotonic() - asked, self._busy_with(), self._stands_at())
+                self._report.loop_blocked(time.monotonic() - asked_at, self._busy_with(), self._stands_at())
                 self._answered.wait()
-            silent_s = time.monotonic() - asked
+            silent_s = time.monotonic() - asked_at
             if silent_s >= self._blocked_after_s and not self._stopped.is_set():
-                self._report.loop_answers(silent_s, told=not in_time)
+                self._report.loop_answers(silent_s, warned=not in_time)
 
     def _busy_with(self) -> Run | None:
         """The run whose code the loop is in; None: something else."""
@@ -109,10 +109,10 @@ class LoopWatch:
         inner = frame
         while frame is not None and (frame.f_back is None or frame.f_back.f_code.co_filename not in _CALLERS):
             frame = frame.f_back
-        places = [_place(one) for one in (frame, inner) if one is not None]
-        return " -> ".join(dict.fromkeys(places))
+        positions = [_position(one) for one in (frame, inner) if one is not None]
+        return " -> ".join(dict.fromkeys(positions))
 
 
-def _place(frame: FrameType) -> str:
+def _position(frame: FrameType) -> str:
     code = frame.f_code
     return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"

@@ -1,17 +1,17 @@
 """The program of a worker process: `tidemill _child`, executed by a supervisor and by nobody else.
 
-It loads the app, opens the engine, runs one `Worker` until that is drained, and says how it went. Its life
-belongs to its supervisor: orders come by the channel, and when the supervisor is gone it is killed
-(`lifeline`), or, if its loop turns, ends at once by itself. SIGTERM and SIGINT are for the supervisor to
-interpret; a service manager that signals the whole group must not make it drain twice, in two ways.
+It loads the app, opens the engine, runs one `Worker` until that is drained, and sends how it went. The
+supervisor decides about its life: orders come by the channel. When the supervisor is gone, the kernel kills
+the process (`parent_death`), or the process ends by itself if its loop turns. SIGTERM and SIGINT are for the
+supervisor to interpret: a service manager that signals the whole group must not make it drain twice, in two
+ways.
 
-Of its own accord it ends only when it cannot go on: it says why first, so that nobody takes it for a crash
-and blames the jobs that were running.
+It ends by its own decision only when it cannot go on. It sends the reason first, so that nobody takes that
+for a crash and blames the jobs that were running.
 
-After its last word it ends, whatever still runs in it: a thread that a task started and forgot, an
-`asyncio.to_thread` that outlived its task, code that cannot be stopped. The interpreter would wait for them,
-and its seat would be taken by one that does nothing. So it never returns; what was registered with `atexit`
-is not called.
+After its last message it ends, whatever still runs in it: a thread that a task started and forgot, an
+`asyncio.to_thread` that outlived its task, code that cannot be stopped. The interpreter would wait for those,
+and no new process would start. So `main` never returns, and what was registered with `atexit` is not called.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from tidemill.worker.member.messages import (
     Lost,
     PublishAgain,
     Ready,
-    StopAsked,
+    StopRequested,
     ToWorker,
     encode_line,
     receive_first,
@@ -61,13 +61,14 @@ from tidemill.worker.runner.pool import RunnerPool
 from tidemill.worker.running.notes import clip_line
 from tidemill.worker.worker import Worker
 
-UNFIT = 78
-"""The exit code of a process that could not begin; what it said tells why."""
+CANNOT_LOAD = 78
+"""The exit code of a process that could not begin. Its last message says why."""
 COLLECT_AFTER = 5_000
-"""More new objects than this, and the garbage collector looks at them. The jobs of a claim make some 2,000 at
-once, all of which end by themselves: at Python's 700 it looks at them in vain, 5% of this process's time."""
+"""The garbage collector runs after so many new objects. The jobs of a claim make some 2,000 at once, which
+are all freed without it: with Python's own limit of 700 it would run in vain, for 5% of this process's
+time."""
 FAULT = 1
-"""The exit code of one that could not even say why it ends: its loop broke."""
+"""The exit code of a process that could not even send why it ends: its loop broke."""
 
 log = logging.getLogger("tidemill.worker")
 
@@ -79,11 +80,11 @@ class WorkerApp(Protocol):
     def registry(self) -> Registry: ...
 
     def work_on(self, url: str, namespace: str) -> None:
-        """What tasks enqueue goes to where the worker works, whatever the app says."""
+        """Jobs that tasks enqueue go to the worker's engine, whatever URL the app has."""
         ...
 
     def adopt(self, engine: Engine) -> Callable[[], None]:
-        """Let tasks that enqueue on the worker's loop use its engine; returns the undoing."""
+        """Let tasks that enqueue on the worker's loop use its engine. Returns what undoes that."""
         ...
 
 
@@ -94,7 +95,7 @@ def main(load_app: LoadApp) -> NoReturn:
     """Run a worker process. Ends with the process."""
     faulthandler.enable()  # a segmentation fault leaves the line of the task in the log
     leave_signals_to_the_supervisor()
-    end, (board_fd,) = inherited()
+    end, (held_table_fd,) = inherited()
     hello = receive_first(end, Hello)
     write_log(hello.config.log_format)
     gc.set_threshold(COLLECT_AFTER)  # before the app is loaded, which may know better
@@ -105,12 +106,12 @@ def main(load_app: LoadApp) -> NoReturn:
     except (Exception, SystemExit) as error:
         if not isinstance(error, TidemillError):
             traceback.print_exc()
-        end.sendall(encode_line(CannotLoad(f"{hello.config.app} cannot be loaded: {said(error)}")))
-        leave(UNFIT)
+        end.sendall(encode_line(CannotLoad(f"{hello.config.app} cannot be loaded: {in_brief(error)}")))
+        leave(CANNOT_LOAD)
     gc.collect()
-    gc.freeze()  # what was loaded stays: later collections need not look at it
+    gc.freeze()  # what was loaded stays: later collections need not scan it
     app.work_on(hello.config.url, hello.config.namespace)
-    child = WorkerMain(hello, app, HeldTable.attach(board_fd, hello.capacity), end)
+    child = WorkerMain(hello, app, HeldTable.attach(held_table_fd, hello.capacity), end)
     try:
         leave(asyncio.Runner(loop_factory=loop_factory()).run(child.run()))
     except BaseException:  # something that a task left on the loop has raised SystemExit, say
@@ -121,36 +122,36 @@ def main(load_app: LoadApp) -> NoReturn:
 class WorkerMain:
     """One worker process, from the inside."""
 
-    def __init__(self, hello: Hello, app: WorkerApp, board: HeldTable, end: socket.socket) -> None:
+    def __init__(self, hello: Hello, app: WorkerApp, held_table: HeldTable, end: socket.socket) -> None:
         self._hello = hello
         self._app = app
-        self._board = board
+        self._held_table = held_table
         self._end = end
         self._worker: Worker | None = None
 
     async def run(self) -> int:
-        """Until drained; the code to end with, at once: the supervisor counts on it after a last word."""
-        channel = await Channel.open(self._end, ToWorker, self._hear)
+        """Work until drained. Returns the exit code. The process must end at once after its last message."""
+        channel = await Channel.open(self._end, ToWorker, self._receive)
         watching = asyncio.create_task(_end_with(channel), name="supervisor")
         try:
-            last_word: Drained | CannotLoad | Leaving = await self._work(channel)
+            last_message: Drained | CannotLoad | Leaving = await self._work(channel)
         except ClaimantRetired as error:
-            last_word = Leaving(said(error))
+            last_message = Leaving(in_brief(error))
         except Exception as error:
             log.exception("this worker process cannot go on")
-            last_word = Leaving(said(error))
+            last_message = Leaving(in_brief(error))
         watching.cancel()
-        channel.send(last_word)
+        channel.send(last_message)
         channel.close()
         await channel.gone.wait()
-        return UNFIT if isinstance(last_word, CannotLoad) else 0
+        return CANNOT_LOAD if isinstance(last_message, CannotLoad) else 0
 
     async def _work(self, channel: Channel) -> Drained | CannotLoad:
         hello, config = self._hello, self._hello.config
         try:
             engine = await _connect(config)
         except TidemillError as error:
-            return CannotLoad(said(error))
+            return CannotLoad(in_brief(error))
         processes = RunnerPool(
             config.app,
             most=config.slots,
@@ -164,14 +165,14 @@ class WorkerMain:
             try:
                 await start_up(registry)
             except StartupFailed as error:
-                return CannotLoad(said(error))
+                return CannotLoad(in_brief(error))
             self._worker = Worker(
                 engine,
                 registry,
                 config,
                 member=bytes.fromhex(hello.member),
                 claimant=bytes.fromhex(hello.claimant),
-                board=self._board,
+                held_table=self._held_table,
                 processes=processes,
                 takes_suspects=hello.takes_suspects,
             )
@@ -183,7 +184,7 @@ class WorkerMain:
             disown()
             await engine.close()
 
-    def _hear(self, message: ToWorker) -> None:
+    def _receive(self, message: ToWorker) -> None:
         worker = self._worker
         if worker is None:  # the supervisor kills one that has not begun; heartbeats come again
             return
@@ -192,14 +193,14 @@ class WorkerMain:
                 worker.drain(timeout_s)
             case Hurry():
                 worker.hurry()
-            case StopAsked(runs):
-                worker.asked(runs_of(runs))
+            case StopRequested(runs):
+                worker.stop_requested(runs_of(runs))
             case Lost(fences):
                 worker.lost(fences)
             case HeartbeatAnswered(ok):
                 worker.heartbeat_answered(ok)
             case PublishAgain():
-                worker.introduce()
+                worker.publish_again()
 
 
 async def _end_with(channel: Channel) -> None:
@@ -210,17 +211,17 @@ async def _end_with(channel: Channel) -> None:
 
 async def _connect(config: WorkerConfig) -> Engine:
     """Open the engine, however long it takes: the supervisor decides when to give up."""
-    backoff, told = Backoff(), False
+    backoff, warned = Backoff(), False
     while True:
         try:
             return EmittingEngine(await connect(config.url, namespace=config.namespace))
         except EngineUnavailable as error:
             log.log(
-                logging.DEBUG if told else logging.WARNING,
+                logging.DEBUG if warned else logging.WARNING,
                 "the engine cannot be reached, trying again: %s",
                 error,
             )
-            told = True
+            warned = True
             await asyncio.sleep(backoff.next_s())
 
 
@@ -238,6 +239,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return None
 
 
-def said(error: BaseException) -> str:
-    """An error in a few words that can be sent: ours say enough by themselves."""
+def in_brief(error: BaseException) -> str:
+    """An error in a few words that can be sent. The message of our own errors is enough."""
     return clip_line(str(error) if isinstance(error, TidemillError) else f"{type(error).__name__}: {error}")

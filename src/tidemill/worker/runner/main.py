@@ -1,20 +1,20 @@
 """The program of a runner process: `tidemill _runner`, executed by a worker process and by nobody else.
 
 The main thread runs jobs, because code that wants a process often wants its main thread too (signals, some
-native libraries). A second thread listens to the worker process: it hands over jobs, sets the abort flag, and
-sends the notes that wait. When the channel ends while nothing runs, the process ends in good order; while
-something runs it ends at once, because nobody is left to hear of it.
+native libraries). A second thread receives the messages of the worker process: it hands over jobs, sets the
+abort flag, and sends the notes that wait. When the channel ends while nothing runs, the process ends in good
+order. While something runs it ends at once, because nobody is left to receive the outcome.
 
 SIGTERM does nothing by itself. The message that comes with it carries the reason to stop, and a service
 manager that signals every process of a service must not stop jobs that have until the drain's deadline. Code
-that wants to hear of SIGTERM sets its own handler.
+that wants to react to SIGTERM sets its own handler.
 
-**What is said can always be said.** Lines and failures are cut to their bounds before they are sent, as the
-engine would cut them anyway, and spelled out where they are not text that can be encoded. A message too long
-for the channel would look like a crash of the job that caused it.
+**Every message can be sent.** Lines and failures are cut to their bounds before they are sent, as the engine
+would cut them anyway, and escaped where they are not text that can be encoded. A message too long for the
+channel would look like a crash of the job that caused it.
 
-**Nobody is left deaf or dumb**: a fault in either thread ends the process. It would otherwise be kept, and
-given jobs that it never hears of.
+**A fault in either thread ends the process.** Otherwise the worker process would keep it, and give it jobs
+that it never receives.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ FLUSH_S = 0.2
 PENDING_LINES = 1_000
 PENDING_LENGTH = 256 << 10
 """Characters of lines that wait, at most about: in JSON each may take six bytes, and a message 16 MiB."""
-UNFIT = 78
+CANNOT_LOAD = 78
 FAULT = 1
 """The exit code after a fault of our own."""
 
@@ -85,11 +85,11 @@ class RunnerApp(Protocol):
 
 
 def main(load_app: Callable[[str], RunnerApp]) -> None:
-    """Run jobs until the worker process hangs up."""
+    """Run jobs until the worker process closes the channel."""
     faulthandler.enable()
     signal.signal(signal.SIGTERM, lambda *_: None)
     end = inherited().channel
-    opened, line = receive_first(end, Open), RunnerChannel(end)
+    opened, channel = receive_first(end, Open), RunnerChannel(end)
     write_log(opened.log_format)
     try:
         app = load_app(opened.app)
@@ -98,30 +98,31 @@ def main(load_app: Callable[[str], RunnerApp]) -> None:
     except (Exception, SystemExit) as error:
         if not isinstance(error, TidemillError):
             traceback.print_exc()
-        line.say(
+        channel.send(
             RunnerCannotLoad(clip_line(f"{opened.app} cannot be loaded: {type(error).__name__}: {error}"))
         )
-        leave(UNFIT)
+        leave(CANNOT_LOAD)
     try:
-        run_jobs(app, line)
+        run_jobs(app, channel)
     except BaseException:
         traceback.print_exc()
         leave(FAULT)
 
 
 class RunnerChannel:
-    """The channel, without a loop: a thread may listen while others speak."""
+    """The channel, without a loop: one thread may receive while others send."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._speaking = threading.Lock()
+        self._sending = threading.Lock()
 
-    def say(self, message: object) -> None:
-        """Waits while the other side does not read: a job that notes without end is slowed down."""
+    def send(self, message: object) -> None:
+        """Send a message. Waits while the other side does not read: a job that notes without end is slowed
+        down."""
         try:
-            with self._speaking:
+            with self._sending:
                 self._end.sendall(encode_line(message))
-        except OSError:  # nobody is left to hear it
+        except OSError:  # nobody is left to receive it
             os._exit(ORPHANED)
 
     def wait(self, timeout_s: float) -> bool:
@@ -139,8 +140,8 @@ class RunnerChannel:
 class RunnerNotes:
     """Notes of the job that runs, on their way. From any thread."""
 
-    def __init__(self, line: RunnerChannel) -> None:
-        self._line = line
+    def __init__(self, channel: RunnerChannel) -> None:
+        self._channel = channel
         self._lock = threading.Lock()
         self._progress: bytes | None = None
         self._lines: list[tuple[str, str]] = []
@@ -167,7 +168,7 @@ class RunnerNotes:
             self._progress, self._lines, self._length = None, [], 0
             self._sent_at = time.monotonic()
             if progress is not None or lines:
-                self._line.say(Noted(progress, lines))
+                self._channel.send(Noted(progress, lines))
 
     def _flush_if_due(self) -> None:
         full = len(self._lines) >= PENDING_LINES or self._length >= PENDING_LENGTH
@@ -179,16 +180,16 @@ def clip_progress(value: bytes) -> bytes:
     """Its message bounded as a line is."""
     if len(value) <= MESSAGE_LIMIT:
         return value
-    told = msgspec.json.decode(value)
-    return msgspec.json.encode({**told, "message": clip_line(str(told["message"]))})
+    progress = msgspec.json.decode(value)
+    return msgspec.json.encode({**progress, "message": clip_line(str(progress["message"]))})
 
 
 class RunnerListener(threading.Thread):
-    """Hears the worker process while the main thread runs a job."""
+    """Receives from the worker process while the main thread runs a job."""
 
-    def __init__(self, line: RunnerChannel, app: RunnerApp) -> None:
+    def __init__(self, channel: RunnerChannel, app: RunnerApp) -> None:
         super().__init__(name="tidemill-listener", daemon=True)
-        self._line = line
+        self._channel = channel
         self._app = app
         self.held: queue.SimpleQueue[list[Note]] = queue.SimpleQueue()
         self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
@@ -213,23 +214,23 @@ class RunnerListener(threading.Thread):
         lines = Lines(ToRunner)
         while True:
             notes = self.notes
-            if notes is not None and not self._line.wait(FLUSH_S):
+            if notes is not None and not self._channel.wait(FLUSH_S):
                 notes.flush()
                 continue
-            data = self._line.read()
+            data = self._channel.read()
             if not data:
                 break
             for message in lines.feed(data):
-                self._hear(message)
+                self._receive(message)
         if self.running is not None:
             os._exit(ORPHANED)
         self.jobs.put(None)
 
-    def _hear(self, message: ToRunner) -> None:
+    def _receive(self, message: ToRunner) -> None:
         match message:
             case Perform(job):
-                self.notes = RunnerNotes(self._line)
-                means = RunnerMeans(self._app, job, self.notes, self._line, self.held)
+                self.notes = RunnerNotes(self._channel)
+                means = RunnerMeans(self._app, job, self.notes, self._channel, self.held)
                 self.running = ControlledJob(job, self.notes, means)
                 self.jobs.put(job)
             case HoldAnswer(notes):
@@ -241,21 +242,21 @@ class RunnerListener(threading.Thread):
 
 class RunnerMeans:
     """How a job completes itself here (`tidemill.task.current.Means`): on a connection that its code opened
-    in this process, by the app's own engine. The worker process is told first, and sends what the job
-    noted."""
+    in this process, by the app's own engine. The worker process is notified first, and answers with what the
+    job noted."""
 
     def __init__(
         self,
         app: RunnerApp,
         job: ClaimedJob,
         notes: RunnerNotes,
-        line: RunnerChannel,
+        channel: RunnerChannel,
         held: "queue.SimpleQueue[list[Note]]",
     ) -> None:
         self._app = app
         self._job = job
         self._notes = notes
-        self._line = line
+        self._channel = channel
         self._held = held
         self._began = time.monotonic()
 
@@ -277,22 +278,22 @@ class RunnerMeans:
 
     def hold_notes(self) -> list[Note]:
         self._notes.flush()
-        self._line.say(Completing())
+        self._channel.send(Completing())
         return self._held.get()
 
 
-def run_jobs(app: RunnerApp, line: RunnerChannel) -> None:
+def run_jobs(app: RunnerApp, channel: RunnerChannel) -> None:
     """One job after the other."""
     registry = app.registry
-    listener = RunnerListener(line, app)
+    listener = RunnerListener(channel, app)
     listener.start()
     while (job := listener.jobs.get()) is not None:
         running = listener.running
         assert running is not None
-        line.say(Began())
+        channel.send(Began())
         outcome = perform(registry.find(job.task), job, running)
         listener.finish()
-        line.say(outcome)
+        channel.send(outcome)
 
 
 def perform(

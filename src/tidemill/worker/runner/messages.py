@@ -1,4 +1,4 @@
-"""What a worker process and a runner process say to each other, and how a job in a process can end."""
+"""The messages between a worker process and a runner process, and how a job in a process can end."""
 
 from typing import TypeAlias
 
@@ -11,12 +11,12 @@ from tidemill.task.settings.setting import without_password
 
 
 class Open(msgspec.Struct, frozen=True, tag="open"):
-    """First of all: load this app."""
+    """The first message: load this app."""
 
     app: str
     log_format: str
     url: str = ""
-    """Where the worker works: what tasks enqueue goes there too. Empty: wherever the app says."""
+    """The worker's URL: jobs that tasks enqueue go there too. Empty: the app's own URL."""
     namespace: str = ""
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class HoldAnswer(msgspec.Struct, frozen=True, tag="held"):
 ToRunner: TypeAlias = Perform | Stop | HoldAnswer
 
 
-class RunnerCannotLoad(msgspec.Struct, frozen=True, tag="unfit"):
+class RunnerCannotLoad(msgspec.Struct, frozen=True, tag="cannot_load"):
     """It cannot run anything, and why. It ends now."""
 
     message: str
@@ -66,7 +66,7 @@ class Noted(msgspec.Struct, frozen=True, tag="noted"):
 
 
 class Completing(msgspec.Struct, frozen=True, tag="completing"):
-    """The job is about to complete itself in a transaction of its own. Said before it does: should the
+    """The job is about to complete itself in a transaction of its own. Sent before it does: should the
     process die then, the engine knows how that ended."""
 
 

@@ -1,15 +1,16 @@
-"""Jobs in processes of their own: those that ask for it (`runs_in="process"`), and suspects.
+"""Jobs in processes of their own: tasks with `runs_in="process"`, and suspects.
 
-A process can be killed, whatever its code does; and if it dies by itself, there is no doubt who did it: it
-had one job. Processes are started when they are needed, at most as many as slots, run one job at a time, and
-are kept warm: starting one costs a few hundred milliseconds of imports. One that had nothing to do for
-`IDLE_S` ends. A suspect gets a process that ran nothing before and runs nothing after.
+A process can be killed, whatever its code does. If it dies by itself, there is no doubt which job did it: it
+had one job. Processes are started when they are needed, at most as many as slots. Each runs one job at a time
+and is kept warm: starting one costs a few hundred milliseconds of imports. A process that had nothing to do
+for `IDLE_S` ends. A suspect gets a process that ran nothing before and runs nothing after.
 
-What comes back is decoded by nobody here: the result is the bytes that the engine stores, a failure is the
+Nothing that comes back is decoded here: the result is the bytes that the engine stores, a failure is the
 record that the engine keeps. Progress and log lines go to the run as if its code ran here.
 
-**Authority.** A runner process belongs to this worker process: a channel, a lifeline, a session of its own.
-It is told to stop by message, and by SIGTERM for code that listens to that; nothing depends on its obedience.
+**Authority.** A runner process belongs to this worker process: it has a channel to it, dies with it
+(`parent_death`), and has a session of its own. It is told to stop by message, and by SIGTERM for code that
+reacts to that. Nothing depends on its obedience.
 """
 
 import asyncio

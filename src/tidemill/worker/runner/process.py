@@ -1,4 +1,4 @@
-"""One runner process, as the worker process sees it."""
+"""One runner process, as its worker process sees it."""
 
 import asyncio
 import signal
@@ -26,9 +26,9 @@ from tidemill.worker.runner.messages import (
 
 COMMAND = tidemill("_runner")
 BEGIN_S = 60.0
-"""How long one may import before it calls a job's code; the job's own timeout counts from then."""
+"""How long a process may import before it calls a job's code. The job's own timeout counts from then."""
 LEAVE_S = 5.0
-"""How long one may take to end once it has been told to, before it is killed."""
+"""How long a process may take to end when it was told to, before it is killed."""
 
 
 class NeverBegan(Exception):
@@ -44,9 +44,9 @@ class RunnerProcess:
         self._program: Program
         self._ending: asyncio.Task[None]
         self._code: int | None = None
-        self._unfit = ""
+        self._cannot_load = ""
         self._began = False
-        self._tell_began: Callable[[], None] = lambda: None
+        self._on_began: Callable[[], None] = lambda: None
         self._running: ControlledJob | None = None
         self._outcome: asyncio.Future[ProcessOutcome] | None = None
 
@@ -54,24 +54,24 @@ class RunnerProcess:
     async def start(cls, opening: Open) -> "RunnerProcess":
         """Execute it. `OSError` where that is not possible now."""
         runner = cls()
-        runner._program = await Program.start(COMMAND, FromRunner, runner._hear)
+        runner._program = await Program.start(COMMAND, FromRunner, runner._receive)
         runner._program.send(opening)
         runner._ending = asyncio.create_task(runner._wait(), name="runner's end")
         return runner
 
     @property
     def alive(self) -> bool:
-        return not (self.killed or self._unfit or self._program.ended)
+        return not (self.killed or self._cannot_load or self._program.ended)
 
     async def perform(
         self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
     ) -> ProcessOutcome:
         """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
         loop = asyncio.get_running_loop()
-        self._began, self._tell_began, self._running = False, began, running
+        self._began, self._on_began, self._running = False, began, running
         self._outcome = loop.create_future()
         if self._code is not None or not self._program.send(Perform(job)):
-            raise NeverBegan(self._unfit or "it had ended")
+            raise NeverBegan(self._cannot_load or "it had ended")
         patience = loop.call_later(BEGIN_S, self._lose_patience)
         try:
             return await self._outcome
@@ -83,7 +83,7 @@ class RunnerProcess:
             self._running = self._outcome = None
 
     def stop(self, reason: Abort, *, kill: bool) -> None:
-        """Ask the code to stop, or end it."""
+        """Tell the code to stop, or kill the process."""
         if kill:
             self.kill()
         else:
@@ -114,20 +114,20 @@ class RunnerProcess:
         elif self._began:
             self._outcome.set_result(RunnerCrashed(describe_exit(self._code)))
         else:
-            self._outcome.set_exception(NeverBegan(self._unfit or describe_exit(self._code)))
+            self._outcome.set_exception(NeverBegan(self._cannot_load or describe_exit(self._code)))
 
     def _lose_patience(self) -> None:
         if not self._began:
-            self._unfit = f"it did not begin within {BEGIN_S:g} s"
+            self._cannot_load = f"it did not begin within {BEGIN_S:g} s"
             self._program.kill()
 
-    def _hear(self, message: FromRunner) -> None:
+    def _receive(self, message: FromRunner) -> None:
         match message:
             case RunnerCannotLoad(why):
-                self._unfit = why
+                self._cannot_load = why
             case Began():
                 self._began = True
-                self._tell_began()
+                self._on_began()
             case Noted(progress, lines):
                 self._note(progress, lines)
             case Completing():

@@ -1,8 +1,8 @@
 """One sweep for all deadlines of a worker, instead of a timer for each job.
 
 A timer for each job costs 5 to 10 microseconds, and nearly all of them are cancelled unused. Here a run
-carries the moment at which somebody must look at it (`due_ns`), and one timer looks at everything that
-runs: every `TICK_S` while something runs, sooner if something is due sooner. With 200 slots a look costs 10
+carries the moment at which something must happen to it (`due_ns`), and one timer checks everything that runs:
+every `TICK_S` while something runs, sooner if something is due sooner. With 200 slots a check costs 10
 microseconds. While nothing runs there is no timer at all.
 
 Times are of the boot clock: a suspended machine does not stop it, so that a job past its timeout is stopped
@@ -18,7 +18,7 @@ from tidemill.worker.running.run import Run
 
 TICK_S = 0.1
 GRAIN_S = 0.002
-"""Deadlines closer than this are looked at together."""
+"""Deadlines closer together than this are checked together."""
 
 _NEVER = 1 << 62
 
@@ -48,7 +48,7 @@ class Deadlines:
             self._arm(max((due_ns - now_ns) / 1e9, GRAIN_S), now_ns)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Check no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""The last steps of a run: its ending goes on its way to the engine, and people hear of it."""
+"""The last steps of a run: its ending goes on its way to the engine, and is logged."""
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.jobs.run import Completed
@@ -14,12 +14,12 @@ class Endings:
     def __init__(self, unsettled: Unsettled, report: Report) -> None:
         self._unsettled = unsettled
         self._report = report
-        self._tells_all = report.verbose
+        self._verbose = report.verbose
 
     def settle(self, run: Run, ending: Ending) -> None:
-        """Record it, give it back or forget it."""
-        if ending is Instead.GIVE_BACK:
-            self._unsettled.give_back(run)
+        """Record the outcome, release the run, or forget it."""
+        if ending is Instead.RELEASE:
+            self._unsettled.release(run)
         elif ending is Instead.DROP:
             self._unsettled.forget(run)
         else:
@@ -27,11 +27,11 @@ class Endings:
             self._unsettled.settle(run)
 
     def report(self, run: Run, ending: Ending, now_ns: int) -> None:
-        """If there is something to say."""
-        if self._tells_all or type(ending) is not Completed or 0 < run.deadline_ns < now_ns:
+        """Log the ending, if people should know of it."""
+        if self._verbose or type(ending) is not Completed or 0 < run.deadline_ns < now_ns:
             self._report.ended(run, ending)
 
     def go_on(self, run: Run, ending: Ending) -> None:
-        """No transaction has decided about it: it ends as any other."""
+        """No transaction has decided the outcome: the run ends as any other."""
         self.settle(run, ending)
         self.report(run, ending, boot_ns())

@@ -1,8 +1,9 @@
-"""Jobs that run in a process: tasks with `runs_in="process"`, and suspects of every kind.
+"""Jobs that run in a process of their own: tasks with `runs_in="process"`, and all suspects.
 
-A suspect may have crashed a process before. It runs in a fresh process of its own, where a crash is proof,
-and only after the engine has recorded that it starts: should it take the whole machine with it, that record
-is the proof. This worker's board says nothing of such runs: they cannot have killed this process.
+A suspect may have crashed a process before. It runs in a fresh process of its own, where a crash is proof.
+And it starts only after the engine has recorded that: should it take the whole machine with it, that record
+is the proof. The held table of this worker shows such runs as not started: they cannot have killed this
+process.
 
 **Our own SIGTERM is nobody's fault.** A process that we told to stop may obey in many ways: the signal's
 default action ends it, a handler calls `sys.exit`, the code cleans up and something breaks on the way. None
@@ -40,31 +41,33 @@ class Processes(Protocol):
 STOPPING = frozenset(
     map(qualified_name, (Aborted, SystemExit, KeyboardInterrupt, asyncio.CancelledError)),
 )
-"""What code raises that was told to stop and does."""
+"""What code raises when it was told to stop and does."""
 
-Insist = Callable[[Callable[[], Awaitable[list[Answer]]]], Awaitable[list[Answer]]]
-"""Makes a call to the engine until it is answered."""
+WriteUntilAnswered = Callable[[Callable[[], Awaitable[list[Answer]]]], Awaitable[list[Answer]]]
+"""Repeats a write to the engine until it is answered."""
 
 
 class InProcessRunner:
-    """Runs jobs by way of the process runner."""
+    """Runs jobs in the processes of the pool."""
 
-    def __init__(self, steps: Steps, processes: Processes, jobs: JobsFacet, insist: Insist) -> None:
+    def __init__(
+        self, steps: Steps, processes: Processes, jobs: JobsFacet, until_answered: WriteUntilAnswered
+    ) -> None:
         self._steps = steps
         self._processes = processes
         self._jobs = jobs
-        self._insist = insist
+        self._until_answered = until_answered
         self._loop = asyncio.get_running_loop()
 
     def begin(self, run: Run) -> None:
-        """Run it soon."""
+        """Begin the run in a task of its own."""
         run.handle = self._loop.create_task(self._perform(run), name=run.job.task)
 
     async def _perform(self, run: Run) -> None:
         try:
             ours = not run.job.suspect or await self._announced(run)
         except GaveUp:
-            return  # the worker leaves without it; it stays on the board for whoever retires us
+            return  # the worker leaves without it; it stays in the held table for whoever retires us
         if not ours:
             self._steps.end(run, Instead.DROP)
             return
@@ -78,14 +81,14 @@ class InProcessRunner:
         self._steps.end(run, _normalise(run, outcome))
 
     def _began(self, run: Run) -> None:
-        """Its code is called now: the imports of a new process are no part of the job's time."""
+        """Its code is called now. The imports of a new process are no part of the job's time."""
         self._steps.begin_clock(run)
         self._steps.watch(run)
 
     async def _announced(self, run: Run) -> bool:
-        """Whether the engine knows that it starts, and still gives it to us."""
+        """Record at the engine that it starts. Returns whether the run is still ours."""
         note = Note(id=run.job.id, fence=run.fence, entry=Started())
-        (answer,) = await self._insist(lambda: self._jobs.write([note]))
+        (answer,) = await self._until_answered(lambda: self._jobs.write([note]))
         return answer is Answer.APPLIED
 
 
@@ -100,7 +103,7 @@ def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
             return Completed(result=result)
         case ended.Raised(failure=failure, lineage=lineage):
             final = failure.kind == "payload"
-            return Failed(failure=failure, retry_in=None if final else run.terms.retry_in(run.job, lineage))
+            return Failed(failure=failure, retry_in=None if final else run.rules.retry_in(run.job, lineage))
         case ended.AbortedRun():
             return aborted(run, Abort(outcome.reason))
         case ended.Killed():

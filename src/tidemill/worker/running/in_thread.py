@@ -4,15 +4,15 @@
 Here jobs wait in a deque, and results go into another one, which the loop empties when it is woken: once for
 all results that have come in meanwhile.
 
-Waking threads is the expensive part, so it is done in a chain: whoever puts a job wakes at most one idle
-thread; a thread that takes a job while more are waiting wakes the next one *before* it calls the function. If
-the function blocks, the next thread goes on; if it is short, the first thread has taken all jobs before the
+Waking threads is the expensive part, so it is done in a chain. Putting a job wakes at most one idle thread. A
+thread that takes a job while more are waiting wakes the next thread *before* it calls the function. If the
+function blocks, the next thread goes on. If it is short, the first thread has taken all jobs before the
 second one ever got the GIL. So a burst of 200 short jobs wakes two threads, and 200 sleeping jobs have 200.
 
 Who may touch what: `_jobs` and `_results` are deques, whose append and popleft are atomic. `_waking` (a
 thread was woken and has not come up yet) may be read by anyone; it is set under the lock, with the two
-counts, and cleared by the thread that came up. A job is put *before* `_waking` is looked at, and a thread
-looks for jobs again *after* it has entered itself as idle: so none is left waiting.
+counts, and cleared by the thread that came up. A job is put *before* `_waking` is read, and a thread
+checks for jobs again *after* it has entered itself as idle: so none is left waiting.
 
 Threads are daemons: one that never returns must not keep a process from ending.
 """
@@ -31,7 +31,7 @@ from tidemill.worker.running.run import Run
 from tidemill.worker.running.steps import Steps
 
 TRY_AGAIN_S = 1.0
-"""The pause before a thread is asked for again when the system refuses one."""
+"""The pause before the next try when the system refuses a thread."""
 
 log = logging.getLogger("tidemill.worker")
 
@@ -102,7 +102,7 @@ class ThreadRunner:
             self._work_off()
             with self._lock:
                 self._idle += 1
-            if self._jobs and not self._waking:  # put after we last looked, before we were idle
+            if self._jobs and not self._waking:  # put after our last check, before we were idle
                 self._wake_one()
             if not self._wake_ups.get():
                 return
@@ -125,7 +125,7 @@ class ThreadRunner:
         CURRENT.set(running)
         self._steps.start(run)
         try:
-            return returned(run, run.terms.function(*run.args, **run.kwargs))
+            return returned(run, run.rules.function(*run.args, **run.kwargs))
         except BaseException as error:
             return raised(run, error)
 

@@ -1,7 +1,7 @@
 """Runs that completed themselves: what became of their transaction.
 
 A task that calls `complete(transaction=...)` leaves its outcome to that transaction, which only its own code
-commits. When the code has ended, however it ended, the engine is asked:
+commits. When the code has ended, however it ended, the engine is asked for the run's fate:
 
     settled   it committed: completed, whatever the code did afterwards (an exception is logged, no more)
     free      it did not: the run ends as any other. A function that returned all the same has failed, because
@@ -10,10 +10,10 @@ commits. When the code has ended, however it ended, the engine is asked:
     gone      somebody else has the job
 
 So it does not matter whether the reply of a COMMIT was lost, whether the code was cancelled in the middle of
-it, or whether its process died: `settled_fence` in the engine knows. And nothing of this worker ever waits
-for a transaction that was forgotten: no settle or release is sent before the engine says that nobody holds
-the job. The run stays on the board until then; should this worker end first, whoever retires it finds the
-same truth.
+it, or whether its process died: `settled_fence` in the engine knows. And this worker never waits for a
+transaction that was forgotten: no settle or release is sent before the engine says that nobody holds the job.
+The run stays in the held table until then. Should this worker end first, whoever retires it gets the same
+answer.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ from tidemill.worker.running.outcomes import Ending, failed
 from tidemill.worker.running.run import Run
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 1.0
-TELL_AFTER_S = 5.0
-"""A transaction that is still open so long after its code has ended was forgotten: its author is told."""
+WARN_AFTER_S = 5.0
+"""A transaction that is still open so long after its code has ended was forgotten: that is logged."""
 
 
 class TransactionOutcomes:
-    """Asks, and lets runs go on. On the worker's loop."""
+    """Asks for fates, and ends runs accordingly. On the worker's loop."""
 
     def __init__(
         self,
         transactions: TransactionsFacet | None,
         unsettled: Unsettled,
-        insist: UntilAnswered,
+        until_answered: UntilAnswered,
         notebook: Notebook,
         report: Report,
         *,
@@ -49,7 +49,7 @@ class TransactionOutcomes:
     ) -> None:
         self._transactions = transactions
         self._unsettled = unsettled
-        self._insist = insist
+        self._until_answered = until_answered
         self._notebook = notebook
         self._report = report
         self._go_on = go_on
@@ -79,7 +79,7 @@ class TransactionOutcomes:
                 case _:
                     self._unsettled.refused(run)
         except GaveUp:
-            pass  # it stays on the board for whoever retires us
+            pass  # it stays in the held table for whoever retires us
         finally:
             self._unsettled.resolved()  # whatever happened: a drain must not wait for this for ever
 
@@ -88,17 +88,17 @@ class TransactionOutcomes:
         transactions = self._transactions
         assert transactions is not None, "complete() was refused where there are none"
         loop = asyncio.get_running_loop()
-        began, told, pause_s = loop.time(), False, FIRST_PAUSE_S
+        began, warned, pause_s = loop.time(), False, FIRST_PAUSE_S
         while True:
-            (fate,) = await self._insist(lambda: transactions.fates([(run.job.id, run.fence)]))
+            (fate,) = await self._until_answered(lambda: transactions.fates([(run.job.id, run.fence)]))
             if fate is not Fate.OPEN:
                 return fate
             waited_s = loop.time() - began
             if self._unsettled.waits_for_answers_only() and waited_s > GIVE_UP_S:
                 raise GaveUp
-            if waited_s > TELL_AFTER_S and not told:
+            if waited_s > WARN_AFTER_S and not warned:
                 self._report.transaction_open(run, waited_s)
-                told = True
+                warned = True
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -1,14 +1,14 @@
 """Progress and log lines of running jobs, on their way to the engine.
 
-Running code only buffers, from any thread, and never waits: each run that notes something has a *page*,
-whose parts are changed by single atomic operations. The notebook writes all pages with news about
-`FLUSH_S` after the first of them; and the exchange has it write the pages of the runs that it is about to
-settle, because a note under a fence that was settled would be refused. The notes of many pages share a write.
-One write at a time, so that a settle cannot overtake the lines before it. What could not be written stays on
-its page and is written again under the same numbers, which the engine knows.
+Running code only buffers, from any thread, and never waits. Each run that notes something has a *page*, whose
+parts are changed by single atomic operations. The notebook writes all pages with news about `FLUSH_S` after
+the first of them. Before the exchange settles runs, it has their pages written, because a note under a
+settled fence would be refused. The notes of many pages share a write. There is one write at a time, so that a
+settle cannot overtake the lines before it. What could not be written stays on its page and is written again
+under the same numbers, which the engine knows.
 
 Bounds, however long the engine is away: a page has at most `PENDING_LINES` lines on their way and as many
-that wait behind them; what comes on top is counted, and the count becomes a line. Of progress there is the
+that wait behind them. Lines beyond that are counted, and the count becomes a line. Of progress there is the
 latest only. And there is one flush at a time: news that comes meanwhile waits for the next.
 """
 
@@ -51,7 +51,7 @@ class RunNotes:
             self._lines.append((level, clip_line(message)))
 
     def take(self) -> list[Note]:
-        """What is to be written, that which failed to be included. On the loop only."""
+        """What is to be written, including what could not be written before. On the loop only."""
         for _ in range(min(len(self._lines), PENDING_LINES - len(self._unwritten))):
             self._line(*self._lines.popleft())
         if self._dropped and not self._lines:
@@ -63,8 +63,8 @@ class RunNotes:
         return self._unwritten
 
     def peek(self) -> list[Note]:
-        """All that is not known to be written, as it would be. From any thread; nothing is taken, and what is
-        written from here and elsewhere has the same numbers."""
+        """All notes that are not known to be written, as `take` would give them. From any thread. Nothing is
+        taken, so that a line has the same number whoever writes it."""
         lines = [
             self._note(LogLine(number=number, level=level, message=message))
             for number, (level, message) in enumerate(tuple(self._lines), self._number + 1)
@@ -81,8 +81,7 @@ class RunNotes:
 
     @property
     def crowded(self) -> bool:
-        """Some lines have not been taken: there was no room beside those that an earlier write had failed
-        to bring home."""
+        """Some lines have not been taken: there was no room beside those that could not be written before."""
         return bool(self._lines)
 
     def _forget_progress(self) -> None:
@@ -219,7 +218,7 @@ class Notebook:
         except EngineError as error:
             self._lost(error)
         self._flushing = None
-        self._scheduled = False  # before the look: a thread that still saw True has added its news by then
+        self._scheduled = False  # before the check: a thread that still saw True has added its news by then
         if self._news:
             self.written(next(iter(self._news)))
 

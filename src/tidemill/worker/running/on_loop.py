@@ -1,13 +1,13 @@
 """Async tasks: one asyncio task for each job, on the worker's own loop.
 
-The whole run is one coroutine, which catches everything: its task never ends with an exception, so that not
-even SystemExit or KeyboardInterrupt, raised by a job, reaches the loop. Every job gets a copy of the context
-in which the worker was made, and not of whatever job happened to end before it.
+The whole run is one coroutine, which catches everything. Its task never ends with an exception: not even
+SystemExit or KeyboardInterrupt, raised by a job, reaches the loop. Every job gets a copy of the context in
+which the worker was made, not of the context of the job that ended before it.
 
-From Python 3.12 on a job begins at once and not with the loop's next turn (`eager_start`): for one that
-never waits the worker's own part is 7.2 us instead of 9.7. It has a task of its own all the same. A task that
-served one job after the other would spare Python 3.11 as much, but whatever a job leaves on its task (a
-cancellation, a callback, a session that is kept by `current_task()`) would meet the next one.
+From Python 3.12 on a job begins at once and not with the loop's next turn (`eager_start`). For a job that
+never waits this makes the worker's own part 7.2 us instead of 9.7. Each job has a task of its own all the
+same. One task for many jobs would save as much on Python 3.11, but whatever a job leaves on its task (a
+cancellation, a callback, a session that is kept by `current_task()`) would affect the next job.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class LoopRunner:
         if run.due_ns:
             steps.watch(run)
         try:
-            function, kwargs = run.terms.function, run.kwargs
+            function, kwargs = run.rules.function, run.kwargs
             value = await (function(*run.args, **kwargs) if kwargs else function(*run.args))
             ending = returned(run, value)
         except BaseException as error:

@@ -1,10 +1,10 @@
-"""Normalise: from what a function did to what is told to the engine.
+"""Normalise: from what a function did to the outcome that goes to the engine.
 
-A function that returns has completed, whatever was asked of it meanwhile. One that raises has failed,
+A function that returns has completed, whatever was requested of it meanwhile. One that raises has failed,
 unless the exception is the effect of our own abort: `Aborted`, or whatever came out after we threw
 CancelledError into it. Then the reason of the abort decides. A CancelledError that we did not cause is a
-failure like any other, and so are SystemExit, KeyboardInterrupt and the rest of BaseException: a task
-cannot end its worker by raising.
+failure like any other, and so are SystemExit, KeyboardInterrupt and the rest of BaseException: a task cannot
+end its worker by raising.
 """
 
 from asyncio import CancelledError
@@ -23,10 +23,10 @@ from tidemill.worker.running.task_rules import timeout_failure
 class Instead(Enum):
     """What happens to a run that has no outcome."""
 
-    GIVE_BACK = "give back"
+    RELEASE = "release"
     """Released without using an attempt."""
     DROP = "drop"
-    """It belongs to somebody else: nothing is said about it."""
+    """It belongs to somebody else: nothing is sent about it."""
 
 
 Ending: TypeAlias = Outcome | Instead
@@ -36,11 +36,11 @@ NOTHING = Completed()
 
 
 def returned(run: Run, value: object) -> Completed:
-    """The function returned. Raises where the result cannot be stored: `raised` makes a death of that. One
-    that called `complete` has given its result there."""
+    """The function returned. This raises if the result cannot be stored; `raised` makes a dead job of that. A
+    function that called `complete` has given its result there."""
     if run.running.completing:
         return NOTHING
-    result = run.terms.encode_result(value)
+    result = run.rules.encode_result(value)
     return NOTHING if result is None else Completed(result=result)
 
 
@@ -60,18 +60,18 @@ def aborted(run: Run, reason: Abort, where: str = "") -> Ending:
         case Abort.CANCEL:
             return Stopped()
         case Abort.TIMEOUT:
-            timeout = run.job.timeout or run.terms.timeout or 0
+            timeout = run.job.timeout or run.rules.timeout or 0
             retry_in = None if run.retry_in == NO_RETRY else run.retry_in
             return Failed(failure=timeout_failure(timeout, where), retry_in=retry_in)
         case Abort.DRAIN:
-            return Instead.GIVE_BACK
+            return Instead.RELEASE
         case Abort.LOST:
             return Instead.DROP
 
 
 def failed(run: Run, error: BaseException) -> Failed:
     """An ordinary failure: tried again by policy."""
-    return Failed(failure=failure_of(error), retry_in=run.terms.retry_in(run.job, lineage(error)))
+    return Failed(failure=failure_of(error), retry_in=run.rules.retry_in(run.job, lineage(error)))
 
 
 def refused_payload(error: Exception) -> Failed:

@@ -1,12 +1,12 @@
 """Running one job: a pipeline of small steps over one value, `Run`.
 
-    resolve     which code, and under which terms        unknown: given back with a delay
+    resolve     which code, and under which rules        unknown: released with a delay
     decode      the arguments, by their annotations      bad: dead at once
-    start       the board and the clock know of it       \\
+    start       the held table and the clock know of it  \\
     perform     the function is called                    > in its runner: loop, thread, process
     normalise   what it did becomes an outcome           /
     settle      the exchange gets it; the slot is free
-    report      people hear of it
+    report      people read of it in the log
 
 A step either passes the run on or ends it. Here are the first two; `run_steps` has those that a runner takes,
 `endings` the last two.
@@ -27,7 +27,7 @@ from tidemill.worker.running.steps import Steps
 from tidemill.worker.running.task_rules import TaskRulesBook
 
 UNKNOWN_TASK_DELAY: Span = 10 * SECOND
-"""Jobs of a task that is not known here are given back for this long: another worker may know it, or a
+"""Jobs of a task that is not known here are released for this long: another worker may know the task, or a
 newer version of this one."""
 
 
@@ -36,7 +36,7 @@ class Pipeline:
 
     def __init__(
         self,
-        terms: TaskRulesBook,
+        rules: TaskRulesBook,
         steps: Steps,
         deadlines: Deadlines,
         unsettled: Unsettled,
@@ -47,7 +47,7 @@ class Pipeline:
         apart: InProcessRunner | None,
     ) -> None:
         """`apart`: None where there are no processes to run jobs in."""
-        self._terms = terms
+        self._rules = rules
         self._steps = steps
         self._deadlines = deadlines
         self._unsettled = unsettled
@@ -59,18 +59,18 @@ class Pipeline:
     def begin(self, run: Run) -> None:
         """Resolve, decode, and hand it to its runner."""
         run.running = ControlledJob(run.job, run, run)
-        terms = self._terms.of(run.job)
-        if terms is None:
+        rules = self._rules.of(run.job)
+        if rules is None:
             self._unknown(run)
             return
-        run.terms = terms
-        if run.job.suspect or terms.runs_in == "process":
+        run.rules = rules
+        if run.job.suspect or rules.runs_in == "process":
             self._begin_apart(run)
             return
         if self._decode(run):
             if self._deadlines.asleep:
                 self._deadlines.wake()
-            if terms.runs_in == "loop":
+            if rules.runs_in == "loop":
                 self._loop.begin(run)
             else:
                 self._thread.begin(run)
@@ -78,7 +78,7 @@ class Pipeline:
     def _decode(self, run: Run) -> bool:
         job = run.job
         try:
-            run.args, run.kwargs = run.terms.decode(job.codec, job.body)
+            run.args, run.kwargs = run.rules.decode(job.codec, job.body)
         except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
             self._steps.end(run, refused_payload(error))
             return False
@@ -89,15 +89,15 @@ class Pipeline:
         run.apart = True
         if self._apart is None:
             self._report.no_processes(run)
-            self._give_back(run, UNKNOWN_TASK_DELAY)
+            self._release(run, UNKNOWN_TASK_DELAY)
         elif run.job.suspect or self._decode(run):
             self._deadlines.wake()
             self._apart.begin(run)
 
     def _unknown(self, run: Run) -> None:
         self._report.unknown_task(run)
-        self._give_back(run, UNKNOWN_TASK_DELAY)
+        self._release(run, UNKNOWN_TASK_DELAY)
 
-    def _give_back(self, run: Run, delay: Span) -> None:
-        self._unsettled.give_back(run, delay)
+    def _release(self, run: Run, delay: Span) -> None:
+        self._unsettled.release(run, delay)
         run.slots.leave(run, boot_ns())

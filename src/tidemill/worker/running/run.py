@@ -16,7 +16,7 @@ from tidemill.worker.running.task_rules import TaskRules
 
 
 class TakesBack(Protocol):
-    """The slots that a run leaves."""
+    """The slots that a run leaves when it ends."""
 
     def leave(self, run: "Run", now_ns: int) -> None: ...
 
@@ -44,15 +44,15 @@ class Run:
         "ran",
         "retry_in",
         "row",
+        "rules",
         "running",
         "slots",
         "started_ns",
         "stuck",
-        "terms",
         "timed_out",
     )
 
-    terms: TaskRules
+    rules: TaskRules
     """The task's code and rules; set by resolve."""
     args: Sequence[Any]
     kwargs: dict[str, Any]
@@ -71,12 +71,12 @@ class Run:
     def __init__(self, job: ClaimedJob, row: int, notebook: Notebook) -> None:
         self.job = job
         self.fence: Fence = job.fence
-        self.row = row  # on the board
+        self.row = row  # in the held table
         self._notebook = notebook
         self.handle = self.page = None
         self.started_ns = self.deadline_ns = 0
-        self.grace_ns = 0  # when a job that was asked to stop is stopped
-        self.due_ns = 0  # when the sweep has to look at it: the next of deadline and grace
+        self.grace_ns = 0  # when a job that was requested to stop is forced to
+        self.due_ns = 0  # when the sweep has to act on it: the next of deadline and grace
         self.retry_in: Span = NO_RETRY  # what a timeout means
         self.ran: Span = 0
         self.apart = False  # it runs in another process
@@ -102,7 +102,7 @@ class Run:
 
     def encode_result(self, value: object) -> bytes | None:
         """As it is stored."""
-        return self.terms.encode_result(value)
+        return self.rules.encode_result(value)
 
     def ran_so_far(self) -> Span:
         return (boot_ns() - self.started_ns) // 1_000 if self.started_ns else 0

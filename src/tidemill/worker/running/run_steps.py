@@ -1,4 +1,4 @@
-"""The steps that a runner takes: the code of a run starts, and has ended (`runners.steps.Steps`)."""
+"""The steps that a runner takes (`running.steps.Steps`): the code of a run starts, and has ended."""
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.jobs.run import Completed
@@ -17,13 +17,13 @@ class RunSteps:
 
     def __init__(
         self,
-        board: HeldTable,
+        held_table: HeldTable,
         stops: Stopping,
         unsettled: Unsettled,
         endings: Endings,
         resolver: TransactionOutcomes,
     ) -> None:
-        self._board_start, self._board_ended = board.start, board.ended
+        self._mark_started, self._mark_ended = held_table.start, held_table.ended
         self._stops = stops
         self._deadlines = stops.deadlines
         self._unsettled = unsettled
@@ -33,17 +33,17 @@ class RunSteps:
     def start(self, run: Run) -> None:
         """Its function is about to be called in this process. From any thread."""
         self.begin_clock(run)
-        self._board_start(
+        self._mark_started(
             run.row, started_ns=run.started_ns, deadline_ns=run.deadline_ns, retry_in=run.retry_in
         )
 
     def begin_clock(self, run: Run) -> None:
         """Timeouts run from here."""
         run.started_ns = now_ns = boot_ns()
-        timeout = run.job.timeout or run.terms.timeout
+        timeout = run.job.timeout or run.rules.timeout
         if timeout is not None:
             run.deadline_ns = run.due_ns = now_ns + 1_000 * timeout
-            retry_in = run.terms.retry_in(run.job, TIMEOUT_LINEAGE)
+            retry_in = run.rules.retry_in(run.job, TIMEOUT_LINEAGE)
             run.retry_in = NO_RETRY if retry_in is None else retry_in
 
     def watch(self, run: Run) -> None:
@@ -56,7 +56,7 @@ class RunSteps:
         now_ns = boot_ns()
         if run.started_ns:
             run.ran = (now_ns - run.started_ns) // 1_000
-            self._board_ended(run.row)  # not stuck, however long its outcome waits for the engine
+            self._mark_ended(run.row)  # not stuck, however long its outcome waits for the engine
         run.handle = None
         if run.stuck:
             self._stops.ended(run)

@@ -7,7 +7,7 @@ from tidemill.worker.running.run import Run
 
 
 class Steps(Protocol):
-    """What a runner needs of the executor."""
+    """What a runner calls. `RunSteps` has it."""
 
     def start(self, run: Run) -> None:
         """Its function is about to be called, here and now. From any thread."""

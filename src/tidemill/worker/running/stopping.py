@@ -2,25 +2,26 @@
 
 | reason | on the loop | in a thread | in a process |
 |---|---|---|---|
-| cancel asked | flag; after `cancel_grace` CancelledError | flag | SIGTERM; after the grace SIGKILL |
+| cancel requested | flag; after `cancel_grace` CancelledError | flag | SIGTERM; after the grace SIGKILL |
 | timeout | flag and CancelledError | flag; 5 s later it is *stuck* | SIGKILL |
 | drain's deadline | flag and CancelledError | flag | SIGTERM, then SIGKILL |
 | lease lost, under a limit | as timeout | as timeout | as timeout |
 | lease lost, others | nothing | nothing | nothing |
 
-"As timeout" is meant literally: the moment of the loss becomes the run's deadline, here and on the board, so
-that code which does not stop is stuck in the same way and ended by the same hand.
+"As timeout" is meant literally: the moment of the loss becomes the run's deadline, here and in the held
+table, so that code which does not stop is stuck in the same way and ended by the same hand.
 
-After a drain's deadline runs are given back as their code ends; a thread's only when its process has ended.
+After a drain's deadline runs are released as their code ends; a thread's only when its process has ended.
 Those that run on after a lost lease offer their outcome under the old fence, which the engine refuses.
 
-Authority: the engine says who was asked to stop and whose lease is lost (by way of the heartbeats), the boot
-clock says who is past its timeout, the supervisor says when the drain ends. Nothing here settles anything:
-a run ends only when its code has ended, and then `outcomes` asks for the reason. Until then its row stays
-on the board and its permits stay taken, so that nobody else runs it beside code that still does.
+Authority: the engine says which runs were requested to stop and which are lost (by way of the heartbeats).
+The boot clock says which are past their timeout. The supervisor says when the drain ends. Nothing here
+settles anything: a run ends only when its code has ended, and then `outcomes` reads the reason. Until then
+its row stays in the held table and its permits stay taken, so that nobody else runs it beside code that still
+does.
 
-A thread cannot be stopped, and async code may ignore CancelledError. Past its timeout by `stuck_after` such
-a run is stuck: this process takes no more jobs, and its supervisor, which sees the deadline on the board,
+A thread cannot be stopped, and async code may ignore CancelledError. Past its timeout by `stuck_after` such a
+run is stuck: this process takes no more jobs, and its supervisor, which sees the deadline in the held table,
 gives the others a grace and kills it. A worker without a supervisor goes on with the slots that are left.
 """
 
@@ -49,14 +50,14 @@ class Stopping:
     def __init__(
         self,
         active: dict[Fence, Run],
-        board: HeldTable,
+        held_table: HeldTable,
         config: WorkerConfig,
         report: Report,
         moments: Moments,
         processes: Stoppable | None,
     ) -> None:
         self._active = active
-        self._board = board
+        self._held_table = held_table
         self._report = report
         self._moments = moments
         self._processes = processes
@@ -66,8 +67,8 @@ class Stopping:
         self.deadlines = Deadlines(active, self.due)
         self.stuck: set[Fence] = set()
 
-    def ask(self, run: Run) -> None:
-        """Cancel was asked. Told again with every heartbeat: only the first time counts."""
+    def request_stop(self, run: Run) -> None:
+        """Somebody requested to cancel it. The request may come again: only the first one counts."""
         if run.running.aborted is not None:
             return
         run.running.abort(Abort.CANCEL)
@@ -79,15 +80,14 @@ class Stopping:
             self.deadlines.watch(run.due_ns)
 
     def lose(self, run: Run) -> None:
-        """The lease is lost. Under a limit somebody else may run already in its place."""
-        if (
-            not run.job.limited or run.running.completing
-        ):  # of those the engine says so when they are completed
+        """The run is lost. If its job is under a limit, another run may already have its permit."""
+        # Of a run that completes itself the engine says so when it does.
+        if not run.job.limited or run.running.completing:
             return
         self.abandon(run)
         if not run.timed_out:
             run.timed_out, run.deadline_ns = True, boot_ns()
-            self._post_deadline(run)
+            self._write_deadline(run)
             run.due_ns = _next_due(run, self._stuck_ns)
             self.deadlines.watch(run.due_ns)
 
@@ -118,7 +118,7 @@ class Stopping:
             elif not run.stuck and now_ns >= run.deadline_ns + self._stuck_ns:
                 run.stuck = True
                 self.stuck.add(run.fence)
-                self._post_deadline(run)  # once more: a thread that was just starting may have erased it
+                self._write_deadline(run)  # once more: a thread that was just starting may have erased it
                 self._report.stuck(run)
                 self._moments.note("stuck")
         run.due_ns = _next_due(run, self._stuck_ns)
@@ -128,11 +128,11 @@ class Stopping:
         if run.stuck:
             self.stuck.discard(run.fence)
 
-    def _post_deadline(self, run: Run) -> None:
-        """Let the supervisor see it. (What runs in a process of its own is none of this process's trouble;
-        one that has not begun looks at the flag itself.)"""
+    def _write_deadline(self, run: Run) -> None:
+        """Let the supervisor see the deadline. (Code in a process of its own does not concern this process. A
+        run that has not begun checks the flag itself.)"""
         if run.started_ns and not run.apart:
-            self._board.start(
+            self._held_table.start(
                 run.row, started_ns=run.started_ns, deadline_ns=run.deadline_ns, retry_in=run.retry_in
             )
 
@@ -141,7 +141,7 @@ class Stopping:
         if run.apart:
             run.cancelled = True
             self._signal(run, kill=True)
-        elif run.handle is not None and run.started_ns:  # one that has not begun looks at the flag itself
+        elif run.handle is not None and run.started_ns:  # one that has not begun checks the flag itself
             run.cancelled = True
             run.handle.cancel()
 

@@ -51,8 +51,8 @@ async def test_the_first_claim_does_not_wait_for_the_next_heartbeat(
 
 
 SHORT_OF_PATIENCE = """
-import tidemill.worker.member.respawn as seats
-seats.SHORT_LIFE_S, seats.FIRST_PAUSE_S, seats.LONGEST_PAUSE_S = 0.01, 1_000.0, 1_000.0
+import tidemill.worker.member.respawn as it
+it.SHORT_LIFE_S, it.FIRST_PAUSE_S, it.LONGEST_PAUSE_S = 0.01, 1_000.0, 1_000.0
 """
 
 

@@ -32,7 +32,7 @@ class TheEngine:
         self.heartbeats: list[Sequence[ClaimantHeartbeat]] = []
         self.running = 0
         self.most_running = 0
-        self.heard: asyncio.Queue[Signal | None] = asyncio.Queue()
+        self.received: asyncio.Queue[Signal | None] = asyncio.Queue()
         self.heartbeat_answered = asyncio.Event()
         self.members = self.jobs = self.signals = self
 
@@ -55,10 +55,10 @@ class TheEngine:
         return self
 
     async def next(self, timeout: float | None = None) -> Signal | None:
-        return await self.heard.get()
+        return await self.received.get()
 
     async def close(self) -> None:
-        self.heard.put_nowait(Signal("closed"))
+        self.received.put_nowait(Signal("closed"))
 
     def _answer(self, default: Any) -> Any:
         answer = self.answers.pop(0) if self.answers else default
@@ -67,40 +67,40 @@ class TheEngine:
         return answer
 
 
-class ACharge:
+class AClaimant:
     """A worker process that listens, or does not."""
 
     def __init__(self, *fences: Fence) -> None:
-        self.board = HeldTable.create(10)
+        self.held_table = HeldTable.create(10)
         for fence in fences:
-            self.board.hold(new_id(), fence)
-        self.told: list[tuple[str, Any]] = []
+            self.held_table.hold(new_id(), fence)
+        self.received: list[tuple[str, Any]] = []
         self.listens = True
 
     def heartbeat(self) -> ClaimantHeartbeat:
-        return self.board.heartbeat(b"c" * 16)
+        return self.held_table.heartbeat(b"c" * 16)
 
     def heartbeat_answered(self, sent_ns: int | None) -> bool:
         if sent_ns is not None:
-            self.board.heartbeat_answered(sent_ns)
-        self.told.append(("heartbeat_answered", sent_ns is not None))
+            self.held_table.heartbeat_answered(sent_ns)
+        self.received.append(("heartbeat_answered", sent_ns is not None))
         return self.listens
 
     def lost(self, fences: Sequence[Fence]) -> bool:
-        self.told.append(("lost", list(fences)))
+        self.received.append(("lost", list(fences)))
         return self.listens
 
-    def asked(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        self.told.append(("asked", [fence for _, fence in runs]))
+    def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
+        self.received.append(("stop_requested", [fence for _, fence in runs]))
         return self.listens
 
-    def introduce(self) -> bool:
-        self.told.append(("introduce", None))
+    def publish_again(self) -> bool:
+        self.received.append(("publish_again", None))
         return self.listens
 
     def news(self) -> list[tuple[str, Any]]:
-        """What was told since the last time, but for plain heartbeats."""
-        news, self.told = [item for item in self.told if item[0] != "heartbeat_answered"], []
+        """What was received since the last call, but for plain heartbeats."""
+        news, self.received = [item for item in self.received if item[0] != "heartbeat_answered"], []
         return news
 
 
@@ -111,9 +111,9 @@ def a_reply(
     return HeartbeatReply(number=number, now=0, new=new, lost=list(lost), asked=asks)
 
 
-def the_heartbeats(engine: TheEngine, *charges: ACharge, **options: Any) -> Heartbeats:
+def the_heartbeats(engine: TheEngine, *claimants: AClaimant, **options: Any) -> Heartbeats:
     settings = {"heartbeat_s": 2.0, "sweep_s": 3.0, **options}
-    return Heartbeats(cast(Engine, engine), info=lambda: INFO, charges=lambda: charges, **settings)
+    return Heartbeats(cast(Engine, engine), info=lambda: INFO, claimants=lambda: claimants, **settings)
 
 
 @pytest.fixture
@@ -122,28 +122,32 @@ def engine() -> TheEngine:
 
 
 @pytest.mark.row("D2")
-async def test_a_heartbeat_says_what_is_held_and_the_board_learns_of_it(engine: TheEngine) -> None:
-    charge = ACharge(1, 2)
+async def test_a_heartbeat_says_what_is_held_and_the_held_table_learns_of_it(engine: TheEngine) -> None:
+    claimant = AClaimant(1, 2)
     before = boot_ns()
-    delay_s = await the_heartbeats(engine, charge).heartbeat()
+    delay_s = await the_heartbeats(engine, claimant).heartbeat()
     assert sorted(engine.heartbeats[0][0].held) == [1, 2]
-    assert before <= charge.board.heartbeat_ns <= boot_ns()
-    assert charge.told == [("heartbeat_answered", True)]
+    assert before <= claimant.held_table.heartbeat_ns <= boot_ns()
+    assert claimant.received == [("heartbeat_answered", True)]
     assert 1.5 < delay_s <= 2.0
 
 
 @pytest.mark.row("D2")
-async def test_a_failed_heartbeat_leaves_the_board_alone(engine: TheEngine) -> None:
-    charge = ACharge()
-    heartbeats = the_heartbeats(engine, charge)
+async def test_a_failed_heartbeat_leaves_the_held_table_alone(engine: TheEngine) -> None:
+    claimant = AClaimant()
+    heartbeats = the_heartbeats(engine, claimant)
     for error in (AWAY, EngineFull("full")):
         engine.answers.append(error)
         await heartbeats.heartbeat()
-    assert (heartbeats.failures, heartbeats.answered.is_set(), charge.board.heartbeat_ns) == (2, False, 0)
-    assert charge.told == [("heartbeat_answered", False)] * 2
+    assert (heartbeats.failures, heartbeats.answered.is_set(), claimant.held_table.heartbeat_ns) == (
+        2,
+        False,
+        0,
+    )
+    assert claimant.received == [("heartbeat_answered", False)] * 2
     await heartbeats.heartbeat()
     assert (heartbeats.failures, heartbeats.answered.is_set()) == (0, True)
-    assert charge.told[-1] == ("heartbeat_answered", True)
+    assert claimant.received[-1] == ("heartbeat_answered", True)
 
 
 @pytest.mark.row("D2")
@@ -170,27 +174,27 @@ async def test_an_engine_that_we_closed_ends_the_loops(engine: TheEngine) -> Non
 
 @pytest.mark.row("B11", "D3")
 async def test_news_goes_to_the_process_that_holds_the_run_and_once(engine: TheEngine) -> None:
-    one, other = ACharge(1, 2), ACharge(3)
+    one, other = AClaimant(1, 2), AClaimant(3)
     heartbeats = the_heartbeats(engine, one, other)
     reply = a_reply(lost=[1, 3], asked=[2, 99])
     engine.answers = [reply, reply]
     await heartbeats.heartbeat()
-    assert one.news() == [("lost", [1]), ("asked", [2])]
-    assert other.news() == [("lost", [3])], "nobody holds 99 yet: it is told when somebody does"
-    other.board.hold(new_id(), 99)
+    assert one.news() == [("lost", [1]), ("stop_requested", [2])]
+    assert other.news() == [("lost", [3])], "nobody holds 99 yet: it is sent when somebody does"
+    other.held_table.hold(new_id(), 99)
     await heartbeats.heartbeat()
     assert one.news() == []
-    assert other.news() == [("asked", [99])]
+    assert other.news() == [("stop_requested", [99])]
 
 
 @pytest.mark.row("D2", "D3")
-async def test_what_is_lost_is_told_before_the_lease_is_fresh(engine: TheEngine) -> None:
-    """After an outage a process starts what waits as soon as its board is fresh: it must know by then."""
-    fresh_when_told: list[bool] = []
+async def test_lost_runs_are_sent_before_the_lease_is_fresh(engine: TheEngine) -> None:
+    """After an outage a process starts what waits as soon as its lease is fresh: it must know by then."""
+    fresh_when_received: list[bool] = []
 
-    class Watches(ACharge):
+    class Watches(AClaimant):
         def lost(self, fences: Sequence[Fence]) -> bool:
-            fresh_when_told.append(self.board.heartbeat_ns > 0)
+            fresh_when_received.append(self.held_table.heartbeat_ns > 0)
             return super().lost(fences)
 
     one, other = Watches(1, 2), Watches(3)
@@ -198,69 +202,69 @@ async def test_what_is_lost_is_told_before_the_lease_is_fresh(engine: TheEngine)
     heartbeats = the_heartbeats(engine, one, other)
     await heartbeats.heartbeat()
     await heartbeats.heartbeat()
-    assert one.told == [
+    assert one.received == [
         ("heartbeat_answered", False),
         ("lost", [1]),
-        ("asked", [2]),
+        ("stop_requested", [2]),
         ("heartbeat_answered", True),
     ]
-    assert other.told == [("heartbeat_answered", False), ("lost", [3]), ("heartbeat_answered", True)]
-    assert fresh_when_told == [False, False]
+    assert other.received == [("heartbeat_answered", False), ("lost", [3]), ("heartbeat_answered", True)]
+    assert fresh_when_received == [False, False]
 
 
 @pytest.mark.row("D2", "D3")
-async def test_who_could_not_be_told_what_it_lost_keeps_its_old_lease(engine: TheEngine) -> None:
-    deaf, other = ACharge(1), ACharge(2)
+async def test_who_could_not_be_sent_its_lost_runs_keeps_its_old_lease(engine: TheEngine) -> None:
+    deaf, other = AClaimant(1), AClaimant(2)
     deaf.listens = False
     heartbeats = the_heartbeats(engine, deaf, other)
     engine.answers = [a_reply(lost=[1])] * 2
     await heartbeats.heartbeat()
-    assert deaf.board.heartbeat_ns == 0
-    assert other.board.heartbeat_ns > 0
+    assert deaf.held_table.heartbeat_ns == 0
+    assert other.held_table.heartbeat_ns > 0
     deaf.listens = True
     await heartbeats.heartbeat()
-    assert deaf.told == [("lost", [1])] * 2 + [("heartbeat_answered", True)]
-    assert deaf.board.heartbeat_ns > 0
+    assert deaf.received == [("lost", [1])] * 2 + [("heartbeat_answered", True)]
+    assert deaf.held_table.heartbeat_ns > 0
 
 
 @pytest.mark.row("B11")
-async def test_what_could_not_be_told_is_told_again(engine: TheEngine) -> None:
-    charge = ACharge(1, 2)
-    heartbeats = the_heartbeats(engine, charge)
+async def test_what_could_not_be_sent_is_sent_again(engine: TheEngine) -> None:
+    claimant = AClaimant(1, 2)
+    heartbeats = the_heartbeats(engine, claimant)
     reply = a_reply(lost=[1], asked=[2])
-    charge.listens = False
+    claimant.listens = False
     for listens in (False, True, True):
-        charge.listens = listens
+        claimant.listens = listens
         engine.answers = [reply]
         await heartbeats.heartbeat()
-    assert charge.news() == [("lost", [1]), ("asked", [2])] * 2
+    assert claimant.news() == [("lost", [1]), ("stop_requested", [2])] * 2
     engine.answers = [a_reply()]
     await heartbeats.heartbeat()
-    assert heartbeats._told == set(), "what is over is forgotten"
+    assert heartbeats._delivered == set(), "what is over is forgotten"
 
 
 async def test_lost_data_and_a_lost_lease_are_said(
     engine: TheEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In both cases what was published is published again, before the lease is fresh."""
-    charge = ACharge()
-    heartbeats = the_heartbeats(engine, charge)
+    claimant = AClaimant()
+    heartbeats = the_heartbeats(engine, claimant)
     found = replace(a_reply(number=5), rolled_back=True)
     engine.answers = [a_reply(number=7, new=True), a_reply(number=3), a_reply(number=4, new=True), found]
     await heartbeats.heartbeat()
     assert caplog.messages == []
-    assert charge.news() == []
+    assert claimant.news() == []
     for _ in range(3):
         await heartbeats.heartbeat()
-        assert [what for what, _ in charge.told] == ["introduce", "heartbeat_answered"]
-        assert charge.news() == [("introduce", None)]
+        assert [what for what, _ in claimant.received] == ["publish_again", "heartbeat_answered"]
+        assert claimant.news() == [("publish_again", None)]
     assert [(record.levelname, record.message.split(";")[0].split(":")[0]) for record in caplog.records] == [
         ("ERROR", "the engine has lost data"),
         ("WARNING", "this member was declared gone"),
         ("ERROR", "the engine has lost data"),
     ]
     await heartbeats.heartbeat()
-    assert charge.news() == []
+    assert claimant.news() == []
 
 
 @pytest.mark.row("D2")
@@ -270,8 +274,8 @@ async def test_heartbeats_never_overlap_and_a_signal_makes_one_early(engine: The
     await asyncio.wait_for(heartbeats.answered.wait(), PATIENCE_S)
     for count in (2, 3, 4):
         engine.heartbeat_answered.clear()
-        engine.heard.put_nowait(Signal(ANY_TOPIC))
-        engine.heard.put_nowait(Signal(member_topic(INFO.id)))
+        engine.received.put_nowait(Signal(ANY_TOPIC))
+        engine.received.put_nowait(Signal(member_topic(INFO.id)))
         await asyncio.wait_for(engine.heartbeat_answered.wait(), PATIENCE_S)
         assert len(engine.heartbeats) == count
     assert engine.most_running == 1
@@ -285,7 +289,7 @@ async def test_however_many_signals_come_heartbeats_keep_their_gap(engine: TheEn
     moments: list[float] = []
     enough = asyncio.Event()
 
-    def charges() -> Sequence[ACharge]:
+    def claimants() -> Sequence[AClaimant]:
         moments.append(time.monotonic())
         heartbeats.soon()  # one more signal with every heartbeat
         if len(moments) == 5:
@@ -293,7 +297,7 @@ async def test_however_many_signals_come_heartbeats_keep_their_gap(engine: TheEn
         return ()
 
     heartbeats = Heartbeats(
-        cast(Engine, engine), info=lambda: INFO, charges=charges, heartbeat_s=1_000.0, sweep_s=3.0
+        cast(Engine, engine), info=lambda: INFO, claimants=claimants, heartbeat_s=1_000.0, sweep_s=3.0
     )
     running = asyncio.ensure_future(heartbeats.run())
     await asyncio.wait_for(enough.wait(), PATIENCE_S)
@@ -336,7 +340,7 @@ async def test_listening_goes_on_after_an_error(engine: TheEngine) -> None:
     heartbeats = the_heartbeats(engine)
     engine.answers = [AWAY]
     assert await heartbeats.listen() > 0
-    engine.heard.put_nowait(None)
+    engine.received.put_nowait(None)
     assert await heartbeats.listen() > 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidemill.model.ids import new_id
-from tidemill.worker.member import messages as channels
+from tidemill.worker.member import messages as messages_module
 from tidemill.worker.member.messages import (
     CannotLoad,
     Channel,
@@ -21,7 +21,7 @@ from tidemill.worker.member.messages import (
     Lines,
     Lost,
     Ready,
-    StopAsked,
+    StopRequested,
     ToWorker,
     encode_line,
     runs_of,
@@ -31,16 +31,16 @@ PATIENCE_S = 20
 
 
 class Ends:
-    """Both ends on one loop, and what each has heard."""
+    """Both ends on one loop, and what each has received."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[Any] = asyncio.Queue()
-        self.heard_by_worker: asyncio.Queue[Any] = asyncio.Queue()
+        self.received: asyncio.Queue[Any] = asyncio.Queue()
+        self.received_by_worker: asyncio.Queue[Any] = asyncio.Queue()
 
     async def open(self) -> None:
         ours, theirs = socket.socketpair()
-        self.supervisor = await Channel.open(ours, FromWorker, self.heard.put_nowait)
-        self.worker = await Channel.open(theirs, ToWorker, self.heard_by_worker.put_nowait)
+        self.supervisor = await Channel.open(ours, FromWorker, self.received.put_nowait)
+        self.worker = await Channel.open(theirs, ToWorker, self.received_by_worker.put_nowait)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def ends() -> AsyncIterator[Ends]:
 
 
 async def test_every_message_arrives_as_it_was_sent(ends: Ends) -> None:
-    asked, lost = StopAsked([(new_id().hex(), 7)]), Lost([1, 2**53 - 1])
+    asked, lost = StopRequested([(new_id().hex(), 7)]), Lost([1, 2**53 - 1])
     to_worker = [Drain(30.0), Drain(None), Hurry(), asked, lost, HeartbeatAnswered(ok=False)]
     from_worker = [
         Ready(["a", "b"]),
@@ -64,20 +64,20 @@ async def test_every_message_arrives_as_it_was_sent(ends: Ends) -> None:
     ]
     assert all(ends.supervisor.send(message) for message in to_worker)
     assert all(ends.worker.send(message) for message in from_worker)
-    assert [await ends.heard_by_worker.get() for _ in to_worker] == to_worker
-    assert [await ends.heard.get() for _ in from_worker] == from_worker
+    assert [await ends.received_by_worker.get() for _ in to_worker] == to_worker
+    assert [await ends.received.get() for _ in from_worker] == from_worker
 
 
-async def test_what_was_said_last_is_heard_before_the_end(ends: Ends) -> None:
+async def test_what_was_sent_last_is_received_before_the_end(ends: Ends) -> None:
     ends.worker.send(Drained(1, 0))
     ends.worker.close()
     await asyncio.wait_for(ends.supervisor.gone.wait(), PATIENCE_S)
-    assert ends.heard.get_nowait() == Drained(1, 0)
+    assert ends.received.get_nowait() == Drained(1, 0)
     assert ends.supervisor.send(Hurry()) is False
 
 
 async def test_a_peer_that_does_not_read_lets_nothing_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "PENDING_LIMIT", 10_000)
+    monkeypatch.setattr(messages_module, "PENDING_LIMIT", 10_000)
     ours, theirs = socket.socketpair()
     channel = await Channel.open(ours, FromWorker, lambda message: None)
     sent = 0
@@ -88,9 +88,9 @@ async def test_a_peer_that_does_not_read_lets_nothing_grow(monkeypatch: pytest.M
     with theirs:
         channel.close()
         lines = Lines(ToWorker)
-        heard: list[ToWorker] = []
-        while len(heard) < sent:  # what was accepted is still delivered
-            heard += lines.feed(await asyncio.to_thread(theirs.recv, 1 << 20))
+        received: list[ToWorker] = []
+        while len(received) < sent:  # what was accepted is still delivered
+            received += lines.feed(await asyncio.to_thread(theirs.recv, 1 << 20))
     await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
 
 
@@ -98,16 +98,16 @@ def test_lines_are_put_together_from_any_pieces() -> None:
     data = b"".join(encode_line(message) for message in (Ready(["ü"]), Drained(1, 2), Leaving("retired")))
     for size in (1, 2, 7, len(data)):
         lines = Lines(FromWorker)
-        heard = [
+        received = [
             message
             for at in range(0, len(data), size)
             for message in lines.feed(data[at : at + size])
         ]  # fmt: skip
-        assert heard == [Ready(["ü"]), Drained(1, 2), Leaving("retired")]
+        assert received == [Ready(["ü"]), Drained(1, 2), Leaving("retired")]
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "LINE_LIMIT", 100)
+    monkeypatch.setattr(messages_module, "LINE_LIMIT", 100)
     lines = Lines(FromWorker)
     lines.feed(b"x" * 100)
     with pytest.raises(ValueError, match="a line of more than 100 bytes"):

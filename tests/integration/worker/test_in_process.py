@@ -67,7 +67,7 @@ async def test_what_a_process_did_is_settled(
     job_id = await workplace.enqueue("crunch", attempts=1)
     job, _, fresh = await processes.began.get()
     assert (job.id, fresh) == (job_id, False)
-    assert [row.started_ns for row in workplace.board.rows()] == [0], "it cannot kill this process"
+    assert [row.started_ns for row in workplace.held_table.rows()] == [0], "it cannot kill this process"
     await workplace.engine.queues.pause("default")
     processes.outcomes.put_nowait(outcome)
     await workplace.settled()
@@ -106,7 +106,7 @@ async def test_one_that_was_asked_to_stop_is_told_and_then_killed(
 
 @pytest.mark.row("B7")
 @pytest.mark.parametrize("obedient", [True, False])
-async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
+async def test_at_a_drains_deadline_it_is_signalled_then_killed_and_released(
     workplace: Workplace, processes: Processes, obedient: bool
 ) -> None:
     workplace.task(crunch, runs_in="process")
@@ -128,7 +128,7 @@ async def test_at_a_drains_deadline_it_is_told_then_killed_and_given_back(
 async def test_a_result_that_cannot_be_stored_is_no_effect_of_a_drain(
     workplace: Workplace, processes: Processes
 ) -> None:
-    """Its work was done: given back, it would be done again."""
+    """Its work was done: released, it would be done again."""
     workplace.task(crunch, runs_in="process")
     worker = await workplace.start(processes=processes)
     job_id = await workplace.enqueue("crunch")
@@ -222,7 +222,7 @@ async def test_an_error_of_a_cancelled_job_that_no_signal_explains_is_kept(
     assert [failure.error for failure in (await workplace.job(job_id)).failures] == ["OSError"]
 
 
-async def test_without_processes_it_is_given_back_for_others(workplace: Workplace) -> None:
+async def test_without_processes_it_is_released_for_others(workplace: Workplace) -> None:
     workplace.task(crunch, runs_in="process")
     await workplace.start()
     job_id = await workplace.enqueue("crunch")
@@ -261,7 +261,7 @@ async def test_suspects_run_one_at_a_time_in_a_fresh_process_after_their_start_i
         job, _, fresh = await processes.began.get()
         assert fresh
         assert (await workplace.job(job.id)).started_at is not None
-        assert [row.started_ns for row in workplace.board.rows()] == [0]
+        assert [row.started_ns for row in workplace.held_table.rows()] == [0]
         processes.outcomes.put_nowait(Returned(None))
     await workplace.settled(2)
     assert await workplace.states(ids) == [JobState.COMPLETED] * 2

@@ -15,7 +15,7 @@ from tidemill.model.time import SECOND
 from tidemill.worker.member import worker_process
 from tidemill.worker.member.messages import CannotLoad, Drained, Leaving
 from tidemill.worker.member.worker_process import WorkerProcess
-from tidemill.worker.process.main import UNFIT
+from tidemill.worker.process.main import CANNOT_LOAD
 
 DEPLOYED = "tests.integration.supervisor.deployed:app"
 PATIENCE_S = 30
@@ -80,17 +80,17 @@ async def test_a_loop_that_was_broken_ends_its_process(
 
 STAYS = """
 import time
-from tidemill.worker.member.messages import Drained, Hello, Leaving, Unfit, encode_line, hear_first
+from tidemill.worker.member.messages import CannotLoad, Drained, Hello, Leaving, encode_line, receive_first
 from tidemill.worker.member.spawn import inherited
 end, _ = inherited()
-hear_first(end, Hello)
+receive_first(end, Hello)
 end.sendall(encode_line({word!r}))
 time.sleep(1000)
 """
 
 
 @pytest.mark.parametrize("word", [Drained(1, 2), Leaving("retired"), CannotLoad("no such app")])
-async def test_one_that_does_not_end_after_its_last_word_is_killed(
+async def test_one_that_does_not_end_after_its_last_message_is_killed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: object
 ) -> None:
     monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, "-c", STAYS.format(word=word)))
@@ -98,12 +98,12 @@ async def test_one_that_does_not_end_after_its_last_word_is_killed(
     one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
     await one.start()
     assert await asyncio.wait_for(one.wait(), PATIENCE_S) == -9
-    assert word in (one.drained, Leaving(one.leaving), CannotLoad(one.unfit))
-    assert "has said its last word and does not end" in caplog.text
+    assert word in (one.drained, Leaving(one.leaving), CannotLoad(one.cannot_load))
+    assert "has sent its last message and does not end" in caplog.text
     one.close()
 
 
-ENDS = STAYS.replace("time.sleep(1000)", f"raise SystemExit({UNFIT})")
+ENDS = STAYS.replace("time.sleep(1000)", f"raise SystemExit({CANNOT_LOAD})")
 
 
 async def test_one_that_ends_in_time_is_not_killed(
@@ -112,7 +112,7 @@ async def test_one_that_ends_in_time_is_not_killed(
     monkeypatch.setattr(worker_process, "COMMAND", (sys.executable, "-c", ENDS.format(word=CannotLoad("no"))))
     one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
     await one.start()
-    assert await asyncio.wait_for(one.wait(), PATIENCE_S) == UNFIT
+    assert await asyncio.wait_for(one.wait(), PATIENCE_S) == CANNOT_LOAD
     one.close()
     assert one._overdue is not None
     assert one._overdue.cancelled()

@@ -14,13 +14,13 @@ async def test_a_signal_that_comes_while_a_claim_is_on_its_way_is_not_forgotten(
     async def works() -> None: ...
 
     workplace.task(works)
-    worker = await workplace.start(look_s=3_600)
+    worker = await workplace.start(poll_s=3_600)
     await workplace.idle()
     claims = worker._claims
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     request = claims.request(anyway=False)
     assert request is not None
-    worker._unsettled.look()
+    worker._unsettled.claim_soon()
     claims.answered(request, Claim([]), took_s=0.001)
     assert claims.patience() == 0
     request = claims.request(anyway=False)
