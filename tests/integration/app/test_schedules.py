@@ -206,9 +206,9 @@ async def test_how_many_jobs_a_schedule_keeps(app: Tidemill) -> None:
     async with app.worker() as worker:
         await worker.moments.reached("idle")
         await app.schedules.aput("put", nothing.call(), every=3600)
-        await app.schedules.aput("put 0", nothing.call(), cron="0 3 * * *", keep=0)
+        await app.schedules.aput("put:0", nothing.call(), cron="0 3 * * *", keep=0)
         found = {each.name: each.keep for each in await app.schedules.alist()}
-    assert found == {"startup": None, "cron": 100, "every": None, "put": 100, "put 0": 0}
+    assert found == {"startup": None, "cron": 100, "every": None, "put": 100, "put:0": 0}
     await app.aclose()
 
 
