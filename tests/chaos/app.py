@@ -128,7 +128,7 @@ async def poison() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@app.cron("* * * * * *", missed="all", overlap="allow", name=EVERY_SECOND)
+@app.cron("* * * * * *", missed="all", overlap="allow", keep=None, name=EVERY_SECOND)
 @app.task
 async def tock() -> int:
     """One for every second, also of those in which nobody could fire it."""
@@ -136,7 +136,7 @@ async def tock() -> int:
     return _note("end")
 
 
-@app.every(INTERVAL_S, name=INTERVAL)
+@app.every(INTERVAL_S, keep=None, name=INTERVAL)
 @app.task
 async def lap() -> int:
     """Often longer than its interval, and never two at once."""

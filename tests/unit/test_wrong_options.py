@@ -162,6 +162,8 @@ TABLE: dict[str, tuple[Callable[..., object], str]] = {
     "cron(missed='x')": (lambda: app.cron("* * * * *", missed="x")(f), "missed"),
     "cron(overlap='x')": (lambda: app.cron("* * * * *", overlap="x")(f), "overlap"),
     "cron(waiting='x')": (lambda: app.cron("* * * * *", waiting="x")(f), "waiting"),
+    "cron(keep='x')": (lambda: app.cron("* * * * *", keep="x")(f), "keep"),
+    "every(keep=-1)": (lambda: app.every(3, keep=-1)(f), "keep is a number of jobs from 0 to 1,000"),
     "cron(jitter='x')": (lambda: app.cron("* * * * *", jitter="x"), "a length of time is"),
     "cron(start=5)": (lambda: app.cron("* * * * *", start=5), "start and end take a datetime"),
     "cron(name=5)": (lambda: app.cron("* * * * *", name=5)(f), "5 is not a"),

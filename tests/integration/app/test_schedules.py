@@ -194,6 +194,24 @@ async def test_runs_asked_for_stand_in_line_up_to_its_bound(app: Tidemill) -> No
     await app.aclose()
 
 
+async def test_how_many_jobs_a_schedule_keeps(app: Tidemill) -> None:
+    """100 unless it says something else; start-ups as their queue says."""
+
+    @app.on_startup(name="startup")
+    @app.cron("0 3 * * *", name="cron")
+    @app.every(3600, name="every", keep=None)
+    @app.task
+    async def nothing() -> None: ...
+
+    async with app.worker() as worker:
+        await worker.moments.reached("idle")
+        await app.schedules.aput("put", nothing.call(), every=3600)
+        await app.schedules.aput("put:0", nothing.call(), cron="0 3 * * *", keep=0)
+        found = {each.name: each.keep for each in await app.schedules.alist()}
+    assert found == {"startup": None, "cron": 100, "every": None, "put": 100, "put:0": 0}
+    await app.aclose()
+
+
 async def test_what_code_declares_is_changed_in_the_code(app: Tidemill) -> None:
     @app.cron("0 3 * * *", name="nightly")
     @app.task

@@ -12,7 +12,7 @@ from tidemill.app.operating import schedule_actions
 from tidemill.controller.ticks import schedules
 from tidemill.controller.ticks.schedules import FIRE_LIMIT, ScheduleTick
 from tidemill.engine.protocol import Engine, Fired
-from tidemill.model.errors import BadInput, Refused
+from tidemill.model.errors import BadInput, EngineUnavailable, Refused
 from tidemill.model.jobs.job import JobRecord, JobState
 from tidemill.model.jobs.run import Completed, Crashed
 from tidemill.model.member import MemberInfo
@@ -221,6 +221,89 @@ async def test_a_tick_that_finds_its_line_full_is_passed_over_and_logged(
     clock.forward(1)
     await tick.run(engine, TERM)
     assert await job_at(engine, START + 6 * SECOND) is not None, "there is room again"
+
+
+# What is kept
+
+
+async def ticks_with_jobs(engine: Engine, most: int = 40) -> list[int]:
+    """Seconds after `START`."""
+    found = await engine.inspect.get([tick_id("s", START + number * SECOND) for number in range(most)])
+    return [number for number, job in enumerate(found) if job is not None]
+
+
+@pytest.mark.every_engine
+async def test_the_jobs_of_the_last_ticks_are_kept(
+    connect: Connect, clock: Clock, claimant: Claimant
+) -> None:
+    """By two controllers at once; a run that somebody asks for counts as well."""
+    engines = [await connect() for _ in range(2)]
+    ticks = [ScheduleTick(clock=clock) for _ in engines]
+    engine = engines[0]
+
+    async def fire() -> None:
+        await asyncio.gather(*(tick.run(engine, TERM) for tick, engine in zip(ticks, engines, strict=True)))
+
+    async def fire_and_complete(times: int) -> None:
+        for _ in range(times):
+            await fire()
+            await claimant.complete(await claimant.take_one())
+            clock.forward(1)
+
+    await put(engine, clock, a_schedule(timing=SECONDLY, keep=3))
+    await fire_and_complete(6)
+    assert await ticks_with_jobs(engine) == [2, 3, 4, 5], "three, and the last one"
+    asked = await schedule_actions.run_now(engine, "s")
+    await claimant.complete(await claimant.take_one())
+    await fire_and_complete(1)
+    assert await ticks_with_jobs(engine) == [4, 5, 6]
+    assert await engine.inspect.get([asked]) != [None]
+    await put(engine, clock, a_schedule(timing=SECONDLY, keep=0))
+    await fire_and_complete(1)
+    assert await ticks_with_jobs(engine) == [7], "it keeps less from the next tick on"
+    assert await engine.inspect.get([asked]) == [None]
+    await put(engine, clock, a_schedule(timing=SECONDLY))
+    await fire_and_complete(3)
+    assert await ticks_with_jobs(engine) == [7, 8, 9, 10], "as the queue says"
+    assert await engine.inspect.audit() == [], "as with retention"
+
+
+async def test_what_has_not_ended_and_what_died_is_not_dropped(
+    engine: Engine, clock: Clock, claimant: Claimant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tick = ScheduleTick(clock=clock)
+    await put(engine, clock, a_schedule(timing=SECONDLY, overlap="allow", keep=0))
+
+    async def fire() -> JobRecord:
+        await tick.run(engine, TERM)
+        (job,) = await engine.inspect.get([(await only(engine)).last_job or b""])
+        assert job is not None
+        clock.forward(1)
+        return job
+
+    await fire()
+    running = await claimant.take_one()
+    await fire()
+    await claimant.fail(await claimant.take_one())
+    cancelled = await fire()
+    await engine.jobs.cancel([cancelled.id], now=clock.now)
+    drop = engine.jobs.drop
+
+    async def no_drop(*_: Any, **__: Any) -> list[Any]:
+        raise EngineUnavailable("in this moment")
+
+    monkeypatch.setattr(engine.jobs, "drop", no_drop)
+    with pytest.raises(EngineUnavailable):
+        await fire()
+    clock.forward(1)
+    assert await ticks_with_jobs(engine) == [0, 1, 2, 3]
+    monkeypatch.setattr(engine.jobs, "drop", drop)
+    await fire()
+    assert await ticks_with_jobs(engine) == [0, 1, 3, 4], "what was not dropped is found again"
+    await claimant.complete(running)
+    await fire()
+    assert await ticks_with_jobs(engine) == [1, 3, 4, 5]
+    assert START + SECOND not in (await only(engine)).kept, "a dead letter is the queue's business"
 
 
 # Intervals

@@ -10,6 +10,7 @@ from tidemill.model.member import ClaimantHeartbeat
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, SECOND
+from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
 from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage, method_of
 from tidemill.testing.contract.fixtures import (
     a_claimant,

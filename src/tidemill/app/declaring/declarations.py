@@ -16,7 +16,7 @@ from tidemill.app.enqueueing.options import Seconds, Using, read_keep, read_time
 from tidemill.app.task import Task
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
-from tidemill.model.schedules.schedule import WAITING_LIMIT, Missed, Overlap
+from tidemill.model.schedules.schedule import KEEP, WAITING_LIMIT, Missed, Overlap
 from tidemill.task.definition import Definition, RunsIn
 from tidemill.task.registry import Registry
 
@@ -139,6 +139,7 @@ class Declaring(ABC):
         missed: Missed = "once",
         overlap: Overlap = "skip",
         waiting: int = WAITING_LIMIT,
+        keep: int | None = KEEP,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
@@ -150,11 +151,19 @@ class Declaring(ABC):
         more than a minute old, run "once" for all, or "all" of them, at most the latest 100). `overlap`: and
         while the last run has not ended ("skip", "queue" behind it, "allow"). `waiting`: the most jobs in
         that line behind the one that runs; a tick that finds so many is passed over, with a warning.
+        `keep`: of how many ticks before the last one the completed and cancelled jobs stay (None: as the
+        queue says). Dead letters stay as the queue says.
         `jitter`: each job starts up to this many seconds later. `name`: of the schedule, if it is not to be
         the task's."""
         timing = schedules.cron(fields, tz=tz, jitter=jitter, start=start, end=end)
         return schedules.decorator(
-            self.registry, timing, name=name, missed=missed, overlap=overlap, waiting=waiting
+            self.registry,
+            timing,
+            name=name,
+            missed=missed,
+            overlap=overlap,
+            waiting=waiting,
+            keep=keep,
         )
 
     @accepts("app.every")
@@ -162,15 +171,16 @@ class Declaring(ABC):
         self,
         seconds: Seconds,
         *,
+        keep: int | None = KEEP,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
         name: str | None = None,
     ) -> Callable[[TaskT], TaskT]:
         """Run a task again and again: this long after the end of its last run, never two at once. The first
-        run comes at once, or at `start`. Stands above `@app.task`."""
+        run comes at once, or at `start`. Stands above `@app.task`. `keep`: as with `cron`."""
         timing = schedules.every(seconds, jitter=jitter, start=start, end=end)
-        return schedules.decorator(self.registry, timing, name=name)
+        return schedules.decorator(self.registry, timing, name=name, keep=keep)
 
     @accepts("app.on_startup")
     def on_startup(

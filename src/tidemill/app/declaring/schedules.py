@@ -56,6 +56,7 @@ def decorator(
     missed: Missed = "once",
     overlap: Overlap = "skip",
     waiting: int = WAITING_LIMIT,
+    keep: int | None = None,
 ) -> Callable[[TaskT], TaskT]:
     """Declares a schedule of the task that it is given."""
 
@@ -64,13 +65,21 @@ def decorator(
         own = name or definition.name
         sample = NewJob(id=bytes(16), task=definition.name, queue=registry.default_queue)
         bare = check_schedule(
-            Schedule(name=own, timing=timing, job=sample, missed=missed, overlap=overlap, waiting=waiting)
+            Schedule(
+                name=own,
+                timing=timing,
+                job=sample,
+                missed=missed,
+                overlap=overlap,
+                waiting=waiting,
+                keep=keep,
+            )
         )
 
         def make() -> Schedule:
             return msgspec.structs.replace(bare, job=task.call().job)
 
-        registry.schedule(own, definition, (bare.timing, missed, overlap, waiting), make)
+        registry.schedule(own, definition, (bare.timing, missed, overlap, waiting, keep), make)
         return task
 
     return declare

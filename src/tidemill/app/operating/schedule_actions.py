@@ -9,6 +9,7 @@ from tidemill.engine.protocol import Engine
 from tidemill.model.errors import Refused, UnknownParent, UnknownSchedule
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.schedules.firing import job_of, room_in_line, unfinished_of
+from tidemill.model.schedules.keeping import kept_after
 from tidemill.model.schedules.schedule import Cron, Every, Schedule, tick_id
 from tidemill.model.time import Instant
 
@@ -81,6 +82,7 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
                 jobs=[job],
                 last_at=now,
                 line=after,
+                kept=kept_after(schedule, [now]),
                 asked=True,
                 by=by,
             )

@@ -16,7 +16,15 @@ from tidemill.app.operating import schedule_actions
 from tidemill.app.task import Call
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import BadInput, Refused
-from tidemill.model.schedules.schedule import WAITING_LIMIT, Missed, Overlap, Schedule, Timing, check_schedule
+from tidemill.model.schedules.schedule import (
+    KEEP,
+    WAITING_LIMIT,
+    Missed,
+    Overlap,
+    Schedule,
+    Timing,
+    check_schedule,
+)
 from tidemill.model.schedules.spoken import state_of, words_of
 from tidemill.model.time import moment_of
 
@@ -42,6 +50,8 @@ class ScheduleInfo:
     overlap: Overlap
     waiting: int
     """The most jobs that wait in line with `overlap="queue"`."""
+    keep: int | None
+    """The completed and cancelled jobs of so many ticks before the last one stay; None: as the queue says."""
     source: str
     """The app whose code declares it; empty: it was made at run time."""
 
@@ -64,6 +74,7 @@ class Schedules:
         missed: Missed = "once",
         overlap: Overlap = "skip",
         waiting: int = WAITING_LIMIT,
+        keep: int | None = KEEP,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
@@ -71,7 +82,7 @@ class Schedules:
         """Make a schedule, or replace one of that name: `put("report:7", report.call(7), cron="0 6 * * *")`.
         The options are those of `@app.cron` and `@app.every`. One that code declares is not replaced."""
         timing = _timing(cron, every, tz=tz, jitter=jitter, start=start, end=end)
-        self._wait("put", _put(_schedule(name, call, timing, missed, overlap, waiting)))
+        self._wait("put", _put(_schedule(name, call, timing, missed, overlap, waiting, keep)))
 
     @accepts("schedules.aput")
     async def aput(
@@ -85,13 +96,14 @@ class Schedules:
         missed: Missed = "once",
         overlap: Overlap = "skip",
         waiting: int = WAITING_LIMIT,
+        keep: int | None = KEEP,
         jitter: Seconds = 0.0,
         start: datetime | None = None,
         end: datetime | None = None,
     ) -> None:
         """`put` for async code."""
         timing = _timing(cron, every, tz=tz, jitter=jitter, start=start, end=end)
-        await self._run(_put(_schedule(name, call, timing, missed, overlap, waiting)))
+        await self._run(_put(_schedule(name, call, timing, missed, overlap, waiting, keep)))
 
     def list(self) -> "builtins.list[ScheduleInfo]":
         """All of them, by name."""
@@ -162,6 +174,7 @@ async def _list(engine: Engine) -> list[ScheduleInfo]:
             missed=each.missed,
             overlap=each.overlap,
             waiting=each.waiting,
+            keep=each.keep,
             source=each.source,
         )
         for each in await engine.schedules.list()
@@ -198,12 +211,26 @@ def _timing(
 
 
 def _schedule(
-    name: str, call: Call[Any], timing: Timing, missed: Missed, overlap: Overlap, waiting: int
+    name: str,
+    call: Call[Any],
+    timing: Timing,
+    missed: Missed,
+    overlap: Overlap,
+    waiting: int,
+    keep: int | None,
 ) -> Schedule:
     if not isinstance(call, Call):
         raise BadInput(f"a schedule runs a call, task.call(...), not {type(call).__name__}")
     if call.job.at is not None:
         raise BadInput("a schedule says when its jobs run: leave at= out")
     return check_schedule(
-        Schedule(name=name, timing=timing, job=call.job, missed=missed, overlap=overlap, waiting=waiting)
+        Schedule(
+            name=name,
+            timing=timing,
+            job=call.job,
+            missed=missed,
+            overlap=overlap,
+            waiting=waiting,
+            keep=keep,
+        )
     )

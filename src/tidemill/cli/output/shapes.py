@@ -161,6 +161,10 @@ class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):
     missed: Annotated[str, Meta(description="skip, once or all")]
     overlap: Annotated[str, Meta(description="skip, queue or allow")]
     waiting: Annotated[int, Meta(description="with queue, the most jobs that wait in line")]
+    keep: Annotated[
+        int | None,
+        Meta(description="of how many ticks before the last the jobs stay; null: as the queue says"),
+    ]
     state: Annotated[
         str, Meta(description="active, running (an interval whose run has not ended), paused, retired, ended")
     ]

@@ -150,6 +150,7 @@ def schedule_shape(schedule: Schedule, now: Instant) -> ScheduleShape:
         missed=schedule.missed,
         overlap=schedule.overlap,
         waiting=schedule.waiting,
+        keep=schedule.keep,
         state=state_of(schedule, now),
         next_at=rfc3339(schedule.next_at),
         last_at=rfc3339(schedule.last_at),

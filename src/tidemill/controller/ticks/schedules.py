@@ -11,6 +11,9 @@ one finds another value and changes nothing.
 (`intervals`) and at most so many values of `next_at` (`repairs`). A schedule that cannot be fired is left out
 for a while.
 
+**What a schedule no longer keeps** (`model.schedules.keeping`) is dropped at the end of the run: firing comes
+first. The next firing finds what was not dropped. Nobody did it, so the audit has no entry of it.
+
 **Nothing wakes a controller** when a schedule is put, resumed or triggered: the next run comes within a
 second.
 """
@@ -31,6 +34,7 @@ from tidemill.model.errors import BadInput, UnknownParent
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import JobRecord
 from tidemill.model.schedules.firing import Firing, firing_of, unfinished_of
+from tidemill.model.schedules.keeping import droppable, excess_of, kept_after
 from tidemill.model.schedules.schedule import Schedule, Startup
 from tidemill.model.time import MINUTE, SECOND, Instant, Span
 
@@ -66,9 +70,12 @@ class ScheduleTick:
         self._clock = clock
         self._failed: dict[str, tuple[int, Instant | None, Instant]] = {}
         """Those that could not be fired: version, tick, and when that was."""
+        self._spent: list[JobId] = []
+        """The jobs that the schedules fired in this run no longer keep."""
 
     async def run(self, engine: Engine, term: Term) -> float | None:
         began = time.monotonic()
+        self._spent = []
         seen = await take_snapshot(engine, term, self._clock)
         open_ones = [each for each in seen.schedules if each.fires and not self._is_left_out(each, seen.now)]
         due = sorted(
@@ -81,7 +88,7 @@ class ScheduleTick:
             *((self._fire, each) for each in due[:FIRE_LIMIT]),
             *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
         ]
-        jobs = await _standing_jobs(engine, [each for _, each in steps])
+        jobs = await _last_jobs(engine, [each for _, each in steps])
         steps += [(self._repairs.repair, each) for each in doubtful[:CHECK_LIMIT]]
         nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
         nexts += [end_of_run(each, seen.now) for each in under_way]
@@ -93,6 +100,7 @@ class ScheduleTick:
             except BadInput as error:  # one that cannot be fired must not keep the others from it
                 self._leave_out(schedule, error, seen.now)
         await self._count(seen)
+        await self._drop_spent(seen)
         if len(due) > FIRE_LIMIT:
             return 0
         took = round((time.monotonic() - began) * SECOND)
@@ -115,16 +123,24 @@ class ScheduleTick:
         """Fire one schedule. Returns when to check it again."""
         firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
         try:
-            fired = await _apply(seen, schedule, firing)
+            fired = await _apply(seen, schedule, firing, jobs)
         except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended
-            jobs = await _standing_jobs(seen.engine, [schedule])
+            jobs = await _last_jobs(seen.engine, [schedule])
             firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
-            fired = await _apply(seen, schedule, firing)
+            fired = await _apply(seen, schedule, firing, jobs)
         if not fired:
             return seen.now  # somebody else was first, and knows what is next
         self._repairs.know(schedule, firing.next_at)
         _log_firing(schedule, firing, seen.now)
+        if firing.jobs:
+            self._spent += droppable(schedule, jobs)
         return end_of_run(schedule, seen.now) if firing.next_at is None else firing.next_at
+
+    async def _drop_spent(self, seen: ScheduleSnapshot) -> None:
+        for start in range(0, len(self._spent), BATCH_LIMIT):
+            if not seen.term.trusted():
+                return
+            await seen.engine.jobs.drop(self._spent[start : start + BATCH_LIMIT], now=seen.at)
 
     async def _count(self, seen: ScheduleSnapshot) -> None:
         """Once in `census`: list the members, fire start-ups, retire what nobody declares any more."""
@@ -137,9 +153,9 @@ class ScheduleTick:
             await self._retirement.run(seen, members)
 
 
-async def _standing_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobId, JobRecord]:
-    """The jobs of their last ticks, as far as they are still known."""
-    ids = [job_id for each in schedules for job_id in each.standing.values()]
+async def _last_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[JobId, JobRecord]:
+    """The jobs that may stand in their way and those that they no longer keep, as far as they are known."""
+    ids = [job_id for each in schedules for job_id in (each.standing | excess_of(each)).values()]
     found: dict[JobId, JobRecord] = {}
     for start in range(0, len(ids), BATCH_LIMIT):
         jobs = await engine.inspect.get(ids[start : start + BATCH_LIMIT])
@@ -147,7 +163,9 @@ async def _standing_jobs(engine: Engine, schedules: Sequence[Schedule]) -> dict[
     return found
 
 
-async def _apply(seen: ScheduleSnapshot, schedule: Schedule, firing: Firing) -> bool:
+async def _apply(
+    seen: ScheduleSnapshot, schedule: Schedule, firing: Firing, jobs: Mapping[JobId, JobRecord]
+) -> bool:
     fired = await seen.engine.schedules.fire(
         schedule.name,
         tick=schedule.next_at,
@@ -156,6 +174,7 @@ async def _apply(seen: ScheduleSnapshot, schedule: Schedule, firing: Firing) -> 
         jobs=firing.jobs,
         last_at=firing.last_at,
         line=firing.line,
+        kept=kept_after(schedule, firing.ticks, jobs),
         now=seen.at,
     )
     return fired is not None

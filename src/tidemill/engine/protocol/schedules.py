@@ -22,11 +22,12 @@ class SchedulesFacet(Protocol):
     """For the controller, and for those who declare schedules."""
 
     async def put(self, schedules: Sequence[Schedule], *, by: str = "", now: Instant | None = None) -> None:
-        """Add or replace by name. `last_at`, `line` and `paused` stay; `retired_at` is cleared. If the timing
-        is as before and it was not retired, `next_at` stays too, else it is taken from the argument.
-        `version` grows if timing, job, missed, overlap, waiting or source changed. A schedule with a `source`
-        whose `declared_at` is lower than the stored one's changes nothing: newer code has spoken. Nor does a
-        repeat. Checks every schedule by `check_schedule` before anything is stored."""
+        """Add or replace by name. `last_at`, `line`, `kept` and `paused` stay; `retired_at` is cleared. If
+        the timing is as before and it was not retired, `next_at` stays too, else it is taken from the
+        argument.
+        `version` grows if timing, job, missed, overlap, waiting, keep or source changed. A schedule with a
+        `source` whose `declared_at` is lower than the stored one's changes nothing: newer code has spoken.
+        Nor does a repeat. Checks every schedule by `check_schedule` before anything is stored."""
         ...
 
     async def list(self) -> "list[Schedule]":
@@ -43,6 +44,7 @@ class SchedulesFacet(Protocol):
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
+        kept: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
@@ -53,8 +55,9 @@ class SchedulesFacet(Protocol):
         is a repeat (the jobs' ids come from their ticks).
 
         `last_at`: the tick of the last of the jobs, which is not `tick` where ticks were missed: by it the
-        next firing finds the job; with it `line` is stored. None leaves the stored ones: a firing without
-        jobs passes the tick over.
+        next firing finds the job; with it `line` and `kept` are stored. None leaves the stored ones: a
+        firing without jobs passes the tick over. (What becomes of the jobs beyond `keep` is the caller's
+        business: `model.schedules.keeping`.)
         `asked`: somebody wants a run now, at a tick of its own; a pause does not refuse it."""
         ...
 

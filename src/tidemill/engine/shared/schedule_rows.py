@@ -1,7 +1,7 @@
 """A schedule as a row of a store: the same columns in every engine, each of a type that all of them have.
 
-What stands for a whole record (timing, template, line) is JSON with sorted keys: the same record is the same
-text every time, so that engines may compare texts.
+What stands for a whole record (timing, template, line, kept) is JSON with sorted keys: the same record is the
+same text every time, so that engines may compare texts.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tidemill.model.time import Instant
 _encode = msgspec.json.Encoder(order="sorted").encode
 _timing: msgspec.json.Decoder[Timing] = msgspec.json.Decoder(Timing)
 _job = msgspec.json.Decoder(NewJob)
-_line = msgspec.json.Decoder(tuple[Instant, ...])
+_ticks = msgspec.json.Decoder(tuple[Instant, ...])
 
 
 class Says(NamedTuple):
@@ -27,6 +27,7 @@ class Says(NamedTuple):
     missed: str
     overlap: str
     waiting: int
+    keep: int | None
     source: str
 
 
@@ -35,21 +36,27 @@ def says(schedule: Schedule) -> Says:
     # a template's id means nothing: left out, it cannot make two equal schedules look different
     job = _encode(msgspec.structs.replace(schedule.job, id=bytes(16)))
     return Says(
-        _encode(schedule.timing), job, schedule.missed, schedule.overlap, schedule.waiting, schedule.source
+        timing=_encode(schedule.timing),
+        job=job,
+        missed=schedule.missed,
+        overlap=schedule.overlap,
+        waiting=schedule.waiting,
+        keep=schedule.keep,
+        source=schedule.source,
     )
 
 
-def encode_line(line: Sequence[Instant]) -> bytes:
-    """As it is stored."""
-    return _encode(line)
+def encode_ticks(ticks: Sequence[Instant]) -> bytes:
+    """A `line` or a `kept`, as it is stored."""
+    return _encode(ticks)
 
 
 def schedule_of(row: Sequence[Any]) -> Schedule:
-    """From the columns: name, those of `Says`, declared_at, next_at, last_at, line, paused, retired_at,
-    version. Texts may come as bytes."""
+    """From the columns: name, those of `Says`, declared_at, next_at, last_at, line, kept, paused,
+    retired_at, version. Texts may come as bytes."""
     (
-        name, timing, job, missed, overlap, waiting, source, declared_at,
-        next_at, last_at, line, paused, retired_at, version,
+        name, timing, job, missed, overlap, waiting, keep, source, declared_at,
+        next_at, last_at, line, kept, paused, retired_at, version,
     ) = row  # fmt: skip
     return Schedule(
         name=_text(name),
@@ -58,11 +65,13 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
         missed=_text(missed),  # type: ignore[arg-type]
         overlap=_text(overlap),  # type: ignore[arg-type]
         waiting=waiting,
+        keep=keep,
         source=_text(source),
         declared_at=declared_at,
         next_at=next_at,
         last_at=last_at,
-        line=_line.decode(line),
+        line=_ticks.decode(line),
+        kept=_ticks.decode(kept),
         paused=bool(paused),
         retired_at=retired_at,
         version=version,

@@ -41,6 +41,8 @@ class Firing(msgspec.Struct, frozen=True, kw_only=True):
     next_at: Instant | None = None
     last_at: Instant | None = None
     """The tick of the last of the jobs; None: there are none."""
+    ticks: tuple[Instant, ...] = ()
+    """Those of the jobs."""
     line: tuple[Instant, ...] = ()
     """The ticks whose jobs that one waits for."""
     passed_over: int = 0
@@ -59,7 +61,7 @@ def firing_of(schedule: Schedule, now: Instant, *, unfinished: Sequence[Instant]
     if isinstance(timing, Every) and not (timing.end is not None and tick > timing.end):
         if unfinished:  # its end sets the next time
             return Firing(passed_over=1)
-        return Firing(jobs=(job_of(schedule, tick),), last_at=tick)
+        return Firing(jobs=(job_of(schedule, tick),), last_at=tick, ticks=(tick,))
     return Firing()
 
 
@@ -88,6 +90,7 @@ def _of_cron(
         jobs=tuple(jobs),
         next_at=next_at,
         last_at=ticks[-1] if jobs else None,
+        ticks=tuple(ticks[full:]),
         line=tuple(line[:-1]),
         passed_over=full or (0 if jobs else 1),
         full=full,

@@ -26,6 +26,10 @@ Overlap = Literal["skip", "queue", "allow"]
 it and all others that have not ended, or a job beside it."""
 WAITING_LIMIT = 100
 """The most jobs that may wait in the line of `overlap="queue"`: each waits for all before it."""
+KEEP = 100
+"""Of how many ticks a cron or an interval keeps the jobs, unless it says something else."""
+KEEP_LIMIT = 1_000
+"""The most that `keep` may be: the schedule's row has a tick for each of them."""
 
 PROGRAM = "(program)"
 """The source of schedules of an app that no module has by name: it may stand for several programs."""
@@ -136,6 +140,9 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = WAITING_LIMIT
     """With `overlap="queue"`, the most jobs that wait behind the first of the line: a tick that finds so many
     is passed over."""
+    keep: int | None = None
+    """The completed and cancelled jobs of so many ticks stay, besides the job of the last tick. (The queue
+    may keep fewer.) None: as the queue says. See `keeping`."""
     source: str = ""
     """The app whose code declares it, `module:attribute`; empty: it was made at run time."""
     declared_at: Instant = 0
@@ -146,6 +153,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The last tick for which a job was made."""
     line: tuple[Instant, ...] = ()
     """With `overlap="queue"`, the ticks before that one whose jobs had not ended when it was fired."""
+    kept: tuple[Instant, ...] = ()
+    """With `keep`, the ticks whose jobs may still be there, in the order in which they were fired."""
     paused: bool = False
     retired_at: Instant | None = None
     """Since when no worker of its app declares it any more: it does not fire."""
@@ -184,6 +193,11 @@ def check_schedule(schedule: Schedule) -> Schedule:
         raise BadInput(f'overlap is "skip", "queue" or "allow", not {schedule.overlap!r}')
     if type(schedule.waiting) is not int or not 1 <= schedule.waiting <= WAITING_LIMIT:
         raise BadInput(f"waiting is a number of jobs from 1 to {WAITING_LIMIT}, not {schedule.waiting!r}")
+    keep = schedule.keep
+    if keep is not None and (type(keep) is not int or not 0 <= keep <= KEEP_LIMIT):
+        raise BadInput(
+            f"keep is a number of jobs from 0 to {KEEP_LIMIT:,}, or None (as the queue says), not {keep!r}"
+        )
     if schedule.missed == "all" and schedule.overlap == "skip" and isinstance(schedule.timing, Cron):
         raise BadInput(
             'missed="all" makes several jobs at once, and overlap="skip" admits one: use overlap="queue" '

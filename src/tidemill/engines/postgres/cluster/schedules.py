@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
-from tidemill.engine.shared.schedule_rows import Says, encode_line, says, schedule_of
+from tidemill.engine.shared.schedule_rows import Says, encode_ticks, says, schedule_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.jobs.arrays import job_arrays, parent_arrays
@@ -43,6 +43,7 @@ class PostgresSchedules:
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
+        kept: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
@@ -50,7 +51,8 @@ class PostgresSchedules:
         check_pause(name, by)
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
-        said = (name, tick, before, next_at, last_at, encode_line(line), asked, by)
+        ticks = (encode_ticks(line), encode_ticks(kept))
+        said = (name, tick, before, next_at, last_at, *ticks, asked, by)
         fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
         return Fired(created) if fired else None
 

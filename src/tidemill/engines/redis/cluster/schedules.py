@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
-from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
+from tidemill.engine.shared.schedule_rows import encode_ticks, says, schedule_of
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.model.jobs.job import NewJob
@@ -36,6 +36,7 @@ class RedisSchedules:
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
+        kept: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
@@ -45,7 +46,8 @@ class RedisSchedules:
         call = ScriptCall(
             name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by
         )
-        call.values["line"] = encode_line(line).decode()
+        call.values["line"] = encode_ticks(line).decode()
+        call.values["kept"] = encode_ticks(kept).decode()
         call.values["jobs"] = call.jobs(jobs)
         created = await self._store.run(self._store.enqueues, "fire", call, now)
         return None if created is None else Fired([each == 1 for each in created])

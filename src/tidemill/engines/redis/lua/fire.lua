@@ -1,7 +1,7 @@
 --# adds
 --# include store
--- A.name, A.tick, A.before, A.next_at, A.last_at, A.line, A.asked, A.by, A.jobs, A.defaults. Answers which of the jobs are new, or nil:
--- it did not fire. UNKNOWNPARENT: nothing changed.
+-- A.name, A.tick, A.before, A.next_at, A.last_at, A.line, A.kept, A.asked, A.by, A.jobs, A.defaults. Answers which of the jobs are new,
+-- or nil: it did not fire. UNKNOWNPARENT: nothing changed.
 
 local list = {}
 for n, row in ipairs(A.jobs) do
@@ -18,7 +18,7 @@ if unknown then
 end
 s.n = A.next_at
 if A.last_at then
-    s.l, s.li = A.last_at, A.line
+    s.l, s.li, s.ke = A.last_at, A.line, A.kept
 end
 call('HSET', P .. 'schedule', A.name, pack(s))
 local created = {}

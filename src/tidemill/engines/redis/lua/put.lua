@@ -1,20 +1,22 @@
 --# goes on
 --# include core
--- A.schedules: {name, timing, job, missed, overlap, waiting, source, declared_at, next_at}; A.by. A schedule is {t timing,
--- j job, mi missed, o overlap, w waiting, so source, d declared_at, n next_at, l last_at, li line, pa paused, r retired_at,
--- v version}.
+-- A.schedules: {name, timing, job, missed, overlap, waiting, keep (nil: as the queue says), source, declared_at, next_at};
+-- A.by. A schedule is {t timing, j job, mi missed, o overlap, w waiting, k keep, so source, d declared_at, n next_at,
+-- l last_at, li line, ke kept, pa paused, r retired_at, v version}.
 
 local changed = {}
 for _, s in ipairs(A.schedules) do
     local raw = call('HGET', P .. 'schedule', s[1])
     local old = raw and unpack_(raw)
-    local new = { t = s[2], j = s[3], mi = s[4], o = s[5], w = s[6], so = s[7], d = s[8], n = s[9], v = 1 }
+    local new = {
+        t = s[2], j = s[3], mi = s[4], o = s[5], w = s[6], k = s[7], so = s[8], d = s[9], n = s[10], v = 1,
+    }
     local differs, back = true, false
     if old then
         differs = old.t ~= new.t or old.j ~= new.j or old.mi ~= new.mi or old.o ~= new.o or old.w ~= new.w
-            or old.so ~= new.so
+            or old.k ~= new.k or old.so ~= new.so
         back = old.r ~= nil
-        new.l, new.li, new.pa, new.v = old.l, old.li, old.pa, old.v + (differs and 1 or 0)
+        new.l, new.li, new.ke, new.pa, new.v = old.l, old.li, old.ke, old.pa, old.v + (differs and 1 or 0)
         if old.t == new.t and not back then
             new.n = old.n
         end

@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
-from tidemill.engine.shared.schedule_rows import encode_line, says, schedule_of
+from tidemill.engine.shared.schedule_rows import encode_ticks, says, schedule_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs import enqueue
@@ -44,6 +44,7 @@ class SqliteSchedules:
         jobs: Sequence[NewJob],
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
+        kept: Sequence[Instant] = (),
         asked: bool = False,
         by: str = "",
         now: Instant | None = None,
@@ -52,8 +53,8 @@ class SqliteSchedules:
         check_jobs(jobs)
 
         def work(step: Step) -> Fired | None:
-            stored = None if last_at is None else encode_line(line)
-            row = (last_at, stored, next_at, name, tick, before, asked)
+            ticks = (None, None) if last_at is None else (encode_ticks(line), encode_ticks(kept))
+            row = (last_at, *ticks, next_at, name, tick, before, asked)
             if step.db.execute(SQL.fire, row).rowcount != 1:
                 return None
             created = enqueue.enqueue(step, jobs)

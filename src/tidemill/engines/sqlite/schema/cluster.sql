@@ -21,7 +21,8 @@ CREATE TABLE claimant (
 ) STRICT;
 CREATE INDEX claimant_member ON claimant (member);
 
--- Schedules (decision 0014). `line`: the ticks that wait for the run under way to end.
+-- Schedules (decision 0014). `line`: the ticks that wait for the run under way to end. `kept`: those whose jobs may still be
+-- there, if `keep` bounds them.
 CREATE TABLE schedule (
     name    TEXT PRIMARY KEY,
     timing  BLOB NOT NULL,
@@ -29,11 +30,13 @@ CREATE TABLE schedule (
     missed  TEXT NOT NULL,
     overlap TEXT NOT NULL,
     waiting INTEGER NOT NULL,
+    keep    INTEGER,                            -- NULL: as the queue says
     source  TEXT NOT NULL,
     declared_at INTEGER NOT NULL,
     next_at INTEGER,
     last_at INTEGER,
     line    BLOB NOT NULL DEFAULT x'5b5d',
+    kept    BLOB NOT NULL DEFAULT x'5b5d',
     paused  INTEGER NOT NULL DEFAULT 0,
     retired_at INTEGER,
     version INTEGER NOT NULL DEFAULT 1

@@ -1,19 +1,20 @@
 -- Schedules.
 
 -- name: find
-SELECT timing, job, missed, overlap, waiting, source, declared_at, next_at, retired_at FROM schedule WHERE name = ?;
+SELECT timing, job, missed, overlap, waiting, keep, source, declared_at, next_at, retired_at FROM schedule
+WHERE name = ?;
 
 -- name: add
-INSERT INTO schedule (name, timing, job, missed, overlap, waiting, source, declared_at, next_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO schedule (name, timing, job, missed, overlap, waiting, keep, source, declared_at, next_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: change
-UPDATE schedule SET timing = ?, job = ?, missed = ?, overlap = ?, waiting = ?, source = ?, declared_at = ?, next_at = ?,
-    retired_at = NULL, version = version + ? WHERE name = ?;
+UPDATE schedule SET timing = ?, job = ?, missed = ?, overlap = ?, waiting = ?, keep = ?, source = ?, declared_at = ?,
+    next_at = ?, retired_at = NULL, version = version + ? WHERE name = ?;
 
 -- name: fire
 -- Only as it was found: the same next tick, and the same last one. Who asks for a run is not refused by a pause.
-UPDATE schedule SET last_at = coalesce(?, last_at), line = coalesce(?, line), next_at = ?
+UPDATE schedule SET last_at = coalesce(?, last_at), line = coalesce(?, line), kept = coalesce(?, kept), next_at = ?
 WHERE name = ? AND next_at IS ? AND last_at IS ? AND (paused = 0 OR ?) AND retired_at IS NULL;
 
 -- name: is_paused
@@ -35,6 +36,6 @@ UPDATE schedule SET next_at = ? WHERE name = ?;
 DELETE FROM schedule WHERE name = ?;
 
 -- name: list
-SELECT name, timing, job, missed, overlap, waiting, source, declared_at, next_at, last_at, line, paused, retired_at,
-    version
+SELECT name, timing, job, missed, overlap, waiting, keep, source, declared_at, next_at, last_at, line, kept, paused,
+    retired_at, version
 FROM schedule ORDER BY name;

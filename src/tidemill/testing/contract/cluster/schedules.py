@@ -39,6 +39,7 @@ async def test_everything_is_kept(engine: Engine, clock: Clock) -> None:
         missed="all",
         overlap="queue",
         waiting=7,
+        keep=0,
         source="shop:app",
         declared_at=START,
         next_at=9,
@@ -89,6 +90,8 @@ async def test_the_version_grows_only_with_a_change(engine: Engine, clock: Clock
         {"job": msgspec.structs.replace(TEMPLATE, priority=1)},
         {"overlap": "allow"},
         {"waiting": 3},
+        {"keep": 0},
+        {"keep": 7},
         {"source": "shop:app"},
         {"declared_at": 9},
     )
@@ -98,7 +101,7 @@ async def test_the_version_grows_only_with_a_change(engine: Engine, clock: Clock
         await engine.schedules.put([a_schedule(**said)], now=clock.now)
         versions.append((await only(engine)).version)
     first = versions[0]
-    assert versions == [first + grown for grown in (0, 0, 0, 1, 2, 3, 4, 5, 6, 6)]
+    assert versions == [first + grown for grown in (0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8)]
 
 
 @pytest.mark.row("D4")
@@ -309,6 +312,32 @@ async def test_a_line_is_kept_with_the_last_tick(engine: Engine, clock: Clock) -
     assert (stored.last_at, stored.line) == (300, ())
 
 
+async def test_the_ticks_that_are_kept_are_stored_with_the_last_one(engine: Engine, clock: Clock) -> None:
+    async def fire(tick: Instant, before: Instant | None, **options: Any) -> Schedule:
+        fired = await engine.schedules.fire(
+            "s", tick=tick, before=before, next_at=tick + 100, now=clock.now, **options
+        )
+        assert fired is not None
+        return await only(engine)
+
+    await engine.schedules.put([a_schedule(next_at=100, keep=2)], now=clock.now)
+    assert (await only(engine)).kept == ()
+    many = tuple((1 << 52) + number for number in range(1_200))
+    stored = await fire(100, None, jobs=[job_at(100)], last_at=100, kept=many)
+    assert (stored.kept, stored.line) == (many, ())
+    stored = await fire(200, 100, jobs=[])
+    assert stored.kept == many, "a tick that is passed over changes nothing"
+    assert not await engine.schedules.fire(
+        "s", tick=200, before=100, next_at=400, jobs=[], last_at=200, kept=[1], now=clock.now
+    )
+    assert (await only(engine)).kept == many, "nor does one that comes too late"
+    await engine.schedules.put([a_schedule()], now=clock.now)
+    stored = await only(engine)
+    assert (stored.keep, stored.kept) == (None, many), "what has happened stays"
+    stored = await fire(300, 100, jobs=[job_at(300)], last_at=300)
+    assert stored.kept == ()
+
+
 async def test_two_controllers_fire_a_tick_once(connect: Connect, clock: Clock) -> None:
     clients = [await connect() for _ in range(3)]
     await clients[0].schedules.put([a_schedule(next_at=0)], now=clock.now)
@@ -376,6 +405,9 @@ async def test_resuming_may_give_a_new_next_time(engine: Engine, clock: Clock) -
         {"overlap": "maybe"},
         {"waiting": 0},
         {"waiting": 101},
+        {"keep": -1},
+        {"keep": 1_001},
+        {"keep": True},
         {"missed": "all", "timing": Cron(fields="* * * * *")},
         {"job": a_job(after=(a_job().id,))},
         {"job": a_job(priority=11)},

@@ -154,7 +154,7 @@ async def schedules_fire(stage: Stage) -> Cut:
     jobs = [a_job(id=tick_id("s", 100))]
     return Cut(
         lambda engine: engine.schedules.fire(
-            "s", tick=100, before=None, next_at=200, jobs=jobs, last_at=100, now=stage.now
+            "s", tick=100, before=None, next_at=200, jobs=jobs, last_at=100, kept=[100], now=stage.now
         ),
         lambda _: None,
     )

@@ -165,7 +165,7 @@ async def jobs_cancel(stage: Stage) -> Cut:
 
 
 @scenario
-async def jobs_replay_edited(stage: Stage) -> Cut:
+async def jobs_replay__edited(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(key="a")], now=stage.now)
     dead = await stage.claimant.take_one()
     await stage.claimant.fail(dead)

@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from tidemill.engine import protocol
+from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
 from tidemill.testing.contract.faults.cut import SCENARIOS, Stage, method_of
 from tidemill.testing.contract.fixtures import Clock, Connect, a_claimant, snapshot
 

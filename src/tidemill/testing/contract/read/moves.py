@@ -13,6 +13,7 @@ from tidemill.model.jobs.move import MOVES_LIMIT, Move, Moves
 from tidemill.model.jobs.run import Failed, LostRun, Release, Stopped, Then
 from tidemill.model.member import HEARTBEAT, LEASE
 from tidemill.model.time import SECOND
+from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
 from tidemill.testing.contract.faults.cut import SCENARIOS, Stage, method_of
 from tidemill.testing.contract.fixtures import (
     Claimant,

@@ -3,7 +3,7 @@
 -- Add or replace schedules. Bytes are compared, so the same record has to be encoded the same way every time.
 CREATE FUNCTION put_schedules_v1(
     p_names text[], p_timings bytea[], p_jobs bytea[], p_missed text[], p_overlaps text[], p_waitings bigint[],
-    p_sources text[],
+    p_keeps bigint[], p_sources text[],
     p_declared_ats bigint[], p_next_ats bigint[], p_by text, p_now bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -12,9 +12,9 @@ DECLARE
     v_differs boolean;
 BEGIN
     FOR n IN 1 .. cardinality(p_names) LOOP
-        INSERT INTO schedule (name, timing, job, missed, overlap, waiting, source, declared_at, next_at)
-        VALUES (p_names[n], p_timings[n], p_jobs[n], p_missed[n], p_overlaps[n], p_waitings[n], p_sources[n],
-                p_declared_ats[n], p_next_ats[n])
+        INSERT INTO schedule (name, timing, job, missed, overlap, waiting, keep, source, declared_at, next_at)
+        VALUES (p_names[n], p_timings[n], p_jobs[n], p_missed[n], p_overlaps[n], p_waitings[n], p_keeps[n],
+                p_sources[n], p_declared_ats[n], p_next_ats[n])
         ON CONFLICT (name) DO NOTHING;
         IF FOUND THEN
             v_changed := v_changed || p_names[n];
@@ -23,11 +23,13 @@ BEGIN
         SELECT * INTO s FROM schedule WHERE name = p_names[n] FOR UPDATE;
         CONTINUE WHEN NOT FOUND  -- removed in this moment: as if that had come right after us
             OR (p_sources[n] <> '' AND p_declared_ats[n] < s.declared_at);  -- newer code has spoken
-        v_differs := (s.timing, s.job, s.missed, s.overlap, s.waiting, s.source)
-            IS DISTINCT FROM (p_timings[n], p_jobs[n], p_missed[n], p_overlaps[n], p_waitings[n], p_sources[n]);
+        v_differs := (s.timing, s.job, s.missed, s.overlap, s.waiting, s.keep, s.source)
+            IS DISTINCT FROM (p_timings[n], p_jobs[n], p_missed[n], p_overlaps[n], p_waitings[n], p_keeps[n],
+                              p_sources[n]);
         IF v_differs OR s.retired_at IS NOT NULL OR s.declared_at <> p_declared_ats[n] THEN
             UPDATE schedule SET timing = p_timings[n], job = p_jobs[n], missed = p_missed[n], overlap = p_overlaps[n],
-                waiting = p_waitings[n], source = p_sources[n], declared_at = p_declared_ats[n], retired_at = NULL,
+                waiting = p_waitings[n], keep = p_keeps[n], source = p_sources[n], declared_at = p_declared_ats[n],
+                retired_at = NULL,
                 next_at = CASE WHEN s.timing = p_timings[n] AND s.retired_at IS NULL THEN s.next_at
                                ELSE p_next_ats[n] END,
                 version = s.version + v_differs::integer
@@ -87,8 +89,8 @@ END $$;
 -- Advance and insert in one step. The row lock makes a second one wait and find another next_at or last_at. Who asks
 -- for a run is not refused by a pause.
 CREATE FUNCTION fire_v1(
-    p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_line bytea, p_asked boolean,
-    p_by text,
+    p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_line bytea, p_kept bytea,
+    p_asked boolean, p_by text,
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
@@ -99,7 +101,8 @@ BEGIN
     created := '{}';
     signals := '{}';
     UPDATE schedule SET next_at = p_next_at, last_at = coalesce(p_last_at, last_at),
-        line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END
+        line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END,
+        kept = CASE WHEN p_last_at IS NULL THEN kept ELSE p_kept END
     WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND last_at IS NOT DISTINCT FROM p_before
         AND (p_asked OR NOT paused) AND retired_at IS NULL;
     fired := FOUND;

@@ -34,6 +34,7 @@ CREATE TABLE claimed (
 );
 
 -- Schedules (decision 0014). `line`: the ticks before the last one whose jobs had not ended when it fired.
+-- `kept`: those whose jobs may still be there, if `keep` bounds them.
 CREATE TABLE schedule (
     name    text COLLATE "C" PRIMARY KEY,
     timing  bytea NOT NULL,
@@ -41,11 +42,13 @@ CREATE TABLE schedule (
     missed  text NOT NULL,
     overlap text NOT NULL,
     waiting bigint NOT NULL,
+    keep    bigint,                                 -- NULL: as the queue says
     source  text NOT NULL,
     declared_at bigint NOT NULL,
     next_at bigint,
     last_at bigint,
     line    bytea NOT NULL DEFAULT '[]',
+    kept    bytea NOT NULL DEFAULT '[]',
     paused  boolean NOT NULL DEFAULT false,
     retired_at bigint,
     version bigint NOT NULL DEFAULT 1
