@@ -18,7 +18,7 @@ SUITE = """
 
 
 def test_those_with_a_longer_timeout_come_first(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\ntimeout = 10")
+    pytester.makeini("[pytest]\ntimeout = 10\nasyncio_default_fixture_loop_scope = function")
     pytester.makepyfile(test_it=SUITE)
     run = pytester.inline_run("-p", "tests.order", "--collect-only", "-q")
     (items,) = [call.items for call in run.getcalls("pytest_collection_modifyitems")]
