@@ -5,7 +5,14 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["pytester", "tests.leftovers", "tests.rows", "tests.selection", "tests.servers.fixtures"]
+pytest_plugins = [
+    "pytester",
+    "tests.leftovers",
+    "tests.order",
+    "tests.rows",
+    "tests.selection",
+    "tests.servers.fixtures",
+]
 
 pytest.register_assert_rewrite("tidemill.testing.contract", "tests.integration.any_server")  # before imports
 

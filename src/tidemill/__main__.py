@@ -1,6 +1,41 @@
-"""`python -m tidemill` is the `tidemill` command."""
+"""`python -m tidemill` is the `tidemill` command.
 
-from tidemill.cli import main
+A supervisor starts its worker processes by it, and a worker process its runner processes. Those do not import
+click: it would take a tenth of the processor time of their start.
+"""
+
+import os
+import sys
+from importlib import import_module
+
+PROGRAMS = {"_child": "tidemill.worker.process.main", "_runner": "tidemill.worker.runner.main"}
+
+
+def main() -> None:
+    """Run the program, or the command."""
+    name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if name in PROGRAMS and _started_by_tidemill():
+        _run_program(PROGRAMS[name])
+    else:  # a person who tries `_child` is told in one line that it is not for people
+        from tidemill.cli import main as command
+
+        command(prog_name="tidemill")
+
+
+def _started_by_tidemill() -> bool:
+    from tidemill.worker.member.spawn import DESCRIPTORS
+
+    return DESCRIPTORS in os.environ
+
+
+def _run_program(module: str) -> None:
+    from tidemill.app.loading import load_in_worker
+
+    try:
+        import_module(module).main(load_in_worker)
+    except EOFError as gone:
+        sys.exit(f"tidemill: {gone}")
+
 
 if __name__ == "__main__":
-    main(prog_name="tidemill")
+    main()

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -255,3 +256,31 @@ def _group(pid: str) -> int | None:
         return os.getpgid(int(pid))
     except ProcessLookupError:
         return None
+
+
+@pytest.mark.parametrize("name", ["_child", "_runner"])
+def test_a_process_of_ours_does_without_the_command_line(name: str) -> None:
+    """And one whose parent is gone before the first message says so in a line."""
+    ours, theirs = socket.socketpair()
+    held, lifeline = os.pipe()
+    ours.close()
+    passed = (theirs.fileno(), held, os.dup(held))  # the third stands for a table that nobody gets to read
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "tidemill", name],
+        env={**os.environ, DESCRIPTORS: ",".join(map(str, passed))},
+        pass_fds=passed,
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    theirs.close()
+    for fd in (*passed[1:], lifeline):
+        os.close(fd)
+    lines = ran.stderr.splitlines()
+    said = [line for line in lines if not line.startswith("import time:")]
+    assert said == ["tidemill: the channel ended before its first message"]
+    imported = {line.split("|")[-1].strip() for line in lines}
+    assert "tidemill.app.loading" in imported
+    assert not {"click", "rich", "tidemill.cli"} & imported
