@@ -34,7 +34,7 @@ class Reader(CallThread):
     def __init__(self, place: SqliteUrl) -> None:
         super().__init__(f"tidemill-reader {place}")
         self._place = place
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
         """Held by whoever uses the connection."""
         self._away = False
         """The connection was closed for a fork."""
@@ -56,7 +56,8 @@ class Reader(CallThread):
 
     def go_on(self) -> None:
         """See `Writer.go_on`."""
-        self._turn.release()
+        with suppress(RuntimeError):
+            self._turn.release()
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:

@@ -25,6 +25,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from tidemill.engine.locked import locked
 from tidemill.engines.sqlite.cluster.catalogue import Catalogue
 from tidemill.engines.sqlite.cluster.outbox import MERGE_S, Outbox, PubSub
 from tidemill.engines.sqlite.db.calls import CallThread, ThreadCall, answer_calls
@@ -32,7 +33,14 @@ from tidemill.engines.sqlite.db.connection import begin, open_connection, patien
 from tidemill.engines.sqlite.db.schema import prepare
 from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.engines.sqlite.url import SqliteUrl
-from tidemill.model.errors import BadInput, EngineClosed, EngineError, EngineUnavailable, TidemillError
+from tidemill.model.errors import (
+    BadInput,
+    EngineClosed,
+    EngineError,
+    EngineUnavailable,
+    Refused,
+    TidemillError,
+)
 from tidemill.model.event import Signal
 
 T = TypeVar("T")
@@ -65,8 +73,8 @@ class Writer(CallThread):
         self._namespace = namespace
         self._migrate = migrate
         self._outbox = Outbox(post)
-        self._turn = threading.Lock()
-        """Held by whoever uses the connection and the outbox."""
+        self._turn = threading.RLock()
+        """Held by whoever uses the connection and the outbox. A calling thread takes it by `locked`."""
         self._waiting: deque[ThreadCall[Any]] = deque()
         """Calls of threads that wait for the turn."""
         self._stopping = False
@@ -106,26 +114,14 @@ class Writer(CallThread):
 
     def go_on(self) -> None:
         """The fork has happened, and this is the parent. The next call opens the connection again."""
-        self._turn.release()
+        with suppress(RuntimeError):  # a handler of a signal raised in `let_go`: the turn was not taken
+            self._turn.release()
 
     def run_here(self, call: ThreadCall[T]) -> T:
         """Do an operation in the calling thread, together with what other threads wait for."""
-        self._waiting.append(call)
         try:
-            with self._turn:
-                while not call.answered:  # whoever had the turn may have done this call too
-                    if self._ended:
-                        raise EngineClosed("the engine was closed; open it again")
-                    if not self._waiting:  # whoever had taken it on was interrupted on the last metre
-                        raise self._interrupted()
-                    self._guest = True
-                    try:
-                        self._do(self._together([]))
-                    finally:
-                        self._guest = False
-                if self._outbox.held_back and not self._flushes:
-                    self._flushes = True
-                    self._calls.put(None)
+            self._waiting.append(call)
+            locked(self._turn, lambda: self._do_waiting(call))
         except BaseException:
             with suppress(ValueError):  # nobody waits for it any more
                 self._waiting.remove(call)
@@ -133,6 +129,24 @@ class Writer(CallThread):
         if call.error is not None:
             raise call.error
         return cast(T, call.answer)
+
+    def _do_waiting(self, call: ThreadCall[Any]) -> None:
+        """Do what waits, until this call is answered; in the turn."""
+        if self._guest:  # the turn is this thread's already: a handler of a signal calls, in the middle of it
+            raise Refused("a handler of a signal made this call in the middle of another one: make it later")
+        while not call.answered:  # whoever had the turn may have done this call too
+            if self._ended:
+                raise EngineClosed("the engine was closed; open it again")
+            if not self._waiting:  # the thread that had taken this call on was interrupted
+                raise self._interrupted()
+            self._guest = True
+            try:
+                self._do(self._together([]))
+            finally:
+                self._guest = False
+        if self._outbox.held_back and not self._flushes:
+            self._flushes = True
+            self._calls.put(None)
 
     def _run(self) -> None:
         while not (self._stopping and self._calls.empty()):
