@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.children import PATIENCE_S, ROOT
-from tests.integration.sqlite.looks import file_url
+from tests.integration.sqlite.plain_file import file_url
 from tidemill.engines.sqlite.db.calls import ThreadCall
 from tidemill.engines.sqlite.db.shared import stores
 from tidemill.engines.sqlite.jobs.step import Step

@@ -62,7 +62,7 @@ def _resolve(calls: list[LoopCall[Any]]) -> None:
 
 
 def answer_calls(calls: Sequence[ThreadCall[Any]]) -> None:
-    """They have their answers: tell those who wait on a loop. (Who waits in a thread looks by himself.)"""
+    """They have their answers: wake those who wait on a loop. (A thread that waits checks by itself.)"""
     loops: dict[asyncio.AbstractEventLoop, list[LoopCall[Any]]] = {}
     for call in calls:
         call.answered = True

@@ -62,17 +62,17 @@ class Writer(CallThread):
 
     def __init__(
         self,
-        place: SqliteUrl,
+        url: SqliteUrl,
         *,
         namespace: str,
         migrate: bool,
-        post: PubSub,
+        pubsub: PubSub,
     ) -> None:
-        super().__init__(f"tidemill-writer {place}")
-        self._place = place
+        super().__init__(f"tidemill-writer {url}")
+        self._url = url
         self._namespace = namespace
         self._migrate = migrate
-        self._outbox = Outbox(post)
+        self._outbox = Outbox(pubsub)
         self._turn = threading.RLock()
         """Held by whoever uses the connection and the outbox. A calling thread takes it by `locked`."""
         self._waiting: deque[ThreadCall[Any]] = deque()
@@ -86,16 +86,16 @@ class Writer(CallThread):
         """The thread wakes up in a moment to send what was held back."""
 
     def _open(self) -> None:
-        self._use(patiently(self._place, self._connect))
+        self._use(patiently(self._url, self._connect))
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._catalogue = Catalogue(db)
 
     def _connect(self) -> sqlite3.Connection:
-        db = open_connection(self._place, writes=True)
+        db = open_connection(self._url, writes=True)
         try:
-            prepare(db, self._place, namespace=self._namespace, migrate=self._migrate)
+            prepare(db, self._url, namespace=self._namespace, migrate=self._migrate)
         except BaseException:
             db.close()
             raise
@@ -199,10 +199,10 @@ class Writer(CallThread):
         signals: list[Signal] = []
         try:
             if self._away:
-                self._use(patiently(self._place, lambda: open_connection(self._place, writes=True)))
+                self._use(patiently(self._url, lambda: open_connection(self._url, writes=True)))
                 self._away = False
             db = self._db
-            begin(db, self._place.lock_timeout)
+            begin(db, self._url.lock_timeout)
             self._catalogue.refresh()
             if len(group) == 1:
                 signals = self._apply(group, alone=True)
@@ -219,7 +219,7 @@ class Writer(CallThread):
                     call.error = self._interrupted()
                 raise
             for call in group:
-                call.error = error if isinstance(error, EngineError) else translate(error, self._place)
+                call.error = error if isinstance(error, EngineError) else translate(error, self._url)
             return []
 
     def _is_interrupt(self, error: Exception) -> bool:
@@ -227,7 +227,7 @@ class Writer(CallThread):
         return self._guest and not isinstance(error, _OF_OURS)
 
     def _interrupted(self) -> EngineUnavailable:
-        return EngineUnavailable(f"a call of {self._place} was interrupted: it may be stored or not")
+        return EngineUnavailable(f"a call of {self._url} was interrupted: it may be stored or not")
 
     def _undo(self) -> None:
         """Nothing of this transaction stays, neither there nor in memory."""
