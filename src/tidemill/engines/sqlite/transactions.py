@@ -185,7 +185,7 @@ def _noted(pk: int, note: Note, now: Instant) -> Statement:
 
 
 def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:
-    """A transaction that is still open cannot be told from none; whoever settles waits for it."""
+    """A transaction that is still open looks like none; the settle waits for it."""
     row = db.execute("SELECT state, fence, settled_fence FROM job_now WHERE id = ?", (job_id,)).fetchone()
     if row is None:
         return Fate.GONE

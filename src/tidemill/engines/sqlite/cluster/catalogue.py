@@ -45,8 +45,8 @@ class Catalogue:
         """Some parent ended and its children have not all been updated."""
 
     def refresh(self) -> None:
-        """Read the queues again if they changed. What is rarely there is looked for in the same statement,
-        so that nobody looks for it in vain: a statement that finds nothing costs 5 us."""
+        """Read the queues again if they changed. The same statement checks for what is rarely there (watched
+        jobs, ended parents): a statement of its own that finds nothing costs 5 us."""
         config, self.watched, self.parents_ended = self._db.execute(_CHECK).fetchone()
         if config != self._config:
             rows = self._db.execute("SELECT pk, name, options, paused_at FROM queue").fetchall()

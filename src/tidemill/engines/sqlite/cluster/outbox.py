@@ -1,4 +1,4 @@
-"""Signals on their way out, after the commit: the first of a topic at once, a burst merged."""
+"""Sends signals after a commit: the first of a topic at once, the others of a burst as one."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ MERGE_S = 0.002
 
 
 class PubSub(Protocol):
-    """How signals reach those who listen."""
+    """Sends signals to those who listen."""
 
     def has_listeners(self) -> bool:
         """Whether anybody listens at all."""

@@ -19,7 +19,7 @@ _CHECKPOINT_PAGES = 4_000
 """The WAL grows to 16 MB before it is folded into the file: at the default of 1,000 pages a
 checkpoint came every 20 to 30 batches of 100 jobs."""
 _EAGER_S, _EAGER_WAIT_S, _PATIENT_WAIT_S = 0.05, (0.0001, 0.001), 0.05
-"""How the write lock is asked for: every 0.1 to 1 ms for 50 ms, then backing off to every 50 ms.
+"""How often the write lock is tried: every 0.1 to 1 ms for 50 ms, then backing off to every 50 ms.
 SQLite's own busy_timeout sleeps in a fixed pattern: of two busy processes one got nothing."""
 
 

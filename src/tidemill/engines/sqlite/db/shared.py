@@ -31,7 +31,7 @@ FileId: TypeAlias = tuple[int, int]
 
 
 class TakenStore(NamedTuple):
-    """What an engine gets."""
+    """A store that an engine uses, and what goes with it."""
 
     store: SqliteStore
     pubsub: LocalPubSub | SocketPubSub
@@ -40,7 +40,7 @@ class TakenStore(NamedTuple):
 
 
 class SharedStore:
-    """One store, with those who use it."""
+    """One store, and how many engines use it."""
 
     def __init__(self, *, in_memory: bool) -> None:
         self.in_memory = in_memory

@@ -1,4 +1,4 @@
-"""One process's hold on one database: its writer thread and its reader thread. Engines share it (`shared`).
+"""The threads of one process for one database: a writer and a reader. Engines share them (`shared`).
 
 Reads run beside the writer on a connection of their own (WAL: they see one moment and block nobody).
 An in-memory database has no second connection; there reads take their turn with the writer.

@@ -1,4 +1,4 @@
-"""Runs that are lost: a child died, a member vanished, somebody left, an answer went astray."""
+"""Lost runs: a worker process died, a member vanished or left, or the answer to a claim did not arrive."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ SQL = load_statements("tidemill.engines.sqlite", "lost_runs")
 
 
 def retire(step: Step, claimant: bytes, losses: Sequence[LostRun]) -> int:
-    """A child is dead: its jobs go back, and it may not claim any more."""
+    """A worker process is dead: release its jobs, and refuse its claims from now on."""
     row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
     if row is None:
         step.db.execute(SQL.remember_retired, (claimant, step.now))
@@ -73,7 +73,7 @@ def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
 
 
 def leave(step: Step, member: bytes) -> int:
-    """A member signs off: what it still holds goes back, nothing is counted as lost."""
+    """A member signs off: release what it still holds, and count nothing as lost."""
     released = 0
     for (claimant,) in step.db.execute(SQL.claimants_of, (member,)).fetchall():
         for job in facts.running_under(step, claimant):
@@ -84,7 +84,7 @@ def leave(step: Step, member: bytes) -> int:
 
 
 def release(step: Step, job: Facts) -> None:
-    """Release a job for somebody who cannot: its position in the lane is kept."""
+    """Release a job whose holder cannot do so. The job keeps its position in the lane."""
     if job.cancel_asked:
         transitions.to_final(step, job, CANCELLED)
     else:
