@@ -39,7 +39,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 def fresh_engine_url(
     engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[], str]]:
-    """Names a new, empty place in that mode each time."""
+    """Gives the URL of a new, empty database in that mode each time."""
     if engine_mode == "postgres-server":
         places: PostgresPlaces = request.getfixturevalue("postgres_places")
         yield places.fresh_kept
@@ -59,7 +59,7 @@ def fresh_engine_url(
 
 @pytest.fixture
 def engine_url(fresh_engine_url: Callable[[], str]) -> str:
-    """The place of one test."""
+    """The URL of one test."""
     return fresh_engine_url()
 
 
@@ -80,7 +80,7 @@ async def connect(engine_mode: str, engine_url: str) -> AsyncIterator[Connect]:
 def user_connection(
     engine_mode: str, engine_url: str, engine: Engine, request: pytest.FixtureRequest
 ) -> Iterator[UserConnection | None]:
-    """A plain connection to the engine's place, in a transaction of its own."""
+    """A plain connection to the engine's database, in a transaction of its own."""
     if engine_mode in ("sqlite-memory", "redis-server"):
         yield None
     elif engine_mode == "postgres-server":

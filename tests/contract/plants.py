@@ -103,7 +103,7 @@ def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_a_reset_never_waits_behind_a_burst")
 def priorities_are_not_strict(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, lanes.SQL, "look_plain", "min(priority)", "max(priority)")
+    rewrite(patch, lanes.SQL, "check_plain_queue", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "min(priority)", "max(priority)")
     rewrite(patch, lanes.SQL, "next_priority", "priority > ?", "(? < 0 OR priority < 0)")
 
@@ -125,9 +125,9 @@ def tombstones_forget_their_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("members::test_an_answered_job_that_is_not_held_comes_back")
-def heartbeats_give_nothing_back(patch: pytest.MonkeyPatch) -> None:
+def heartbeats_release_nothing(patch: pytest.MonkeyPatch) -> None:
     right = heartbeat._compare
-    patch.setattr(heartbeat, "_compare", lambda step, told, give_back: right(step, told, lambda *_: None))
+    patch.setattr(heartbeat, "_compare", lambda step, sent, release: right(step, sent, lambda *_: None))
 
 
 @plant("crash::test_a_fresh_sweeper_waits_one_lease")
@@ -146,8 +146,8 @@ def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("children::test_a_child_waits_for_all_its_parents")
-def children_are_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dependents, "tell", lambda step, limit: 0)
+def children_are_not_updated(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dependents, "update", lambda step, limit: 0)
 
 
 @plant("bad_input::test_a_bad_job_is_not_stored")

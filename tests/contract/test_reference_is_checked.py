@@ -36,15 +36,15 @@ def test_the_reference_imports_only_the_model() -> None:
 
 
 def release_goes_to_the_back(patch: pytest.MonkeyPatch) -> None:
-    right = ReferenceStore.give_back
+    right = ReferenceStore.release_run
 
     def wrong(
         self: ReferenceStore, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None
     ) -> None:
         right(self, job, now, due_at=due_at)
-        job.place = self.next_place()
+        job.position = self.next_position()
 
-    patch.setattr(ReferenceStore, "give_back", wrong)
+    patch.setattr(ReferenceStore, "release_run", wrong)
 
 
 def a_failed_attempt_is_not_counted(patch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ async def test_calls_in_a_storm(engine: Engine, claimant: Claimant, sever: Sever
         while len(ended) < len(jobs):
             request = claimant.request(most=10)
             claim = await until_it_works(partial(engine.jobs.claim, request, now=clock.now))
-            claimant.hear(claim, request.number)
+            claimant.receive(claim, request.number)
             for run in claim.jobs:
                 settled = await until_it_works(partial(engine.jobs.settle, [completed(run)], now=clock.now))
                 assert settled.answers[0] in (Answer.APPLIED, Answer.ALREADY)
@@ -154,7 +154,7 @@ async def test_a_reply_cut_after_the_step(
         lambda: engine.jobs.claim(request, now=clock.now),
         lambda: engine.jobs.claim(idle, now=clock.now),
     )
-    claimant.hear(claim, request.number)
+    claimant.receive(claim, request.number)
     assert ids_of(claim.jobs) == ids_of(jobs[:3])
     settled = await cut(
         "settles",

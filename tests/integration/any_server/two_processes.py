@@ -32,10 +32,10 @@ asyncio.run(main(sys.argv[1]))
 @pytest.mark.row("F1")
 async def test_nothing_is_lost_nothing_twice_and_both_get_a_share(url: str, engine: Engine) -> None:
     with child(WORKS, url, "one", JOBS) as one, child(WORKS, url, "other", JOBS) as other:
-        assert [one.hear(), other.hear()] == ["open", "open"]
-        one.tell()
-        other.tell()
-        done = [json.loads(await asyncio.to_thread(each.hear)) for each in (one, other)]
+        assert [one.read(), other.read()] == ["open", "open"]
+        one.go_on()
+        other.go_on()
+        done = [json.loads(await asyncio.to_thread(each.read)) for each in (one, other)]
         assert [one.end(), other.end()] == [0, 0]
     taken = done[0] + done[1]
     assert len(taken) == len(set(taken)) == 2 * JOBS
@@ -50,8 +50,8 @@ async def test_nothing_is_lost_nothing_twice_and_both_get_a_share(url: str, engi
 async def test_one_wakes_the_other(url: str, engine: Engine) -> None:
     subscription = await engine.signals.subscribe(ready_topic("q"))
     with child(ENQUEUES, url) as other:
-        assert await asyncio.to_thread(other.hear) == "open"
-        other.tell()
+        assert await asyncio.to_thread(other.read) == "open"
+        other.go_on()
         signal = await subscription.next(10)
         assert signal is not None
         assert signal.topic == ready_topic("q")

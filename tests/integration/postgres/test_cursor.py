@@ -56,7 +56,7 @@ async def test_a_scan_while_a_claim_is_on_its_way_misses_nothing(
             store.claims, "claim_plain_v1", *claims.parameters(request), clock.now
         )
     await engine.late_commits.scan()
-    claimant.hear(engine.jobs._answer(request, first, rows, claims.cursors.generation))
+    claimant.receive(engine.jobs._answer(request, first, rows, claims.cursors.generation))
     assert max(claims.cursors.plain(["q"])) > 0, "past the job, which has the lowest seq"
     await engine.late_commits.scan()
     assert ids_of(await claimant.take()) == [late.id]

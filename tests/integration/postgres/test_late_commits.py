@@ -230,7 +230,7 @@ async def test_a_claim_sent_before_everything_was_forgotten_moves_no_cursor(
     before = claims.cursors.generation
     first, *rows = await store.rows(store.claims, "claim_plain_v1", *claims.parameters(request), clock.now)
     claims.cursors.forget()
-    still.hear(engine.jobs._answer(request, first, rows, before))
+    still.receive(engine.jobs._answer(request, first, rows, before))
     assert claims.cursors.plain(["q"]) == [0] * 22
     assert len(await still.take()) == 1
 

@@ -42,10 +42,10 @@ async def test_racing_processes_migrate_once(url: str, plain: Plain) -> None:
         child(OPENS, url, "raced") as three,
     ):
         racers = (one, two, three)
-        assert [racer.hear() for racer in racers] == ["up"] * 3
+        assert [racer.read() for racer in racers] == ["up"] * 3
         for racer in racers:
-            racer.tell()
-        assert [await asyncio.to_thread(racer.hear) for racer in racers] == ["[True]"] * 3
+            racer.go_on()
+        assert [await asyncio.to_thread(racer.read) for racer in racers] == ["[True]"] * 3
         assert [racer.end() for racer in racers] == [0] * 3
     connection = await plain()
     assert await connection.fetchval("SELECT count(*) FROM raced.job") == 3

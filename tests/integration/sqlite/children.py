@@ -22,13 +22,13 @@ class Child:
         )
         self.pid = self._process.pid
 
-    def hear(self) -> str:
+    def read(self) -> str:
         """The next line; "" once it has ended."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().rstrip("\n")
 
-    def tell(self) -> None:
-        """Go on."""
+    def go_on(self) -> None:
+        """Let it go on."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()

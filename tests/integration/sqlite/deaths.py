@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.integration.sqlite.looks import beside
+from tests.integration.sqlite.plain_file import beside
 
 Kind = Literal["never", "statement", "instruction", "byte", "answer"]
 """Before the nth statement; at the nth look of SQLite's machine at its progress handler, which comes

@@ -1,4 +1,4 @@
-"""Kills an operation at every moment, and looks at what it left behind.
+"""Kills an operation at every moment, and checks what it left behind.
 
     python -m tests.integration.sqlite.kill FOLDER OPERATION...
 
@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.integration.sqlite.deaths import Death, Kind, spread
 from tests.integration.sqlite.killed_operations import OPERATIONS
-from tests.integration.sqlite.looks import Contents, beside, contents, file_url, is_sound, plain
+from tests.integration.sqlite.plain_file import Contents, beside, contents, file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.testing.contract.faults.cut import Cut, Stage
@@ -77,7 +77,7 @@ async def set_stage(folder: Path, name: str) -> Play:
 
 
 def perform(play: Play, path: Path, death: Death, out: int) -> None:
-    """In the child: open, and die in the middle of the call. Or live, and tell what there was to count."""
+    """In the child: open, and die in the middle of the call. Or live, and report what there was to count."""
     death.comes()
 
     async def main() -> None:
@@ -90,18 +90,18 @@ def perform(play: Play, path: Path, death: Death, out: int) -> None:
 
 
 def fork(play: Play, path: Path, death: Death) -> tuple[int, int, int]:
-    """A child that waits for a byte before it performs: its pid, where to send that, where it tells."""
+    """A child that waits for a byte before it performs: its pid, where to send that, where it reports."""
     start_out, start_in = os.pipe()
-    tell_out, tell_in = os.pipe()
+    report_out, report_in = os.pipe()
     pid = os.fork()
     if pid:
         os.close(start_out)
-        os.close(tell_in)
-        return pid, start_in, tell_out
+        os.close(report_in)
+        return pid, start_in, report_out
     status = 1
     try:
         os.read(start_out, 1)
-        perform(play, path, death, tell_in)
+        perform(play, path, death, report_in)
         status = 0
     finally:
         os._exit(status)
@@ -110,13 +110,13 @@ def fork(play: Play, path: Path, death: Death) -> tuple[int, int, int]:
 def rehearse(play: Play, folder: Path) -> list[int]:
     """How many statements, instructions and bytes the operation has."""
     path = play.put_files(folder / "rehearsal.db")
-    pid, start, tell = fork(play, path, Death(path))
+    pid, start, report = fork(play, path, Death(path))
     os.write(start, b"!")
     _, status = os.waitpid(pid, 0)
     assert status == 0, f"the rehearsal ended with {status}"
-    numbers: list[int] = json.loads(os.read(tell, 1_000))
+    numbers: list[int] = json.loads(os.read(report, 1_000))
     os.close(start)
-    os.close(tell)
+    os.close(report)
     assert all(number > 0 for number in numbers), numbers
     return numbers
 
@@ -133,27 +133,27 @@ def moments(statements: int, instructions: int, commit_bytes: int) -> Iterator[t
 
 
 async def kill(play: Play, path: Path, death: Death, *, survivor: bool) -> None:
-    """Kill once, look, and repeat the call."""
+    """Kill once, check, and repeat the call."""
     play.put_files(path)
-    pid, start, tell = fork(play, path, death)
+    pid, start, report = fork(play, path, death)
     engine = await connect(file_url(path)) if survivor else None
     os.write(start, b"!")
     _, status = os.waitpid(pid, 0)  # noqa: ASYNC222  (nothing else runs on the loop)
     os.close(start)
-    os.close(tell)
+    os.close(report)
     expected = signal.SIGXFSZ if death.kind == "byte" else signal.SIGKILL
     assert os.WIFSIGNALED(status), f"it lived, and ended with {status}"
     assert os.WTERMSIG(status) == expected, status
     engine = engine or await connect(file_url(path))
     try:
-        await look_and_repeat(play, path, engine, POSSIBLE.get(death.kind, (False,)))
+        await check_and_repeat(play, path, engine, POSSIBLE.get(death.kind, (False,)))
     finally:
         await engine.close()
     for suffix in ("", "-wal", "-shm"):
         beside(path, suffix).unlink(missing_ok=True)
 
 
-async def look_and_repeat(play: Play, path: Path, engine: Engine, possible: tuple[bool, ...]) -> None:
+async def check_and_repeat(play: Play, path: Path, engine: Engine, possible: tuple[bool, ...]) -> None:
     """All of it is there or nothing; after a repeat it is there once."""
     with plain(path) as db:
         is_sound(db)

@@ -168,11 +168,11 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
     by_id = {run.id: run for run in runs}
     assert set(by_id) == set(ids_of(jobs))
     verdicts: tuple[LossVerdict, ...] = ("crash", "suspect", "crash")
-    losses = [
+    lost_runs = [
         LostRun(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
         for job, verdict in zip(jobs, verdicts, strict=False)
     ]
-    return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
+    return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, lost_runs, now=stage.now), lambda _: 0)
 
 
 async def jobs_reclaim__from_several(stage: Stage) -> Cut:

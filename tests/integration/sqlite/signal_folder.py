@@ -8,8 +8,8 @@ from tidemill.engines.sqlite.url import SqliteUrl
 
 def signal_folder(path: Path) -> Path:
     """The folder that the processes of this file share."""
-    post = pubsub_for(SqliteUrl(path=str(path)))
-    assert isinstance(post, SocketPubSub)
-    folder = post._folder
-    post.close()
+    pubsub = pubsub_for(SqliteUrl(path=str(path)))
+    assert isinstance(pubsub, SocketPubSub)
+    folder = pubsub._folder
+    pubsub.close()
     return folder

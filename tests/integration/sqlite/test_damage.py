@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.children import child
-from tests.integration.sqlite.looks import beside, contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import beside, contents, file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineDamaged, EngineError
 from tidemill.testing.contract.fixtures import START, Clock, a_job, ids_of, listed, some_jobs
@@ -114,7 +114,7 @@ async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(
 async def enqueued_and_killed(path: Path) -> None:
     """30 jobs, each acknowledged, by a process that was killed: all of them still in the WAL."""
     with child(ENQUEUES, file_url(path)) as process:
-        assert [process.hear() for _ in range(30)] == [str(number) for number in range(30)]
+        assert [process.read() for _ in range(30)] == [str(number) for number in range(30)]
         process.kill()
     assert beside(path, "-wal").stat().st_size > 30 * PAGE
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.conftest import Mount
-from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import contents, file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull
 from tidemill.model.jobs.job import NewJob

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.children import ROOT
-from tests.integration.sqlite.looks import file_url
+from tests.integration.sqlite.plain_file import file_url
 
 FORKS = """
 import asyncio, os, sys

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.integration.sqlite.looks import file_url
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import file_url
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.job import JobState, NewJob
 from tidemill.model.member import MemberInfo

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sqlite.looks import beside, file_url
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import beside, file_url
 from tests.integration.sqlite.signal_folder import signal_folder
 from tidemill.engines.sqlite.db import store
 from tidemill.model.errors import EngineUnavailable, NotOurs
 from tidemill.testing.contract.fixtures import Clock, a_job, listed
 
 
-def threads(place: object) -> list[str]:
-    """Of engines in a place."""
+def threads(path: object) -> list[str]:
+    """Of engines on a file."""
     names = [thread.name for thread in threading.enumerate()]
-    return [name for name in names if name.startswith("tidemill-") and str(place) in name]
+    return [name for name in names if name.startswith("tidemill-") and str(path) in name]
 
 
 def open_files(path: Path) -> list[str]:

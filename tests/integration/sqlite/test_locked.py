@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.children import HOLDS_THE_LOCK, child
-from tests.integration.sqlite.looks import contents, file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import contents, file_url, is_sound, plain
 from tidemill.model.errors import EngineUnavailable
 from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, listed, some_jobs
 
@@ -20,7 +20,7 @@ async def test_calls_wait_for_the_lock(path: Path, clock: Clock, seconds: float)
     claimant = await a_claimant(engine, clock)
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     with child(HOLDS_THE_LOCK, path) as process:
-        assert process.hear() == "locked"
+        assert process.read() == "locked"
         began = time.monotonic()
         enqueue = asyncio.ensure_future(engine.jobs.enqueue([a_job()], now=clock.now))
         take = asyncio.ensure_future(claimant.take(most=2))
@@ -28,8 +28,8 @@ async def test_calls_wait_for_the_lock(path: Path, clock: Clock, seconds: float)
         assert len(await listed(engine)) == 3
         done, _ = await asyncio.wait([enqueue, take, heartbeat], timeout=seconds)
         assert not done, "the lock was held"
-        process.tell()
-        assert process.hear() == "free"
+        process.go_on()
+        assert process.read() == "free"
         await asyncio.wait_for(asyncio.gather(enqueue, take, heartbeat), 30)
         assert time.monotonic() - began >= seconds
     assert enqueue.result() == [True]
@@ -46,7 +46,7 @@ async def test_when_patience_runs_out_nothing_was_changed(path: Path, clock: Clo
     run = await claimant.take_one()
     with plain(path) as db, child(HOLDS_THE_LOCK, path) as process:
         before = contents(db)
-        assert process.hear() == "locked"
+        assert process.read() == "locked"
         job = a_job(queue="new")
         began = time.monotonic()
         with pytest.raises(
@@ -56,8 +56,8 @@ async def test_when_patience_runs_out_nothing_was_changed(path: Path, clock: Clo
         assert time.monotonic() - began >= 0.5
         with pytest.raises(EngineUnavailable):
             await claimant.complete(run)
-        process.tell()
-        assert process.hear() == "free"
+        process.go_on()
+        assert process.read() == "free"
         assert contents(db) == before
         assert await engine.jobs.enqueue([job], now=clock.now) == [True]
         assert await claimant.complete(run) == ["applied"]
@@ -67,19 +67,19 @@ async def test_when_patience_runs_out_nothing_was_changed(path: Path, clock: Clo
 
 async def test_opening_waits_for_the_process_that_makes_the_file(path: Path) -> None:
     with child(HOLDS_THE_LOCK, path) as process:
-        assert process.hear() == "locked"
+        assert process.read() == "locked"
         opening = asyncio.ensure_future(connect(file_url(path, lock_timeout=60)))
         done, _ = await asyncio.wait([opening], timeout=0.5)
         assert not done, "the lock was held"
-        process.tell()
-        assert process.hear() == "free"
+        process.go_on()
+        assert process.read() == "free"
         engine = await asyncio.wait_for(opening, 30)
     await engine.close()
 
 
 async def test_opening_gives_up_after_its_patience(path: Path) -> None:
     with child(HOLDS_THE_LOCK, path) as process:
-        assert process.hear() == "locked"
+        assert process.read() == "locked"
         with pytest.raises(EngineUnavailable, match="locked by another process"):
             await connect(file_url(path, lock_timeout=0.3))
 
@@ -87,7 +87,7 @@ async def test_opening_gives_up_after_its_patience(path: Path) -> None:
 async def test_a_killed_holder_frees_the_lock(path: Path, clock: Clock) -> None:
     engine = await connect(file_url(path, lock_timeout=60))
     with child(HOLDS_THE_LOCK, path) as process:
-        assert process.hear() == "locked"
+        assert process.read() == "locked"
         call = asyncio.ensure_future(engine.jobs.enqueue([a_job()], now=clock.now))
         done, _ = await asyncio.wait([call], timeout=0.2)
         assert not done, "the lock was held"

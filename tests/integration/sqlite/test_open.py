@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.conftest import Mount
-from tests.integration.sqlite.looks import beside, file_url, plain
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import beside, file_url, plain
 from tidemill.engines.sqlite import url as urls
 from tidemill.engines.sqlite.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld

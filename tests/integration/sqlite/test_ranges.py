@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sqlite.looks import file_url, is_sound, plain
+from tests.integration.sqlite.plain_file import file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.engines.sqlite.order.ranges import ranges_of

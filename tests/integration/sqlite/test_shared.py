@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.sqlite.children import ROOT
-from tests.integration.sqlite.looks import file_url
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import file_url
 from tests.integration.supervisor.processes import until
 from tidemill import Tidemill
 from tidemill.model.errors import EngineClosed, NotOurs

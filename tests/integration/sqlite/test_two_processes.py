@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from tests.integration.sqlite.children import child
-from tests.integration.sqlite.looks import file_url, is_sound, plain
 from tests.integration.sqlite.opened import connect
+from tests.integration.sqlite.plain_file import file_url, is_sound, plain
 from tests.integration.sqlite.signal_folder import signal_folder
 from tidemill.engine import connections
 from tidemill.engine.shared.calls.inbox import LOOK_S
@@ -65,10 +65,10 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 def test_nothing_is_lost_nothing_twice_and_both_get_a_share(path: Path) -> None:
     url = file_url(path, durability="normal")
     with child(WORKS, url, "one", JOBS) as one, child(WORKS, url, "other", JOBS) as other:
-        assert [one.hear(), other.hear()] == ["open", "open"]
-        one.tell()
-        other.tell()
-        done = [json.loads(each.hear()) for each in (one, other)]
+        assert [one.read(), other.read()] == ["open", "open"]
+        one.go_on()
+        other.go_on()
+        done = [json.loads(each.read()) for each in (one, other)]
         assert [one.end(), other.end()] == [0, 0]
     taken = done[0] + done[1]
     assert len(taken) == len(set(taken)) == 2 * JOBS
@@ -98,24 +98,24 @@ asyncio.run(main())
 
 
 async def test_a_wake_up_crosses_processes(path: Path) -> None:
-    """By datagram: before the next look, most of the time long before."""
+    """By datagram: before the next check, most of the time long before."""
     engine = await connect(file_url(path))
     with child(ENQUEUES_WHEN_TOLD, file_url(path)) as process:
-        assert process.hear() == "open"
+        assert process.read() == "open"
         waits = []
         for _ in range(10):
             subscription = await engine.signals.subscribe(ready_topic("q"))
-            heard = asyncio.ensure_future(subscription.next(30))
-            process.tell()
-            assert await asyncio.to_thread(process.hear) == "enqueued"
+            waiting = asyncio.ensure_future(subscription.next(30))
+            process.go_on()
+            assert await asyncio.to_thread(process.read) == "enqueued"
             began = time.monotonic()
-            heard_signal = await heard
+            received = await waiting
             waits.append(time.monotonic() - began)
-            assert heard_signal is not None
-            if heard_signal.topic == ANY_TOPIC:  # on a busy machine the look may come first
+            assert received is not None
+            if received.topic == ANY_TOPIC:  # on a busy machine the check may come first
                 waits[-1] = LOOK_S
             else:
-                assert heard_signal.topic == ready_topic("q")
+                assert received.topic == ready_topic("q")
             await subscription.close()
         assert min(waits) < LOOK_S / 4
     await engine.close()
@@ -127,15 +127,15 @@ async def test_a_commit_without_a_signal_is_noticed(path: Path, clock: Clock) ->
     assert engine.transactions is not None
     await engine.jobs.enqueue([a_job()], now=clock.now)
     subscription = await engine.signals.subscribe("other")
-    heard = asyncio.ensure_future(subscription.next(30))
+    waiting = asyncio.ensure_future(subscription.next(30))
     with plain(path) as db:
         db.execute("BEGIN")
         connections.play(db, engine.transactions.enqueue([a_job()]), twin="")
-        assert not heard.done()
+        assert not waiting.done()
         db.execute("COMMIT")
-    heard_signal = await heard
-    assert heard_signal is not None
-    assert heard_signal.topic == ANY_TOPIC
+    received = await waiting
+    assert received is not None
+    assert received.topic == ANY_TOPIC
     await subscription.close()
     await engine.close()
 
@@ -165,7 +165,7 @@ asyncio.run(main())
 async def test_the_socket_of_a_killed_listener_is_removed(path: Path, clock: Clock) -> None:
     engine = await connect(file_url(path))
     with child(SUBSCRIBES, file_url(path)) as process:
-        assert process.hear() == "listening"
+        assert process.read() == "listening"
         assert len(os.listdir(signal_folder(path))) == 1
         process.kill()
     await engine.signals.publish(ready_topic("q"))
@@ -176,7 +176,7 @@ async def test_the_socket_of_a_killed_listener_is_removed(path: Path, clock: Clo
 async def test_a_listener_that_does_not_read_holds_nobody_up(path: Path, clock: Clock) -> None:
     engine = await connect(file_url(path))
     with child(SUBSCRIBES, file_url(path)) as process:
-        assert process.hear() == "listening"
+        assert process.read() == "listening"
         os.kill(process.pid, signal.SIGSTOP)  # its buffer fills up
         began = time.monotonic()
         for number in range(5_000):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sqlite.looks import file_url, plain
+from tests.integration.sqlite.plain_file import file_url, plain
 from tests.integration.unreadable import ENTRIES, a_job_dies
 from tidemill.engine.registry import connect
 from tidemill.testing.contract.fixtures import Clock, a_claimant

@@ -17,11 +17,13 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from tidemill.app.access.answer import BlockingAnswer, run_on
 from tidemill.app.access.loops import Loops
 from tidemill.app.access.portal import Portal
 from tidemill.app.access.session import EngineSession
 from tidemill.app.enqueueing.producer import PATIENCE_S, Producer
 from tidemill.engine.events.emitting import EmittingEngine
+from tidemill.engine.locked import locked
 from tidemill.engine.protocol import Engine, TransactionsFacet
 from tidemill.engine.registry import connect
 from tidemill.model.errors import (
@@ -55,7 +57,7 @@ class Link:
         _links.add(self)
 
     def _start_over(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._portal: Portal | None = None
         self._session: EngineSession | None = None
         self.loops = Loops(self.open_engine)
@@ -63,7 +65,7 @@ class Link:
     def wait(self, name: str, work: Work[T]) -> T:
         """Do some work and block until it is done. `name` is that of the blocking method."""
         refuse_in_loop(name)
-        return self._submit(work).result()
+        return self._answer(work).result()
 
     async def run(self, work: Work[T]) -> T:
         """Do some work from a running loop."""
@@ -94,7 +96,9 @@ class Link:
                 if time.monotonic() - began > PATIENCE_S:
                     raise
                 # else the producer tries again: ids make that harmless
-        return self.enqueue(jobs).result()
+        answer: BlockingAnswer[list[bool]] = BlockingAnswer()
+        self._shared().producer.put(jobs, answer)
+        return answer.result()
 
     def producer(self) -> Producer:
         """The way of new jobs from the running loop. Hand them over before the next await: an `async with
@@ -111,7 +115,7 @@ class Link:
         refuse_in_loop(name)
         session = self._session
         engine = session.open_engine_or_none if session is not None else None
-        return _facet_of(engine or self._submit(_engine_of).result())
+        return _facet_of(engine or self._answer(_engine_of).result())
 
     async def atransactions(self) -> TransactionsFacet:
         """The same from a running loop."""
@@ -130,9 +134,7 @@ class Link:
     def close(self) -> None:
         """Let go of the engine and end the thread. The next call begins anew."""
         refuse_in_loop("close")
-        with self._lock:
-            portal, session = self._portal, self._session
-            self._portal = self._session = None
+        portal, session = locked(self._lock, self._leave_portal)
         if portal is not None:
             if session is not None:
                 portal.submit(session.close).result()
@@ -166,16 +168,32 @@ class Link:
                 raise EngineClosed("the app was closed by another thread") from None
             raise
 
+    def _answer(self, work: Work[T]) -> BlockingAnswer[T]:
+        session = self._shared()
+
+        async def go() -> T:
+            await session.opened()
+            return await work(session)
+
+        try:
+            return run_on(session.loop, go)
+        except RuntimeError:
+            raise EngineClosed("the app was closed by another thread") from None
+
     def _shared(self) -> EngineSession:
         """The session of the portal. Nothing is waited for here: it opens with its first call."""
-        session = self._session
-        if session is None:
-            with self._lock:
-                if self._session is None:
-                    self._portal = Portal()
-                    self._session = EngineSession(self._portal.loop, self.open_engine)
-                session = self._session
-        return session
+        return self._session or locked(self._lock, self._start_portal)
+
+    def _start_portal(self) -> EngineSession:
+        if self._session is None:
+            self._portal = Portal()
+            self._session = EngineSession(self._portal.loop, self.open_engine)
+        return self._session
+
+    def _leave_portal(self) -> tuple[Portal | None, EngineSession | None]:
+        left = self._portal, self._session
+        self._portal = self._session = None
+        return left
 
     async def open_engine(self) -> Engine:
         """Another engine on the same place, for the running loop."""

@@ -7,8 +7,9 @@ call and is a daemon: it never keeps a program alive.
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from typing import Any, TypeVar
+
+from tidemill.app.access.answer import BlockingAnswer, run_on
 
 T = TypeVar("T")
 
@@ -25,9 +26,9 @@ class Portal:
         self._thread.start()
         started.wait()
 
-    def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> "Future[T]":
+    def submit(self, work: Callable[[], Coroutine[Any, Any, T]]) -> BlockingAnswer[T]:
         """Run a coroutine over there; from any thread."""
-        return asyncio.run_coroutine_threadsafe(work(), self.loop)
+        return run_on(self.loop, work)
 
     def close(self) -> None:
         """Stop the loop and join the thread; what still runs there is cancelled."""

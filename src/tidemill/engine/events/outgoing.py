@@ -4,6 +4,7 @@ import threading
 from typing import NamedTuple
 
 from tidemill.engine.events.changes import Change, Changes, Missed
+from tidemill.engine.locked import locked
 
 _UNKNOWN: Changes = [Missed(None)]
 
@@ -23,7 +24,7 @@ class Outgoing:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: list[CallChanges] = []
         self._size = 0
         self._dropped = 0
@@ -34,20 +35,24 @@ class Outgoing:
     def add(self, at: float, changes: Changes) -> int:
         """How many were dropped because there is no room."""
         size = sum(len(change.ids) if isinstance(change, Change) else 1 for change in changes)
-        with self._lock:
-            if changes == _UNKNOWN and self._waiting and self._waiting[-1].changes == _UNKNOWN:
-                return 0  # while the engine is out of reach, one gap says it
-            if self._size + size > self._limit:
-                self._dropped += size
-                return size
-            if size:
-                self._size += size
-                self._waiting.append(CallChanges(at, changes, size))
+        return locked(self._lock, lambda: self._add(CallChanges(at, changes, size)))
+
+    def _add(self, call: CallChanges) -> int:
+        if call.changes == _UNKNOWN and self._waiting and self._waiting[-1].changes == _UNKNOWN:
+            return 0  # while the engine is out of reach, one gap says it
+        if self._size + call.size > self._limit:
+            self._dropped += call.size
+            return call.size
+        if call.size:
+            self._size += call.size
+            self._waiting.append(call)
         return 0
 
     def take(self) -> tuple[list[CallChanges], int]:
         """Everything that waits, and how many were dropped after it."""
-        with self._lock:
-            taken, dropped = self._waiting, self._dropped
-            self._waiting, self._size, self._dropped = [], 0, 0
+        return locked(self._lock, self._take)
+
+    def _take(self) -> tuple[list[CallChanges], int]:
+        taken, dropped = self._waiting, self._dropped
+        self._waiting, self._size, self._dropped = [], 0, 0
         return taken, dropped

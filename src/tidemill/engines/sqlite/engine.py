@@ -23,8 +23,8 @@ from tidemill.model.time import Instant
 class SqliteEngine:
     """See `tidemill.engine.protocol.Engine`."""
 
-    def __init__(self, place: SqliteUrl, taken: TakenStore) -> None:
-        self._session = session = StoreSession(taken.store, place)
+    def __init__(self, url: SqliteUrl, taken: TakenStore) -> None:
+        self._session = session = StoreSession(taken.store, url)
         self._let_go = taken.let_go
         self._closed = False
         self.jobs = SqliteJobs(session)
@@ -35,16 +35,16 @@ class SqliteEngine:
         self.schedules = SqliteSchedules(session)
         self.locks = SqliteLocks(session)
         self.members = SqliteMembers(session)
-        self.signals = SqliteSignals(session, taken.post)
+        self.signals = SqliteSignals(session, taken.pubsub)
         self.transactions = None if self.single_process else SqliteTransactions(session)
 
     @property
     def name(self) -> str:
-        return str(self._session.place)
+        return str(self._session.url)
 
     @property
     def single_process(self) -> bool:
-        return self._session.place.path is None
+        return self._session.url.path is None
 
     @property
     def keeps(self) -> Keep:
@@ -66,14 +66,14 @@ class SqliteEngine:
 
 async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> SqliteEngine:
     """See `tidemill.engine.protocol.OpenEngine`."""
-    place, loop = parse_url(url), asyncio.get_running_loop()
-    taking = loop.run_in_executor(None, partial(stores.take, place, namespace, migrate=migrate))
+    parsed, loop = parse_url(url), asyncio.get_running_loop()
+    taking = loop.run_in_executor(None, partial(stores.take, parsed, namespace, migrate=migrate))
     try:
         taken = await asyncio.shield(taking)
     except asyncio.CancelledError:  # the store would count a user that is nobody
         taking.add_done_callback(_let_go_of)
         raise
-    return SqliteEngine(place, taken)
+    return SqliteEngine(parsed, taken)
 
 
 def _let_go_of(taking: "asyncio.Future[TakenStore]") -> None:

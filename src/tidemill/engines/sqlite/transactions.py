@@ -92,10 +92,10 @@ class SqliteTransactions:
     def _here(self) -> Script[None]:
         """The statements that follow name no file: the connection's main one has to be ours."""
         rows = yield Statement(SQL.where_am_i, {})
-        place, file = self._session.place, os.fsdecode(rows[0][0] or "") if rows else ""
-        if not file or not os.path.exists(file) or not os.path.samefile(file, place.path or os.devnull):
+        url, file = self._session.url, os.fsdecode(rows[0][0] or "") if rows else ""
+        if not file or not os.path.exists(file) or not os.path.samefile(file, url.path or os.devnull):
             raise WrongPlace(
-                f"this connection is to {file or 'a database in memory'}, and the app's jobs are in {place}: "
+                f"this connection is to {file or 'a database in memory'}, and the app's jobs are in {url}: "
                 "pass a connection to that file"
             )
 
@@ -155,7 +155,7 @@ class SqliteTransactions:
         if form != WHOLE:
             yield Statement(SQL.drop_payload, values)
         if has_children:
-            yield Statement(SQL.tell_children, values)
+            yield Statement(SQL.add_ended_parent, values)
         if settlement.then is not None:
             yield from self._enqueue(settlement.then.jobs)
             if settlement.then.schedule is not None:
@@ -185,7 +185,7 @@ def _noted(pk: int, note: Note, now: Instant) -> Statement:
 
 
 def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:
-    """A transaction that is still open cannot be told from none; whoever settles waits for it."""
+    """A transaction that is still open looks like none; the settle waits for it."""
     row = db.execute("SELECT state, fence, settled_fence FROM job_now WHERE id = ?", (job_id,)).fetchone()
     if row is None:
         return Fate.GONE

@@ -58,17 +58,17 @@ def parse_url(url: str) -> SqliteUrl:
         raise BadUrl(f"{url!r} names a path with a zero byte, which no file can have; give another path")
     if path.startswith(":memory:"):
         raise BadUrl("an in-memory database is written sqlite:// (or sqlite://?name=x to share it)")
-    place = SqliteUrl(
+    parsed = SqliteUrl(
         path=os.path.abspath(path) if path else None,
         name=options.get("name", ""),
         durability=choice(options, "durability", DURABILITIES, "full"),
         lock_timeout=_seconds(options.get("lock_timeout", "30")),
     )
-    if place.path is not None:
-        if place.name:
+    if parsed.path is not None:
+        if parsed.name:
             raise BadUrl("name= is for in-memory databases; a file has its path")
-        _check_directory(Path(os.path.realpath(place.path)))
-    return place
+        _check_directory(Path(os.path.realpath(parsed.path)))
+    return parsed
 
 
 def _unreadable() -> BadUrl:

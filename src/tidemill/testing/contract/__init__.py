@@ -12,16 +12,16 @@ protocol alone. To run it against your own engine, install pytest and pytest-asy
 
     @pytest.fixture
     def engine_url() -> str:
-        """A fresh, empty place."""
+        """The URL of a fresh, empty database."""
         return ...
 
 and test modules, one for each name in `MODULES`, so that a failure names its noun:
 
     from tidemill.testing.contract.jobs.claim import *
 
-`stateful` needs Hypothesis and a fixture `fresh_engine_url`: a callable that names a new place each time.
+`stateful` needs Hypothesis and a fixture `fresh_engine_url`: a callable that gives a new URL each time.
 An engine that offers `transactions` also overrides the fixture `user_connection`: an object with
-`execute(sql, parameters)`, which gives the rows, `commit()` and `rollback()`, connected to the same place and
+`execute(sql, parameters)`, which gives the rows, `commit()` and `rollback()`, connected to the same URL and
 in a transaction; without it those tests are skipped.
 
 Tests never wait for time: they pass an explicit `now` to every call, and move a `Clock` by hand. Their marker

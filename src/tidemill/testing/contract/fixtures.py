@@ -132,9 +132,9 @@ def transactions(engine: Engine) -> TransactionsFacet:
 
 @pytest.fixture
 def connection(transactions: TransactionsFacet, user_connection: UserConnection | None) -> UserConnection:
-    """The user's connection, where the place can be reached by one."""
+    """The user's connection, where the engine's database can be reached by one."""
     if user_connection is None:
-        pytest.skip("no user connection to this place")
+        pytest.skip("no user connection to this database")
     return user_connection
 
 
@@ -211,7 +211,7 @@ class Claimant:
     async def claim(self, *queues: str, most: int = 100, **options: Any) -> Claim:
         """Claim under the next number, and hold what comes."""
         claim = await self.engine.jobs.claim(self.request(*queues, most=most, **options), now=self.clock.now)
-        self.hear(claim, options.get("number", self.number + 1))
+        self.receive(claim, options.get("number", self.number + 1))
         return claim
 
     async def take(self, *queues: str, most: int = 100, **options: Any) -> list[ClaimedJob]:
@@ -223,7 +223,7 @@ class Claimant:
         (job,) = await self.take(*queues, most=1, **options)
         return job
 
-    def hear(self, claim: Claim, number: int | None = None) -> None:
+    def receive(self, claim: Claim, number: int | None = None) -> None:
         """The answer to a claim has come."""
         self.number = self.answered = self.number + 1 if number is None else number
         self.held.update((job.fence, job.id) for job in claim.jobs)
@@ -234,7 +234,7 @@ class Claimant:
         for settlement in settlements:
             self.held.pop(settlement.fence, None)
         if settled.claim is not None and claim is not None:
-            self.hear(settled.claim, claim.number)
+            self.receive(settled.claim, claim.number)
         return settled
 
     async def complete(self, *jobs: ClaimedJob, result: bytes | None = b"1", ran: Span = 0) -> list[Answer]:

@@ -119,7 +119,7 @@ class Choice:
         if queue is None or queue.paused:
             return None
         self._queues.append(queue)
-        due, stale = self._step.db.execute(lanes.SQL.look, (queue.pk, self._step.now)).fetchone()
+        due, stale = self._step.db.execute(lanes.SQL.check_queue, (queue.pk, self._step.now)).fetchone()
         if due:
             promote.due(self._step, queue, PROMOTE_LIMIT)
         if stale and not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):

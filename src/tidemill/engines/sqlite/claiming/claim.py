@@ -53,7 +53,7 @@ def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict
     claimant, repeated = _admit(step, request)
     if repeated is not None:
         return repeated
-    dependents.tell(step, PROMOTE_LIMIT)
+    dependents.update(step, PROMOTE_LIMIT)
     plain = plain_claim.choose(step, request)
     if plain is not None:
         return _claim_plainly(step, request, claimant, plain, turns, taken)

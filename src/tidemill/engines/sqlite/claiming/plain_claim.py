@@ -56,8 +56,8 @@ def choose(step: Step, request: ClaimRequest) -> Plain | None:
     queue = step.catalogue.by_name.get(want.queue)
     if queue is None or queue.paused or queue.shaped or queue.limited:
         return None
-    look = step.db.execute(lanes.SQL.look_plain, (queue.pk, step.now))
-    due, stale, suspects, priority = look.fetchone()
+    found = step.db.execute(lanes.SQL.check_plain_queue, (queue.pk, step.now))
+    due, stale, suspects, priority = found.fetchone()
     if due or stale or (suspects and request.suspects):
         return None
     left = request.most if want.most is None else min(request.most, want.most)

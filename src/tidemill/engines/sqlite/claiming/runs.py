@@ -1,6 +1,6 @@
 """The runs that this process has claimed and not yet settled: where their jobs are.
 
-Memory only, and only a hint: what uses it finds the run by its place and its fence in the store, so an
+Memory only, and only a hint: what uses it finds the run by its position and its fence in the store, so an
 entry that is missing costs time and never truth. An entry cannot be wrong: it is made after the commit of
 the claim, and no pk ever comes twice.
 """

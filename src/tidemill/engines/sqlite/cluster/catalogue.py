@@ -11,7 +11,7 @@ from tidemill.model.time import Instant
 
 _decode = msgspec.json.Decoder(QueueOptions).decode
 encode_options = msgspec.json.Encoder(order="sorted").encode
-_LOOK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
+_CHECK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
 DEFAULT_OPTIONS = encode_options(QueueOptions())
 
 
@@ -41,13 +41,13 @@ class Catalogue:
         when a queue is reshaped, which counts as a change of it."""
         self.watched = False
         """Somebody waits for some job."""
-        self.rippling = False
-        """Some parent ended and its children have not all been told."""
+        self.parents_ended = False
+        """Some parent ended and its children have not all been updated."""
 
     def refresh(self) -> None:
-        """Read the queues again if they changed. What is rarely there is looked for in the same statement,
-        so that nobody looks for it in vain: a statement that finds nothing costs 5 us."""
-        config, self.watched, self.rippling = self._db.execute(_LOOK).fetchone()
+        """Read the queues again if they changed. The same statement checks for what is rarely there (watched
+        jobs, ended parents): a statement of its own that finds nothing costs 5 us."""
+        config, self.watched, self.parents_ended = self._db.execute(_CHECK).fetchone()
         if config != self._config:
             rows = self._db.execute("SELECT pk, name, options, paused_at FROM queue").fetchall()
             queues = [_queue(*row) for row in rows]

@@ -23,7 +23,7 @@ def heartbeat(
     step: Step,
     info: MemberInfo,
     claimants: Sequence[ClaimantHeartbeat],
-    give_back: Callable[[Step, Facts], None],
+    release: Callable[[Step, Facts], None],
 ) -> HeartbeatReply:
     """A member lives, and says what its children hold."""
     now = step.now
@@ -37,19 +37,19 @@ def heartbeat(
     (number,) = step.db.execute(SQL.draw_heartbeat).fetchone()
     lost: list[Fence] = []
     for claimant in claimants:
-        lost += _compare(step, claimant, give_back)
+        lost += _compare(step, claimant, release)
     asked = [StopRequest(*found) for found in step.db.execute(SQL.asked, (info.id,))]
     return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, asked=asked)
 
 
-def _compare(step: Step, told: ClaimantHeartbeat, give_back: Callable[[Step, Facts], None]) -> list[Fence]:
+def _compare(step: Step, sent: ClaimantHeartbeat, release: Callable[[Step, Facts], None]) -> list[Fence]:
     """Give back what the engine thinks it holds and it does not; report the opposite."""
-    row = step.db.execute(SQL.find_claimant, (told.claimant,)).fetchone()
+    row = step.db.execute(SQL.find_claimant, (sent.claimant,)).fetchone()
     if row is None:
-        return list(told.held)
+        return list(sent.held)
     jobs = facts.running_under(step, row[0])
-    held, running = set(told.held), {job.fence for job in jobs}
+    held, running = set(sent.held), {job.fence for job in jobs}
     for job in jobs:
-        if (job.claim_no or 0) <= told.answered_through and job.fence not in held:
-            give_back(step, job)
-    return [fence for fence in told.held if fence not in running]
+        if (job.claim_no or 0) <= sent.answered_through and job.fence not in held:
+            release(step, job)
+    return [fence for fence in sent.held if fence not in running]

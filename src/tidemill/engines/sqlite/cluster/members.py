@@ -31,7 +31,7 @@ class SqliteMembers:
         check_heartbeat(info, claimants)
         known, lost = plausible(claimants)
         reply = await self._session.change(
-            lambda step: heartbeat.heartbeat(step, info, known, lost_runs.give_back), now, moves
+            lambda step: heartbeat.heartbeat(step, info, known, lost_runs.release), now, moves
         )
         reply.lost.extend(lost)
         return reply

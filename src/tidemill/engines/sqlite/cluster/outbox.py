@@ -1,4 +1,4 @@
-"""Signals on their way out, after the commit: the first of a topic at once, a burst merged."""
+"""Sends signals after a commit: the first of a topic at once, the others of a burst as one."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -11,9 +11,9 @@ MERGE_S = 0.002
 
 
 class PubSub(Protocol):
-    """How signals reach those who listen."""
+    """Sends signals to those who listen."""
 
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether anybody listens at all."""
         ...
 
@@ -21,10 +21,10 @@ class PubSub(Protocol):
 
 
 class Outbox:
-    """What one writer has to tell. For one thread at a time."""
+    """What one writer has to send. For one thread at a time."""
 
-    def __init__(self, post: PubSub) -> None:
-        self._post = post
+    def __init__(self, pubsub: PubSub) -> None:
+        self._pubsub = pubsub
         self._sent: dict[str, float] = {}
         self._held_back: dict[str, Signal] = {}
 
@@ -37,7 +37,7 @@ class Outbox:
         """Send these, and what was held back, if it is time."""
         if not signals and not self._held_back:
             return
-        if not self._post.heard():  # whoever comes to listen looks by himself first
+        if not self._pubsub.has_listeners():  # whoever begins to listen reads the state first
             self._held_back.clear()
             return
         now, due = time.monotonic(), []
@@ -52,9 +52,9 @@ class Outbox:
         if len(self._sent) > 1_000:
             self._sent = {name: at for name, at in self._sent.items() if now - at < MERGE_S}
         if due:
-            self._post.send(due)
+            self._pubsub.send(due)
 
     def close(self) -> None:
         """Send what was held back, for there will be no later."""
-        self._post.send(list(self._held_back.values()))
+        self._pubsub.send(list(self._held_back.values()))
         self._held_back.clear()

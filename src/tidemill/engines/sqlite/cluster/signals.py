@@ -4,7 +4,7 @@ Each subscription binds a Unix datagram socket in a folder whose name is a hash 
 the system's temporary folder; publishing sends one datagram to each socket found there (14
 microseconds, p50). Nothing waits: a socket whose buffer is full drops the signal, one whose owner
 died is removed. Commits that come without a signal (a user's own transaction, a process with another
-temporary folder) are noticed within a second by `PRAGMA data_version`, which costs 2 microseconds a look.
+temporary folder) are noticed within a second by `PRAGMA data_version`, which costs 2 microseconds a check.
 In memory there is one process, and a signal is a call.
 
 A kernel keeps few datagrams for a socket that is not read (10, by default). So that a flood of events never
@@ -39,7 +39,7 @@ ONLY_EVENTS, ALSO_EVENTS = ".events", ".all"
 
 
 class Versions:
-    """Whether somebody has written to the file since the last look."""
+    """Whether somebody has written to the file since the last check."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session
@@ -61,7 +61,7 @@ class LocalPubSub:
     def __init__(self) -> None:
         self._inboxes: set[Inbox] = set()
 
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         return bool(self._inboxes)
 
     def send(self, signals: Iterable[Signal]) -> None:
@@ -89,7 +89,7 @@ class SocketPubSub:
         self._out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._listing = _NO_LISTING
 
-    def heard(self) -> bool:
+    def has_listeners(self) -> bool:
         return bool(self._list().addresses)
 
     def send(self, signals: Iterable[Signal]) -> None:
@@ -121,7 +121,7 @@ class SocketPubSub:
         address = str(self._folder / f"{pid}-{os.urandom(4).hex()}{_ending(topics)}")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         sock.setblocking(False)
-        with suppress(OSError):  # without an address only the look is left: later, and never wrong
+        with suppress(OSError):  # without an address only the check is left: later, and never wrong
             self._folder.mkdir(mode=0o700, exist_ok=True)
             sock.bind(address)
 
@@ -194,17 +194,17 @@ def _folder(path: str) -> Path:
     return Path(tempfile.gettempdir(), f"tidemill-{name}")
 
 
-def pubsub_for(place: SqliteUrl) -> LocalPubSub | SocketPubSub:
-    """How the processes of a place signal one another."""
-    return LocalPubSub() if place.path is None else SocketPubSub(place.path)
+def pubsub_for(url: SqliteUrl) -> LocalPubSub | SocketPubSub:
+    """How the processes that use a database signal one another."""
+    return LocalPubSub() if url.path is None else SocketPubSub(url.path)
 
 
 class SqliteSignals:
     """See `tidemill.engine.protocol.SignalsFacet`."""
 
-    def __init__(self, session: StoreSession, post: LocalPubSub | SocketPubSub) -> None:
+    def __init__(self, session: StoreSession, pubsub: LocalPubSub | SocketPubSub) -> None:
         self._session = session
-        self._post = post
+        self._pubsub = pubsub
         self._open: set[Inbox] = set()
 
     @property
@@ -214,12 +214,12 @@ class SqliteSignals:
     async def publish(self, topic: str, text: str = "") -> None:
         self._session.check()
         check_signal(topic, text)
-        self._post.send([Signal(topic, text)])
+        self._pubsub.send([Signal(topic, text)])
 
     async def subscribe(self, *topics: str) -> Inbox:
         self._session.check()
         self._open = {inbox for inbox in self._open if not inbox.closed}
-        inbox = await self._post.open_inbox(topics, self._session)
+        inbox = await self._pubsub.open_inbox(topics, self._session)
         self._open.add(inbox)
         return inbox
 

@@ -1,4 +1,4 @@
-"""Calls on their way through a thread that owns a connection."""
+"""Calls to a thread that owns a connection, and their answers."""
 
 import asyncio
 import queue
@@ -18,7 +18,7 @@ Merge = Callable[[Step, list[Any]], list[Any]]
 
 
 class ThreadCall(Generic[T]):
-    """An operation on its way through a thread; `answered` as soon as there is an answer or an error."""
+    """An operation that a thread waits for. `answered` is set once there is an answer or an error."""
 
     __slots__ = ("answer", "answered", "error", "item", "merge", "now", "size", "work")
 
@@ -41,7 +41,7 @@ class ThreadCall(Generic[T]):
 
 
 class LoopCall(ThreadCall[T]):
-    """One for which a task of the running loop waits."""
+    """An operation that a task of the running loop waits for."""
 
     __slots__ = ("future", "loop")
 
@@ -62,7 +62,7 @@ def _resolve(calls: list[LoopCall[Any]]) -> None:
 
 
 def answer_calls(calls: Sequence[ThreadCall[Any]]) -> None:
-    """They have their answers: tell those who wait on a loop. (Who waits in a thread looks by himself.)"""
+    """They have their answers: wake those who wait on a loop. (A thread that waits checks by itself.)"""
     loops: dict[asyncio.AbstractEventLoop, list[LoopCall[Any]]] = {}
     for call in calls:
         call.answered = True

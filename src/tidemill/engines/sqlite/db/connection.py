@@ -19,21 +19,21 @@ _CHECKPOINT_PAGES = 4_000
 """The WAL grows to 16 MB before it is folded into the file: at the default of 1,000 pages a
 checkpoint came every 20 to 30 batches of 100 jobs."""
 _EAGER_S, _EAGER_WAIT_S, _PATIENT_WAIT_S = 0.05, (0.0001, 0.001), 0.05
-"""How the write lock is asked for: every 0.1 to 1 ms for 50 ms, then backing off to every 50 ms.
+"""How often the write lock is tried: every 0.1 to 1 ms for 50 ms, then backing off to every 50 ms.
 SQLite's own busy_timeout sleeps in a fixed pattern: of two busy processes one got nothing."""
 
 
-def open_connection(place: SqliteUrl, *, writes: bool) -> sqlite3.Connection:
+def open_connection(url: SqliteUrl, *, writes: bool) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions are begun by hand."""
     db = sqlite3.connect(
-        place.path or ":memory:",
+        url.path or ":memory:",
         isolation_level=None,
         timeout=0,
         cached_statements=_CACHED_STATEMENTS,
         check_same_thread=False,  # the writer's goes from thread to thread, one at a time
     )
     try:
-        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[place.durability]}")
+        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[url.durability]}")
         db.execute("PRAGMA foreign_keys = OFF")
         db.execute("PRAGMA cache_size = -16384")
         db.execute("PRAGMA temp_store = MEMORY")
@@ -77,16 +77,16 @@ def begin(db: sqlite3.Connection, patience_s: float, how: str = "BEGIN IMMEDIATE
             time.sleep(wait)
 
 
-def patiently(place: SqliteUrl, opening: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+def patiently(url: SqliteUrl, opening: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
     """Open a connection while other processes may be making, migrating or recovering the file."""
-    waits = retry_waits(place.lock_timeout)
+    waits = retry_waits(url.lock_timeout)
     while True:
         try:
             return opening()
         except sqlite3.Error as error:
             wait = next(waits, None) if is_busy(error) else None
             if wait is None:
-                raise translate(error, place) from error
+                raise translate(error, url) from error
             time.sleep(wait)
 
 
@@ -96,26 +96,26 @@ def roll_back(db: sqlite3.Connection) -> None:
         db.execute("ROLLBACK")
 
 
-def translate(error: Exception, place: SqliteUrl) -> EngineError:
+def translate(error: Exception, url: SqliteUrl) -> EngineError:
     """Our error for one of SQLite's, or for data that is not as we left it."""
     if not isinstance(error, sqlite3.Error):
         return EngineDamaged(
-            f"{place} holds something unexpected ({type(error).__name__}: {error}): stop all processes, "
+            f"{url} holds something unexpected ({type(error).__name__}: {error}): stop all processes, "
             "and restore a backup if somebody changed the file by hand"
         )
     code = _code(error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return EngineUnavailable(
-            f"{place} was locked by another process for over {place.lock_timeout:g} s; "
+            f"{url} was locked by another process for over {url.lock_timeout:g} s; "
             "look for a long transaction on that file, or raise lock_timeout"
         )
-    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _no_space(place)):
-        return EngineFull(f"no space is left for {place}; nothing was changed: free some and try again")
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _no_space(url)):
+        return EngineFull(f"no space is left for {url}; nothing was changed: free some and try again")
     if code == sqlite3.SQLITE_NOTADB:
-        return NotOurs(f"{place} is not a SQLite database; give another path")
+        return NotOurs(f"{url} is not a SQLite database; give another path")
     if code == sqlite3.SQLITE_CORRUPT:
-        return EngineDamaged(f"{place} is damaged ({error}): stop all processes and restore a backup")
-    return EngineUnavailable(f"{place} cannot be used now: {error}")
+        return EngineDamaged(f"{url} is damaged ({error}): stop all processes and restore a backup")
+    return EngineUnavailable(f"{url} cannot be used now: {error}")
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -123,6 +123,6 @@ def _code(error: sqlite3.Error) -> int:
     return code & 0xFF  # extended codes carry the primary one in their low byte
 
 
-def _no_space(place: SqliteUrl) -> bool:
-    space = os.statvfs(os.path.dirname(place.path or "/"))
+def _no_space(url: SqliteUrl) -> bool:
+    space = os.statvfs(os.path.dirname(url.path or "/"))
     return space.f_bavail * space.f_frsize < 1 << 16

@@ -31,8 +31,8 @@ def add(store: Forked) -> None:
 
 def _before() -> None:
     for store in list(_stores):
+        _held.append(store)  # first: if a handler of a signal raises, its locks must not stay locked
         store.let_go()
-        _held.append(store)
 
 
 def _in_parent() -> None:

@@ -16,43 +16,43 @@ QUICK_CHECK_BYTES = 64 << 20
 as it is read, where damage is just as loud."""
 
 
-def prepare(db: sqlite3.Connection, place: SqliteUrl, *, namespace: str, migrate: bool) -> None:
+def prepare(db: sqlite3.Connection, url: SqliteUrl, *, namespace: str, migrate: bool) -> None:
     """Make the file ours if it is empty, refuse it if it is something else, bring it up to date."""
-    version = _inspect(db, place)
-    if place.path is not None:
-        _check_damage(db, place)
+    version = _inspect(db, url)
+    if url.path is not None:
+        _check_damage(db, url)
         db.execute("PRAGMA journal_mode = WAL")
     code = MIGRATIONS[-1].version
     if version < code and not migrate:
         raise SchemaTooOld(
-            f"this Tidemill needs schema version {code} and {place} has {version}: run `tidemill migrate`"
+            f"this Tidemill needs schema version {code} and {url} has {version}: run `tidemill migrate`"
         )
     if version < code:
-        _migrate(db, place, namespace)
-    _check_owner(db, place, namespace)
+        _migrate(db, url, namespace)
+    _check_owner(db, url, namespace)
 
 
-def _inspect(db: sqlite3.Connection, place: SqliteUrl) -> int:
+def _inspect(db: sqlite3.Connection, url: SqliteUrl) -> int:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (objects,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if application != APPLICATION_ID and (objects or application or version):
-        raise NotOurs(f"{place} is a database of something other than Tidemill; give another path")
+        raise NotOurs(f"{url} is a database of something other than Tidemill; give another path")
     return int(version)
 
 
-def _check_damage(db: sqlite3.Connection, place: SqliteUrl) -> None:
-    if place.path is not None and os.path.getsize(place.path) <= QUICK_CHECK_BYTES:
+def _check_damage(db: sqlite3.Connection, url: SqliteUrl) -> None:
+    if url.path is not None and os.path.getsize(url.path) <= QUICK_CHECK_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             reason = verdict.splitlines()[-1]
-            raise EngineDamaged(f"{place} is damaged ({reason}): stop all processes and restore a backup")
+            raise EngineDamaged(f"{url} is damaged ({reason}): stop all processes and restore a backup")
 
 
-def _migrate(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
-    begin(db, place.lock_timeout)
+def _migrate(db: sqlite3.Connection, url: SqliteUrl, namespace: str) -> None:
+    begin(db, url.lock_timeout)
     try:
-        version = _inspect(db, place)  # again under the lock: another process may have been first
+        version = _inspect(db, url)  # again under the lock: another process may have been first
         for migration in MIGRATIONS[version:]:
             for script in migration.scripts:
                 for statement in _split(script.sql):
@@ -69,22 +69,22 @@ def _migrate(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
         raise
 
 
-def _check_owner(db: sqlite3.Connection, place: SqliteUrl, namespace: str) -> None:
+def _check_owner(db: sqlite3.Connection, url: SqliteUrl, namespace: str) -> None:
     meta = dict(db.execute("SELECT name, value FROM meta"))
     (version,) = db.execute("PRAGMA user_version").fetchone()
     try:
         oldest_code, owner = int(meta["oldest_code"]), meta["namespace"]
     except (KeyError, ValueError) as error:
-        raise EngineDamaged(f"{place} does not say what it is ({error}): restore a backup") from None
-    check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=str(place))
-    check_namespace(place, owner, namespace)
+        raise EngineDamaged(f"{url} does not say what it is ({error}): restore a backup") from None
+    check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=str(url))
+    check_namespace(url, owner, namespace)
 
 
-def check_namespace(place: SqliteUrl, owner: str, namespace: str) -> None:
+def check_namespace(url: SqliteUrl, owner: str, namespace: str) -> None:
     """Refuse a file that belongs to another namespace."""
     if owner != namespace:
         raise NotOurs(
-            f"{place} belongs to the namespace {owner!r}, not {namespace!r}: "
+            f"{url} belongs to the namespace {owner!r}, not {namespace!r}: "
             "with SQLite a namespace is a file, so give this one a file of its own"
         )
 

@@ -31,16 +31,16 @@ FileId: TypeAlias = tuple[int, int]
 
 
 class TakenStore(NamedTuple):
-    """What an engine gets."""
+    """A store that an engine uses, and what goes with it."""
 
     store: SqliteStore
-    post: LocalPubSub | SocketPubSub
+    pubsub: LocalPubSub | SocketPubSub
     let_go: Callable[[], None]
     """To be called once, when the engine is closed. Blocks."""
 
 
 class SharedStore:
-    """One store, with those who use it."""
+    """One store, and how many engines use it."""
 
     def __init__(self, *, in_memory: bool) -> None:
         self.in_memory = in_memory
@@ -48,25 +48,25 @@ class SharedStore:
         """Held by whoever opens it: the others wait for that."""
         self.users = 0
         self.store: SqliteStore | None = None
-        self.post: LocalPubSub | SocketPubSub | None = None
+        self.pubsub: LocalPubSub | SocketPubSub | None = None
         self.namespace = ""
         self.file: FileId | None = None
         """The file that it was opened on; None: in memory."""
 
-    def open(self, place: SqliteUrl, namespace: str, *, migrate: bool) -> None:
+    def open(self, url: SqliteUrl, namespace: str, *, migrate: bool) -> None:
         """Open it, unless another has done so."""
         with self.opening:
             if self.store is None:
-                self.store, self.post = open_store(place, namespace, migrate=migrate)
+                self.store, self.pubsub = open_store(url, namespace, migrate=migrate)
                 self.namespace = namespace
-                self.file = file_id(place)
+                self.file = file_id(url)
             else:
-                check_namespace(place, self.namespace, namespace)
+                check_namespace(url, self.namespace, namespace)
 
     def close(self) -> None:
         """Its last user goes."""
-        if self.store is not None and self.post is not None:
-            _close(self.store, self.post)
+        if self.store is not None and self.pubsub is not None:
+            _close(self.store, self.pubsub)
 
 
 class SharedStores:
@@ -76,25 +76,25 @@ class SharedStores:
         self._lock = threading.Lock()
         self._shared: dict[Key, SharedStore] = {}
 
-    def take(self, place: SqliteUrl, namespace: str, *, migrate: bool) -> "TakenStore":
-        """The store of this place, opened if need be. Blocks for that long. Nameless memory is not shared."""
-        if place.path is None and not place.name:
-            store, post = open_store(place, namespace, migrate=migrate)
-            return TakenStore(store, post, lambda: _close(store, post))
-        key = _key(place, namespace)
+    def take(self, url: SqliteUrl, namespace: str, *, migrate: bool) -> "TakenStore":
+        """The store of this database, opened if need be: blocks so long. Nameless memory is not shared."""
+        if url.path is None and not url.name:
+            store, pubsub = open_store(url, namespace, migrate=migrate)
+            return TakenStore(store, pubsub, lambda: _close(store, pubsub))
+        key = _key(url, namespace)
         with self._lock:
             shared = self._shared.get(key)
-            if shared is None or (shared.store is not None and shared.file != file_id(place)):
-                shared = self._shared[key] = SharedStore(in_memory=place.path is None)
+            if shared is None or (shared.store is not None and shared.file != file_id(url)):
+                shared = self._shared[key] = SharedStore(in_memory=url.path is None)
             shared.users += 1
         try:
-            shared.open(place, namespace, migrate=migrate)
+            shared.open(url, namespace, migrate=migrate)
         except BaseException:
             self._release(key, shared)
             raise
         assert shared.store is not None
-        assert shared.post is not None
-        return TakenStore(shared.store, shared.post, lambda: self._release(key, shared))
+        assert shared.pubsub is not None
+        return TakenStore(shared.store, shared.pubsub, lambda: self._release(key, shared))
 
     def after_fork(self) -> None:
         """In the child: any lock may be held by a thread that is not here."""
@@ -115,37 +115,37 @@ class SharedStores:
 
 
 def open_store(
-    place: SqliteUrl, namespace: str, *, migrate: bool
+    url: SqliteUrl, namespace: str, *, migrate: bool
 ) -> tuple[SqliteStore, LocalPubSub | SocketPubSub]:
     """A store of its own, and how it sends signals. Blocks."""
-    post = pubsub_for(place)
+    pubsub = pubsub_for(url)
     try:
-        return SqliteStore(place, namespace=namespace, migrate=migrate, post=post), post
+        return SqliteStore(url, namespace=namespace, migrate=migrate, pubsub=pubsub), pubsub
     except BaseException:
-        post.close()
+        pubsub.close()
         raise
 
 
-def _close(store: SqliteStore, post: LocalPubSub | SocketPubSub) -> None:
+def _close(store: SqliteStore, pubsub: LocalPubSub | SocketPubSub) -> None:
     store.close()
-    post.close()
+    pubsub.close()
 
 
-def file_id(place: SqliteUrl) -> FileId | None:
+def file_id(url: SqliteUrl) -> FileId | None:
     """The file that is there now; None: in memory, or deleted."""
-    if place.path is None:
+    if url.path is None:
         return None
     try:
-        found = os.stat(place.path)
+        found = os.stat(url.path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
 
 
-def _key(place: SqliteUrl, namespace: str) -> Key:
-    if place.path is None:
-        return place.name, namespace
-    return os.path.realpath(place.path), place.durability, place.lock_timeout
+def _key(url: SqliteUrl, namespace: str) -> Key:
+    if url.path is None:
+        return url.name, namespace
+    return os.path.realpath(url.path), url.durability, url.lock_timeout
 
 
 stores = SharedStores()

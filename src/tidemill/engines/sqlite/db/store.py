@@ -1,4 +1,4 @@
-"""One process's hold on one database: its writer thread and its reader thread. Engines share it (`shared`).
+"""The threads of one process for one database: a writer and a reader. Engines share them (`shared`).
 
 Reads run beside the writer on a connection of their own (WAL: they see one moment and block nobody).
 An in-memory database has no second connection; there reads take their turn with the writer.
@@ -31,16 +31,16 @@ Item = TypeVar("Item")
 class Reader(CallThread):
     """Reads, one moment at a time."""
 
-    def __init__(self, place: SqliteUrl) -> None:
-        super().__init__(f"tidemill-reader {place}")
-        self._place = place
-        self._turn = threading.Lock()
+    def __init__(self, url: SqliteUrl) -> None:
+        super().__init__(f"tidemill-reader {url}")
+        self._url = url
+        self._turn = threading.RLock()
         """Held by whoever uses the connection."""
         self._away = False
         """The connection was closed for a fork."""
 
     def _open(self) -> None:
-        self._db = patiently(self._place, lambda: open_connection(self._place, writes=False))
+        self._db = patiently(self._url, lambda: open_connection(self._url, writes=False))
 
     def _shut(self) -> None:
         with self._turn:
@@ -56,25 +56,26 @@ class Reader(CallThread):
 
     def go_on(self) -> None:
         """See `Writer.go_on`."""
-        self._turn.release()
+        with suppress(RuntimeError):
+            self._turn.release()
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:
             with self._turn:
-                self._look(call)
+                self._read(call)
             answer_calls([call])
 
-    def _look(self, call: LoopCall[Any]) -> None:
+    def _read(self, call: LoopCall[Any]) -> None:
         """Answer one call from one moment's state."""
         try:
             if self._away:
                 self._open()
                 self._away = False
-            begin(self._db, self._place.lock_timeout, "BEGIN")
+            begin(self._db, self._url.lock_timeout, "BEGIN")
             call.answer = call.work(self._db)
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            call.error = translate(error, self._place)
+            call.error = translate(error, self._url)
         except BaseException as error:
             call.error = error
         if not self._away and self._db.in_transaction:
@@ -84,14 +85,14 @@ class Reader(CallThread):
 class SqliteStore:
     """The threads of one database."""
 
-    def __init__(self, place: SqliteUrl, *, namespace: str, migrate: bool, post: PubSub) -> None:
-        self.place = place
+    def __init__(self, url: SqliteUrl, *, namespace: str, migrate: bool, pubsub: PubSub) -> None:
+        self.url = url
         self.pid = os.getpid()
-        self.writer = Writer(place, namespace=namespace, migrate=migrate, post=post)
+        self.writer = Writer(url, namespace=namespace, migrate=migrate, pubsub=pubsub)
         self.writer.start()
         self.reader: Reader | None = None
-        if place.path is not None:
-            self.reader = Reader(place)
+        if url.path is not None:
+            self.reader = Reader(url)
             try:
                 self.reader.start()
             except BaseException:
@@ -121,8 +122,8 @@ class SqliteStore:
 class StoreSession:
     """One engine's use of a store: `write` for operations, `read` for queries."""
 
-    def __init__(self, store: SqliteStore, place: SqliteUrl) -> None:
-        self.place = place
+    def __init__(self, store: SqliteStore, url: SqliteUrl) -> None:
+        self.url = url
         """As this engine's URL names it; the store may have been opened by another name of the file."""
         self._store = store
         self._closed = False
@@ -140,14 +141,14 @@ class StoreSession:
     async def change(
         self, work: Callable[[Step], T], now: Instant | None = None, moves: Moves | None = None
     ) -> T:
-        """`write` for an operation that may end parents: their children are told in the same step. What moved
-        is named after the commit: until then the operation may be undone and done again."""
+        """`write` for an operation that may end parents: the same step updates their children. `moves` is
+        filled after the commit: until then the operation may be undone and done again."""
 
         def whole(step: Step) -> tuple[T, Moves | None]:
             if moves is not None:
                 step.moves = Moves()
             answer = work(step)
-            dependents.tell_if_needed(step, PROMOTE_LIMIT)
+            dependents.update_if_needed(step, PROMOTE_LIMIT)
             return answer, step.moves
 
         answer, moved = await self.write(whole, now)
@@ -187,11 +188,11 @@ class StoreSession:
     def check(self) -> None:
         """Refuse what could not be answered."""
         if self._closed:
-            raise EngineClosed(f"{self.place} was closed by this process; open it again")
+            raise EngineClosed(f"{self.url} was closed by this process; open it again")
         if os.getpid() != self._store.pid:
             raise SingleProcess(
-                f"{self.place} was opened before this process was forked; open it again here"
-                + ("" if self.place.path else " (an in-memory database cannot be shared)")
+                f"{self.url} was opened before this process was forked; open it again here"
+                + ("" if self.url.path else " (an in-memory database cannot be shared)")
             )
 
     async def close(self) -> None:

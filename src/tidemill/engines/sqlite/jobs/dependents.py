@@ -34,30 +34,30 @@ def wait_for(step: Step, child: int, parents: Iterable[Facts]) -> None:
         _unblock(step, job)
 
 
-def tell(step: Step, limit: int) -> int:
-    """Tell up to `limit` children that a parent ended; returns how many were told."""
-    if not step.catalogue.rippling:
+def update(step: Step, limit: int) -> int:
+    """Update up to `limit` children whose parent ended; returns how many."""
+    if not step.catalogue.parents_ended:
         return 0
-    told = 0
-    while told < limit and (entry := step.db.execute(SQL.next_ended_parent).fetchone()) is not None:
+    updated = 0
+    while updated < limit and (entry := step.db.execute(SQL.next_ended_parent).fetchone()) is not None:
         pk, parent, state, last = entry
-        waiting = step.db.execute(SQL.next_children, (parent, last, limit - told)).fetchall()
+        waiting = step.db.execute(SQL.next_children, (parent, last, limit - updated)).fetchall()
         for (child,) in waiting:
-            _tell(step, _facts(step, child), parent, state)
-        told += len(waiting)
+            _update(step, _facts(step, child), parent, state)
+        updated += len(waiting)
         if waiting:
             step.db.execute(SQL.updated_through, (waiting[-1][0], pk))
         else:
             step.db.execute(SQL.forget_ended_parent, (pk,))
-    return told
+    return updated
 
 
 def unfinished(step: Step) -> bool:
-    """Whether children are still to be told."""
-    return step.catalogue.rippling and step.db.execute(SQL.next_ended_parent).fetchone() is not None
+    """Whether children are still to be updated."""
+    return step.catalogue.parents_ended and step.db.execute(SQL.next_ended_parent).fetchone() is not None
 
 
-def _tell(step: Step, child: Facts, parent: int, state: int) -> None:
+def _update(step: Step, child: Facts, parent: int, state: int) -> None:
     if state == COMPLETED or (state != GONE and child.parent_died == "run"):
         step.db.execute(SQL.forget_wait, (parent, child.pk))
         step.db.execute(SQL.set_waits, (child.waits_for - 1, child.pk))
@@ -88,8 +88,8 @@ def _facts(step: Step, pk: int) -> Facts:
     return job
 
 
-def tell_if_needed(step: Step, limit: int) -> None:
+def update_if_needed(step: Step, limit: int) -> None:
     """At the end of an operation that may have ended a parent."""
-    if step.ripples:
-        tell(step, limit)
-        step.ripples = False
+    if step.parents_ended:
+        update(step, limit)
+        step.parents_ended = False

@@ -22,7 +22,7 @@ def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]
     for together in steps(calls):
         created = iter(enqueue(step, [job for jobs in together for job in jobs]))
         answers += [list(islice(created, len(jobs))) for jobs in together]
-    dependents.tell_if_needed(step, PROMOTE_LIMIT)
+    dependents.update_if_needed(step, PROMOTE_LIMIT)
     return answers
 
 

@@ -1,4 +1,4 @@
-"""Runs that are lost: a child died, a member vanished, somebody left, an answer went astray."""
+"""Lost runs: a worker process died, a member vanished or left, or the answer to a claim did not arrive."""
 
 from collections.abc import Sequence
 
@@ -14,25 +14,25 @@ from tidemill.model.jobs.job import Failure, FailureKind
 from tidemill.model.jobs.run import LossVerdict, LostRun
 from tidemill.model.member import may_sweep
 
-SQL = load_statements("tidemill.engines.sqlite", "losses")
+SQL = load_statements("tidemill.engines.sqlite", "lost_runs")
 
 
 def retire(step: Step, claimant: bytes, losses: Sequence[LostRun]) -> int:
-    """A child is dead: its jobs go back, and it may not claim any more."""
+    """A worker process is dead: release its jobs, and refuse its claims from now on."""
     row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
     if row is None:
         step.db.execute(SQL.remember_retired, (claimant, step.now))
         return 0
     (pk,) = row
     step.db.execute(SQL.retire, (step.now, pk))
-    verdicts = {(loss.id, loss.fence): loss for loss in losses}
+    verdicts = {(lost.id, lost.fence): lost for lost in losses}
     jobs = facts.running_under(step, pk)
     for job in jobs:
-        loss = verdicts.get((job.id, job.fence or 0))
-        if loss is None:
-            give_back(step, job)
+        lost = verdicts.get((job.id, job.fence or 0))
+        if lost is None:
+            release(step, job)
         else:
-            _blame(step, job, loss.verdict, loss.message)
+            _blame(step, job, lost.verdict, lost.message)
     return len(jobs)
 
 
@@ -50,11 +50,11 @@ def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
         cancel_asked=bool(job.cancel_asked),
     )
     _record(step, job, "crash" if verdict == "crash" else "lost", message or PROCESS_DIED)
-    _give_back(step, job, after)
+    _release_lost(step, job, after)
 
 
 def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
-    """Give back what members that are gone still hold."""
+    """Release what members that are gone still hold."""
     row = step.db.execute(SQL.sweeper, (sweeper,)).fetchone()
     if row is None or not may_sweep(decode_member(row[0]), row[1], row[2], step.now):
         return Reclaimed(entitled=False)
@@ -73,18 +73,18 @@ def reclaim(step: Step, sweeper: bytes, limit: int) -> Reclaimed:
 
 
 def leave(step: Step, member: bytes) -> int:
-    """A member signs off: what it still holds goes back, nothing is counted as lost."""
+    """A member signs off: release what it still holds, and count nothing as lost."""
     released = 0
     for (claimant,) in step.db.execute(SQL.claimants_of, (member,)).fetchall():
         for job in facts.running_under(step, claimant):
-            give_back(step, job)
+            release(step, job)
             released += 1
     _forget(step, member)
     return released
 
 
-def give_back(step: Step, job: Facts) -> None:
-    """Release a job for somebody who cannot: its place in the lane is kept."""
+def release(step: Step, job: Facts) -> None:
+    """Release a job whose holder cannot do so. The job keeps its position in the lane."""
     if job.cancel_asked:
         transitions.to_final(step, job, CANCELLED)
     else:
@@ -101,12 +101,12 @@ def _lose(step: Step, job: Facts) -> None:
     )
     crashed = after.crashes > job.crashes
     _record(step, job, "crash" if crashed else "lost", "its member vanished")
-    _give_back(step, job, after)
+    _release_lost(step, job, after)
 
 
-def _give_back(step: Step, job: Facts, after: AfterLoss) -> None:
+def _release_lost(step: Step, job: Facts, after: AfterLoss) -> None:
     step.db.execute(SQL.count_crash, (after.suspect, after.crashes, job.pk))
-    step.db.execute(SQL.count_loss, (job.pk, after.losses))
+    step.db.execute(SQL.count_lost_run, (job.pk, after.losses))
     state = CODE[after.state]
     if state == READY:
         transitions.to_ready(step, job._replace(suspect=int(after.suspect)), keep_seq=True)

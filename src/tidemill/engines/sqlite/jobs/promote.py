@@ -57,13 +57,13 @@ def promote(step: Step, limit: int) -> Promoted:
             break
         transitions.expire(step, job)
         dead += 1
-    told = dependents.tell(step, limit)
-    step.ripples = False
-    moved = dead + told
+    updated = dependents.update(step, limit)
+    step.parents_ended = False
+    moved = dead + updated
     for queue in step.catalogue.by_pk.values():
         left -= due(step, queue, left)
     moved += limit - left
-    if told >= limit or left <= 0 or len(expired) >= limit or dead < len(expired):
+    if updated >= limit or left <= 0 or len(expired) >= limit or dead < len(expired):
         return Promoted(moved, 0)
     moments = [next_due(step, queue) for queue in step.catalogue.by_pk]
     times = [moment for moment in moments if moment is not None]

@@ -38,7 +38,7 @@ def settle(step: Step, settlements: Sequence[Settlement]) -> list[Answer]:
     for settlement, answer in zip(settlements, answers, strict=True):
         if settlement.then is not None and answer is Answer.APPLIED:
             _follow(step, settlement.then)
-    dependents.tell_if_needed(step, PROMOTE_LIMIT)
+    dependents.update_if_needed(step, PROMOTE_LIMIT)
     return answers
 
 

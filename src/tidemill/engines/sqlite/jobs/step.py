@@ -31,15 +31,15 @@ class Step:
 
     __slots__ = (
         "_ended", "_finished", "_signals", "_tally", "_whys",
-        "catalogue", "db", "handled", "moves", "now", "ripples",
+        "catalogue", "db", "handled", "moves", "now", "parents_ended",
     )  # fmt: skip
 
     def __init__(self, db: sqlite3.Connection, catalogue: Catalogue, now: Instant | None) -> None:
         self.db = db
         self.catalogue = catalogue
         self.now: Instant = time.time_ns() // 1_000 if now is None else now
-        self.ripples = False
-        """A parent ended in this step: its children are to be told."""
+        self.parents_ended = False
+        """A parent ended in this step: its children are to be updated."""
         self.handled = 0
         """Bytes of the payloads of jobs that died and left a handler."""
         self.moves: Moves | None = None
@@ -108,7 +108,7 @@ class Step:
         self._finished[queue][1] += count
 
     def ended(self, pk: int, job_id: JobId) -> None:
-        """A job came to a final state: whoever watches it is told."""
+        """A job came to a final state: whoever watches it gets a signal."""
         self._ended.append((pk, job_id))
 
     def signal(self, topic: str, text: str = "") -> None:
@@ -133,10 +133,10 @@ class Step:
             minute = self.now - self.now % MINUTE
             self.db.executemany(SQL.count_finished, [(q, minute, *n) for q, n in self._finished.items()])
         if self._ended and self.catalogue.watched:
-            self._tell_waiters()
+            self._signal_waiters()
         return list(self._signals)
 
-    def _tell_waiters(self) -> None:
+    def _signal_waiters(self) -> None:
         for pk, job_id in self._ended:
             for waiter, until in self.db.execute(SQL.take_watches, (pk,)).fetchall():
                 if until > self.now:

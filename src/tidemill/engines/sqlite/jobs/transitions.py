@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
-    """It stands in its lane again: in its old place, or at the end."""
+    """It stands in its lane again: at its old position, or at the end."""
     queue = step.catalogue.by_pk[job.queue]
     lane = lanes.lane_of(queue, job.priority, job.suspect, job.task, job.key)
     seq = job.seq if keep_seq else step.draw_seq(1)

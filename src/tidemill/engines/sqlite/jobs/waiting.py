@@ -1,4 +1,4 @@
-"""Who waits for whom: the bookkeeping. `ripple` moves the children."""
+"""Who waits for whom: the bookkeeping. `dependents` moves the children."""
 
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.jobs.facts import Facts
@@ -7,7 +7,7 @@ from tidemill.engines.sqlite.jobs.step import BLOCKED, Step
 SQL = load_statements("tidemill.engines.sqlite", "children")
 
 GONE = -1
-"""The state in which a deleted parent is remembered while its children are told."""
+"""The state in which a deleted parent is remembered while its children are updated."""
 
 
 def add(step: Step, parent: int, child: int) -> None:
@@ -17,9 +17,9 @@ def add(step: Step, parent: int, child: int) -> None:
 
 
 def parent_ended(step: Step, parent: int, state: int) -> None:
-    """Its children are to be told, by this step or, beyond the bound, by the next ones."""
+    """Its children are to be updated, by this step or, beyond the bound, by the next ones."""
     step.db.execute(SQL.add_ended_parent, (parent, state))
-    step.ripples = step.catalogue.rippling = True
+    step.parents_ended = step.catalogue.parents_ended = True
 
 
 def stop_waiting(step: Step, child: Facts) -> None:

@@ -78,8 +78,8 @@ class SqliteInspect:
         ]
 
     async def storage(self) -> Storage:
-        place = self._session.place
-        return await self._session.read(lambda db: storage(db, place))
+        url = self._session.url
+        return await self._session.read(lambda db: storage(db, url))
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_listing(only, limit)

@@ -73,7 +73,7 @@ _DEAD_OF_TASK = SqliteWalk(
     "dead.ended_at DESC, dead.pk DESC",
     "(dead.ended_at, dead.pk) < (:key0, :key1)",
 )
-"""Dead letters of one task are asked for often, and may be few among many."""
+"""The dead jobs of one task are listed often, and may be few among many."""
 
 
 def page(db: Connection, only: JobFilter, at: Cursor | None, limit: int) -> Page:

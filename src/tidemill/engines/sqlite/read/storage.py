@@ -7,20 +7,20 @@ from tidemill.engines.sqlite.url import SqliteUrl
 from tidemill.model.storage import HolderKind, Part, Storage, StorageHolder
 
 
-def storage(db: Connection, place: SqliteUrl) -> Storage:
+def storage(db: Connection, url: SqliteUrl) -> Storage:
     """Begins with a checkpoint that waits for nobody: it tells how much of the WAL it had to leave because
     somebody still reads older pages. (The files are not opened for this: closing one would take away SQLite's
     own locks on it.)"""
     held = 0
     size: int = db.execute("PRAGMA page_size").fetchone()[0]
-    if place.path is not None:
+    if url.path is not None:
         busy, frames, folded = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         held = 0 if busy else max(0, frames - folded) * size
     pages: int = db.execute("PRAGMA page_count").fetchone()[0]
     free: int = db.execute("PRAGMA freelist_count").fetchone()[0]
     parts = [Part(name="database", bytes=pages * size, free=free * size)]
-    if place.path is not None:
-        parts.append(Part(name="WAL", bytes=_size(f"{place.path}-wal")))
+    if url.path is not None:
+        parts.append(Part(name="WAL", bytes=_size(f"{url.path}-wal")))
     parts.sort(key=lambda part: -part.bytes)
     holders = [StorageHolder(kind=HolderKind.READER, bytes=held)] if held else []
     return Storage(bytes=sum(part.bytes for part in parts), parts=parts, holders=holders)

@@ -34,13 +34,13 @@ DELETE FROM lane WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = 
     SELECT 1 FROM ready WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4
 );
 
--- name: look
+-- name: check_queue
 -- What a claim asks of a queue before anything else: whether jobs are due, and whether lanes are stale.
 SELECT
     EXISTS (SELECT 1 FROM due WHERE queue = ?1 AND due_at <= ?2),
     EXISTS (SELECT 1 FROM lane INDEXED BY lane_stale WHERE queue = ?1 AND stale IS NOT NULL);
 
--- name: look_plain
+-- name: check_plain_queue
 -- The same of a queue that has one lane a priority; also whether a suspect waits in it, and the first priority
 -- that has a lane.
 SELECT

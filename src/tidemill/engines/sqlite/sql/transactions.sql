@@ -131,7 +131,7 @@ DELETE FROM parked WHERE queue = :queue AND wake_at IS NULL
 UPDATE lane SET parked = 0 WHERE queue = :queue AND key = :key AND parked = 1
   AND NOT EXISTS (SELECT 1 FROM parked WHERE queue = :queue AND kind = 'key' AND name = :key);
 
--- name: tell_children
+-- name: add_ended_parent
 INSERT INTO ended_parent (parent, state, last_child) VALUES (:pk, 4, 0);
 
 -- name: one_less_runs

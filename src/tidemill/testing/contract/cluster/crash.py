@@ -187,7 +187,7 @@ async def test_an_outage_of_three_leases_costs_nobody_a_job(engine: Engine, cloc
     assert [await member.complete(run) for member, run in runs] == [[Answer.APPLIED]] * 8
 
 
-# What losses say about a job
+# What lost runs say about a job
 
 
 async def lose(engine: Engine, clock: Clock, *, started: bool = False) -> None:
@@ -202,7 +202,7 @@ async def lose(engine: Engine, clock: Clock, *, started: bool = False) -> None:
     await engine.members.leave(sweeper.member.id, now=clock.now)
 
 
-async def test_the_second_loss_makes_a_suspect(engine: Engine, clock: Clock) -> None:
+async def test_the_second_lost_run_makes_a_suspect(engine: Engine, clock: Clock) -> None:
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
     seen = []

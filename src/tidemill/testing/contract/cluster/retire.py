@@ -63,8 +63,8 @@ async def test_several_that_had_started_are_suspects(
 ) -> None:
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     *started, waiting = await claimant.take()
-    losses = [lost(run, "suspect") for run in started]
-    assert await engine.jobs.retire(claimant.id, losses, now=clock.now) == 3
+    lost_runs = [lost(run, "suspect") for run in started]
+    assert await engine.jobs.retire(claimant.id, lost_runs, now=clock.now) == 3
     for run in started:
         job = await job_of(engine, run.id)
         assert (job.state, job.suspect, job.crashes) == (JobState.READY, True, 0)
@@ -90,7 +90,7 @@ async def test_three_proven_crashes_are_the_end(engine: Engine, clock: Clock, cl
     assert (counts.dead, counts.window.died) == (1, 1)
 
 
-async def test_a_loss_under_another_fence_is_no_evidence(
+async def test_a_lost_run_under_another_fence_is_no_evidence(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
@@ -98,24 +98,24 @@ async def test_a_loss_under_another_fence_is_no_evidence(
     await claimant.release(first)
     other = await a_claimant(engine, clock, name="other")
     await other.take_one()
-    losses = [
+    lost_runs = [
         lost(first, "crash"),
         LostRun(id=second.id, fence=first.fence, verdict="crash"),
         LostRun(id=new_id(), fence=9, verdict="crash"),
     ]
-    assert await engine.jobs.retire(claimant.id, losses, now=clock.now) == 1
+    assert await engine.jobs.retire(claimant.id, lost_runs, now=clock.now) == 1
     assert await states_of(engine, [first, second]) == [JobState.RUNNING, JobState.READY]
     assert [(await job_of(engine, run.id)).crashes for run in (first, second)] == [0, 0]
 
 
-async def test_a_loss_under_a_number_that_no_fence_can_be_is_passed_over(
+async def test_a_lost_run_under_a_number_that_no_fence_can_be_is_passed_over(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     """It stands in a table that the dead child has written over: its jobs go back all the same."""
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
-    losses = [LostRun(id=run.id, fence=fence, verdict="crash") for fence in (-1, 2**53, 2**63 - 1)]
-    assert await engine.jobs.retire(claimant.id, losses, now=clock.now) == 1
+    lost_runs = [LostRun(id=run.id, fence=fence, verdict="crash") for fence in (-1, 2**53, 2**63 - 1)]
+    assert await engine.jobs.retire(claimant.id, lost_runs, now=clock.now) == 1
     job = await job_of(engine, run.id)
     assert (job.state, job.crashes) == (JobState.READY, 0)
 

@@ -19,7 +19,9 @@ QUIET = 0.1
 """After so many seconds without a signal, none of those that came before is still on its way."""
 
 
-async def hears(subscription: Subscription, topic: str, act: Callable[[], Awaitable[bytes | None]]) -> bool:
+async def receives(
+    subscription: Subscription, topic: str, act: Callable[[], Awaitable[bytes | None]]
+) -> bool:
     """Whether acting makes a signal on the topic arrive, with the acted job's id as text if there is one."""
     for _ in range(TRIES):
         job_id = await act()
@@ -52,7 +54,7 @@ async def test_a_signal_reaches_every_subscriber_in_every_client(connect: Connec
         async def publish() -> None:
             await clients[1].signals.publish("news", "hello")
 
-        assert await hears(subscription, "news", publish)
+        assert await receives(subscription, "news", publish)
 
 
 async def test_the_text_arrives(engine: Engine) -> None:
@@ -68,14 +70,14 @@ async def test_a_text_as_long_as_there_is_room_arrives_whole(connect: Connect, t
     text = "x" * speaker.signals.room
     for topics in ((topic,), (topic, "others")):
         subscription = await hearer.signals.subscribe(*topics)
-        heard: set[str] = set()
+        received: set[str] = set()
         for _ in range(TRIES):
             await speaker.signals.publish(topic, text)
-            while text not in heard and (signal := await subscription.next(PATIENCE)) is not None:
-                heard |= {signal.text} if signal.topic == topic else set()
-            if heard:
+            while text not in received and (signal := await subscription.next(PATIENCE)) is not None:
+                received |= {signal.text} if signal.topic == topic else set()
+            if received:
                 break
-        assert heard == {text}
+        assert received == {text}
         await subscription.close()
 
 
@@ -121,7 +123,7 @@ async def test_publishing_to_nobody_is_fine(engine: Engine, clock: Clock) -> Non
     assert await engine.jobs.enqueue([a_job()], now=clock.now) == [True]
 
 
-# What the engine tells by itself
+# What the engine signals by itself
 
 
 Act = Callable[[], Awaitable[object]]
@@ -233,4 +235,4 @@ async def test_the_member_of_a_cancelled_run_is_signalled(connect: Connect, cloc
         run = await claimant.take_one()
         await operator.jobs.cancel([run.id], now=clock.now)
 
-    assert await hears(subscription, topic, cancel)
+    assert await receives(subscription, topic, cancel)

@@ -54,10 +54,10 @@ async def test_each_worker_sees_the_lane_in_order(connect: Connect, clock: Clock
     crew = await workers(connect, clock)
     jobs = some_jobs(300)
     await crew[0].engine.jobs.enqueue(jobs, now=clock.now)
-    place = {job.id: n for n, job in enumerate(jobs)}
+    position = {job.id: n for n, job in enumerate(jobs)}
     for part in await asyncio.gather(*map(work, crew)):
-        places = [place[job_id] for job_id in part]
-        assert places == sorted(places)
+        positions = [position[job_id] for job_id in part]
+        assert positions == sorted(positions)
 
 
 async def test_settle_with_claim_from_many_clients(connect: Connect, clock: Clock) -> None:
@@ -232,14 +232,14 @@ async def test_everything_at_once_adds_up(connect: Connect, clock: Clock) -> Non
             if last_round and not runs:
                 return
 
-    async def look() -> None:
+    async def read() -> None:
         while not done.is_set():
             page = (await producer.inspect.list(JobFilter(), limit=1_000)).jobs  # all of one moment
             assert len(set(ids_of(page))) == len(page)
             counts = await producer.inspect.counts(now=clock.now)
             assert sum(each.in_state(state) for each in counts for state in JobState) >= len(page)
 
-    await asyncio.gather(produce(), look(), *map(labour, crew))
+    await asyncio.gather(produce(), read(), *map(labour, crew))
     await asyncio.gather(*map(labour, crew))
     assert ends == Counter(ids_of(jobs))
     (total,) = await producer.inspect.counts(now=clock.now)

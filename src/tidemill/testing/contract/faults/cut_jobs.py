@@ -85,16 +85,16 @@ async def jobs_settle(stage: Stage) -> Cut:
         [Schedule(name="s", timing=Every(seconds=1), job=a_job())], now=stage.now
     )
     await stage.engine.jobs.enqueue(some_jobs(4), now=stage.now)
-    done, dead, retried, given_back = await stage.claimant.take()
+    done, dead, retried, released = await stage.claimant.take()
     child = a_job(after=(done.id,))
     await stage.engine.jobs.enqueue([child], now=stage.now)
-    await stage.claimant.release(given_back)
+    await stage.claimant.release(released)
     then = Then(jobs=(a_job(),), schedule="s", schedule_in=SECOND)
     settlements = [
         completed(done, b"7", ran=5, then=then),
         settlement(dead, Failed(failure=a_failure())),
         settlement(retried, Failed(failure=a_failure(), retry_in=SECOND)),
-        completed(given_back),
+        completed(released),
     ]
     answers = [Answer.ALREADY, Answer.ALREADY, Answer.ALREADY, Answer.STALE]
     return Cut(
@@ -225,11 +225,11 @@ async def jobs_promote(stage: Stage) -> Cut:
 async def jobs_retire(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue(some_jobs(3), now=stage.now)
     crashed, suspect, _ = await stage.claimant.take()
-    losses = [
+    lost_runs = [
         LostRun(id=crashed.id, fence=crashed.fence, verdict="crash"),
         LostRun(id=suspect.id, fence=suspect.fence, verdict="suspect"),
     ]
-    return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, losses, now=stage.now), lambda _: 0)
+    return Cut(lambda engine: engine.jobs.retire(stage.claimant.id, lost_runs, now=stage.now), lambda _: 0)
 
 
 @scenario

@@ -175,8 +175,8 @@ async def suspects(claimant: Claimant, count: int) -> list[bytes]:
     await claimant.engine.jobs.enqueue(some_jobs(count), now=claimant.clock.now)
     child = Claimant(claimant.engine, claimant.clock, member=claimant.member)
     jobs = await child.take()
-    losses = [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in jobs]
-    await claimant.engine.jobs.retire(child.id, losses, now=claimant.clock.now)
+    lost_runs = [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in jobs]
+    await claimant.engine.jobs.retire(child.id, lost_runs, now=claimant.clock.now)
     return ids_of(jobs)
 
 

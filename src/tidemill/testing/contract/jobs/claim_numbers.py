@@ -32,9 +32,9 @@ async def test_a_repeat_leaves_out_what_no_longer_runs(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
-    done, given_back, still = await claimant.take(most=3)
+    done, released, still = await claimant.take(most=3)
     await claimant.complete(done)
-    await claimant.release(given_back)
+    await claimant.release(released)
     assert await claimant.take(most=3, number=1) == [still]
 
 

@@ -70,14 +70,14 @@ async def crash(engine: Engine, clock: Clock, claimant: Claimant, job: NewJob) -
 async def retire(engine: Engine, clock: Clock, claimant: Claimant, job: NewJob) -> None:
     for _ in range(3):
         run = await claimant.take_one(suspects=1)
-        loss = LostRun(id=run.id, fence=run.fence, verdict="crash", message="SIGSEGV")
-        await engine.jobs.retire(claimant.id, [loss], now=clock.now)
+        lost = LostRun(id=run.id, fence=run.fence, verdict="crash", message="SIGSEGV")
+        await engine.jobs.retire(claimant.id, [lost], now=clock.now)
         claimant = Claimant(engine, clock, member=claimant.member)
 
 
 async def reclaim(engine: Engine, clock: Clock, claimant: Claimant, job: NewJob) -> None:
     sweeper = await a_sweeper(engine, clock)
-    for _ in range(2 + 3):  # two losses make a suspect, whose next ones are proof
+    for _ in range(2 + 3):  # two lost runs make a suspect, whose next ones are proof
         run = await claimant.take_one(suspects=1)
         await claimant.write(run, Started())
         await heartbeats(clock, 12, sweeper)

@@ -57,7 +57,7 @@ async def by_sweep(case: Case) -> None:
     assert (await case.engine.jobs.reclaim(sweeper.member.id, now=case.clock.now)).entitled
 
 
-def loss(case: Case) -> LostRun:
+def lost_run(case: Case) -> LostRun:
     return LostRun(id=case.run.id, fence=case.run.fence, verdict="crash")
 
 
@@ -76,7 +76,7 @@ ACTIONS: dict[str, Callable[[Case], Awaitable[object]]] = {
     "replay": lambda c: c.engine.jobs.replay([c.run.id], token=new_id(), now=c.clock.now),
     "drop": lambda c: c.engine.jobs.drop([c.run.id], now=c.clock.now),
     "promote": lambda c: c.engine.jobs.promote(now=c.clock.now),
-    "retire": lambda c: c.engine.jobs.retire(c.claimant.id, [loss(c)], now=c.clock.now),
+    "retire": lambda c: c.engine.jobs.retire(c.claimant.id, [lost_run(c)], now=c.clock.now),
     "heartbeat": lambda c: c.claimant.heartbeat(held=()),
     "leave": lambda c: c.engine.members.leave(c.claimant.member.id, now=c.clock.now),
     "prune": lambda c: c.engine.jobs.prune(now=c.clock.now),

@@ -156,8 +156,8 @@ async def test_a_suspect_stays_one(engine: Engine, clock: Clock, claimant: Claim
     for _ in range(3):
         child = Claimant(engine, clock, member=claimant.member)
         run = await child.take_one(suspects=1)
-        loss = LostRun(id=run.id, fence=run.fence, verdict="crash")
-        await engine.jobs.retire(child.id, [loss], now=clock.now)
+        lost = LostRun(id=run.id, fence=run.fence, verdict="crash")
+        await engine.jobs.retire(child.id, [lost], now=clock.now)
     assert (await job_of(engine, new.id)).state is JobState.DEAD
     await engine.jobs.replay([new.id], token=new_id(), now=clock.now)
     job = await job_of(engine, new.id)

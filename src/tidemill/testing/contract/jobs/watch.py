@@ -9,7 +9,7 @@ from tidemill.model.jobs.job import JobState
 from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
-from tidemill.testing.contract.cluster.signals import hears
+from tidemill.testing.contract.cluster.signals import receives
 from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
@@ -91,11 +91,11 @@ async def test_every_end_is_signalled(connect: Connect, clock: Clock, how: str) 
                 await claimant.stop(await claimant.take_one())
         return job.id
 
-    assert await hears(subscription, waiter_topic("w"), one_end)
+    assert await receives(subscription, waiter_topic("w"), one_end)
 
 
 async def test_a_retry_is_no_end(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    """Signals of one client come in order: what ends last is heard last, and nothing before it."""
+    """Signals of one client come in order: what ends last is received last, and nothing before it."""
     subscription = await engine.signals.subscribe(waiter_topic("w"), waiter_topic("last"))
 
     async def retry_and_end() -> bytes:
@@ -107,7 +107,7 @@ async def test_a_retry_is_no_end(engine: Engine, clock: Clock, claimant: Claiman
         await claimant.complete(last)
         return last.id
 
-    assert await hears(subscription, waiter_topic("last"), retry_and_end)
+    assert await receives(subscription, waiter_topic("last"), retry_and_end)
 
 
 async def test_nobody_is_told_what_he_does_not_watch(
@@ -128,7 +128,7 @@ async def test_nobody_is_told_what_he_does_not_watch(
         await claimant.complete(last)
         return last.id
 
-    assert await hears(subscription, waiter_topic("last"), end_all)
+    assert await receives(subscription, waiter_topic("last"), end_all)
 
 
 async def test_watching_again_prolongs(connect: Connect, clock: Clock) -> None:
@@ -145,7 +145,7 @@ async def test_watching_again_prolongs(connect: Connect, clock: Clock) -> None:
         await claimant.complete(run)
         return run.id
 
-    assert await hears(subscription, waiter_topic("w"), one_end)
+    assert await receives(subscription, waiter_topic("w"), one_end)
 
 
 async def test_several_waiters_each_get_their_signal(connect: Connect, clock: Clock) -> None:
@@ -165,4 +165,4 @@ async def test_several_waiters_each_get_their_signal(connect: Connect, clock: Cl
             await claimant.complete(first)
             return second.id
 
-        assert await hears(subscription, waiter_topic(name), one_end)
+        assert await receives(subscription, waiter_topic(name), one_end)

@@ -135,8 +135,8 @@ async def by_retiring(claimant: Claimant, job: ClaimedJob) -> None:
 
 
 async def by_a_crash(claimant: Claimant, job: ClaimedJob) -> None:
-    loss = LostRun(id=job.id, fence=job.fence, verdict="crash")
-    await claimant.engine.jobs.retire(claimant.id, [loss], now=claimant.clock.now)
+    lost = LostRun(id=job.id, fence=job.fence, verdict="crash")
+    await claimant.engine.jobs.retire(claimant.id, [lost], now=claimant.clock.now)
 
 
 async def by_a_sweep(claimant: Claimant, job: ClaimedJob) -> None:
@@ -256,8 +256,8 @@ async def test_a_suspect_that_may_not_run_takes_no_permit(
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     child = Claimant(engine, clock, member=claimant.member)
     suspect = await child.take_one()
-    loss = LostRun(id=suspect.id, fence=suspect.fence, verdict="suspect")
-    await engine.jobs.retire(child.id, [loss], now=clock.now)
+    lost = LostRun(id=suspect.id, fence=suspect.fence, verdict="suspect")
+    await engine.jobs.retire(child.id, [lost], now=clock.now)
     (other,) = await claimant.take()
     assert other.id != suspect.id
     await claimant.complete(other)

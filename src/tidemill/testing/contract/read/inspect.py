@@ -1,4 +1,4 @@
-"""`inspect.get` and `inspect.list`: records, order, filters, cursors, and a bounded look."""
+"""`inspect.get` and `inspect.list`: records, order, filters, cursors, and a bounded scan."""
 
 from contextlib import suppress
 from typing import Any
@@ -85,8 +85,8 @@ async def test_suspects_stand_behind_the_others_of_their_priority(
     jobs = some_jobs(3)
     await engine.jobs.enqueue(jobs, now=clock.now)
     run = await claimant.take_one(ids=(jobs[1].id,))
-    loss = LostRun(id=run.id, fence=run.fence, verdict="suspect")
-    await engine.jobs.retire(claimant.id, [loss], now=clock.now)
+    lost = LostRun(id=run.id, fence=run.fence, verdict="suspect")
+    await engine.jobs.retire(claimant.id, [lost], now=clock.now)
     page = await engine.inspect.list(JobFilter(state=JobState.READY))
     assert ids_of(page.jobs) == [jobs[0].id, jobs[2].id, jobs[1].id]
     assert [job.suspect for job in page.jobs] == [False, False, True]
@@ -317,7 +317,7 @@ async def test_text_is_found_in_the_last_error(engine: Engine, clock: Clock, cla
 
 
 @pytest.mark.row("C3")
-async def test_a_look_is_bounded(engine: Engine, clock: Clock) -> None:
+async def test_a_scan_is_bounded(engine: Engine, clock: Clock) -> None:
     total = SCAN_LIMIT + BATCH_LIMIT
     for _ in range(total // BATCH_LIMIT):
         await engine.jobs.enqueue(some_jobs(BATCH_LIMIT), now=clock.now)

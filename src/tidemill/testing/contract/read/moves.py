@@ -242,12 +242,12 @@ async def test_what_is_given_back_is_named(engine: Engine, clock: Clock, claiman
 async def test_what_a_dead_child_held_is_named(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     crashed, suspect, other = await claimant.take()
-    losses = [
+    lost_runs = [
         LostRun(id=crashed.id, fence=crashed.fence, verdict="crash", message="signal 11"),
         LostRun(id=suspect.id, fence=suspect.fence, verdict="suspect"),
     ]
     moves = Moves()
-    assert await engine.jobs.retire(claimant.id, losses, moves=moves, now=clock.now) == 3
+    assert await engine.jobs.retire(claimant.id, lost_runs, moves=moves, now=clock.now) == 3
     assert sorted(said(moves)) == sorted(
         [
             (crashed.id, READY, "crash: signal 11"),

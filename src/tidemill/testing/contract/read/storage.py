@@ -19,7 +19,7 @@ async def test_what_is_stored_takes_room(engine: Engine, clock: Clock) -> None:
     assert (await engine.inspect.storage()).bytes >= 1_000_000
 
 
-async def test_a_look_changes_nothing(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_a_read_changes_nothing(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     await claimant.complete(*await claimant.take(most=1))
     before = await snapshot(engine, clock)

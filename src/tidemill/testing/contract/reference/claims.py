@@ -37,7 +37,7 @@ class ReferenceClaims:
             self._promote(request, now, seen, repeat=True)
             self._accept_repeat(request, answer)
         else:
-            mark = self._store.places
+            mark = self._store.positions
             self._promote(request, now, seen, repeat=False)
             self._accept_fresh(request, claimant, answer, now, lambda: self._store.adopt_order(mark, seen))
         self._clear_expired(request, now, seen)
@@ -165,7 +165,7 @@ class ReferenceClaims:
             for name, value in expected.items()
             if getattr(shown, name) != value
         }
-        if job.id in self._store.handlers:  # `compare` looks at what it carries
+        if job.id in self._store.handlers:  # `compare` checks what it carries
             wrong.pop("body", None)
         assert not wrong, f"a claimed job shows (it, right): {wrong}"
         options = self._store.queues[job.queue].options
@@ -183,7 +183,7 @@ class ReferenceClaims:
 
     def _check_wait(self, request: ClaimRequest, turns: ReferenceTurns, answer: Claim, now: Instant) -> None:
         """`wait` is never later than the moment at which time alone makes a job claimable. It may be
-        earlier: a rate that opens before an empty lane costs one look in vain."""
+        earlier: a rate that opens before an empty lane costs one read in vain."""
         store = self._store
         open_queues = [want.queue for want in request.wants if is_open(store, want.queue)]
         waiting = [
@@ -208,7 +208,7 @@ class ReferenceClaims:
             assert scheduled or rated, f"nothing comes by time alone, but wait is {answer.wait}"
 
     def _clear_expired(self, request: ClaimRequest, now: Instant, seen: Seen) -> None:
-        """A claim makes the expired jobs dead that it meets; how far it looks is its own choice."""
+        """A claim makes the expired jobs dead that it meets; how far it scans is its own choice."""
         wanted = {want.queue for want in request.wants}
         states = (JobState.READY, JobState.SCHEDULED, JobState.BLOCKED)
         for job in self._store.in_state(*states):
@@ -225,7 +225,7 @@ class ReferenceClaims:
             lane = [
                 other
                 for other in taken
-                if other.place > job.place and _lane(store, other) == _lane(store, job)
+                if other.position > job.position and _lane(store, other) == _lane(store, job)
             ]
             assert not lane or not job.expired(now) or job.suspect, (
                 f"{job.id.hex()} has expired, was met, and is not dead"
@@ -248,7 +248,7 @@ def promote_due(
     the engine did."""
     due = [job for job in store.in_state(JobState.SCHEDULED) if job.queue == queue and job.due(now)]
     moved = []
-    for job in sorted(due, key=lambda job: (job.due_at or 0, job.place)):
+    for job in sorted(due, key=lambda job: (job.due_at or 0, job.position)):
         shown = seen.get(job.id)
         state = shown.state if shown else None
         left = state is JobState.SCHEDULED if optional else False

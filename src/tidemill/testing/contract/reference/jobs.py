@@ -58,15 +58,16 @@ class ReferenceJobs:
         self._store.queue(new.queue, now)
         due_at = new.at if new.at is not None else now + new.delay
         expires_at = now + new.expires if new.expires is not None else None
-        job = ReferenceJob(new, now, due_at if due_at > now else None, expires_at, self._store.next_place())
+        position = self._store.next_position()
+        job = ReferenceJob(new, now, due_at if due_at > now else None, expires_at, position)
         self._store.jobs[new.id] = job
-        doomed = self._look_at_parents(job)
+        doomed = self._check_parents(job)
         self._store.begin(job, now)
         if doomed:
             self._store.parent_died(job, now)
         return True
 
-    def _look_at_parents(self, job: ReferenceJob) -> bool:
+    def _check_parents(self, job: ReferenceJob) -> bool:
         """Which parents it waits for; True if one of them has died and takes it along."""
         for parent in (self._store.jobs[id_] for id_ in job.new.after):
             died = parent.state in (JobState.DEAD, JobState.CANCELLED)
@@ -170,7 +171,7 @@ class ReferenceJobs:
             return Answer.STALE
         if job.state is not JobState.RUNNING:
             return Answer.STALE if job.settled_fence == release.fence else Answer.ALREADY
-        self._store.give_back(job, now, due_at=None if release.delay is None else now + release.delay)
+        self._store.release_run(job, now, due_at=None if release.delay is None else now + release.delay)
         return Answer.APPLIED
 
     def cancel(self, ids: Sequence[JobId], *, now: Instant) -> list[CancelAnswer]:

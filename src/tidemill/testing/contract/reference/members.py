@@ -37,7 +37,7 @@ class Swept(NamedTuple):
 
 
 class ReferenceMembers:
-    """Members, their claimants, and their losses."""
+    """Members, their claimants, and their lost runs."""
 
     def __init__(self, store: ReferenceStore) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class ReferenceMembers:
             lost |= set(heartbeat.held) - {job.fence for job in held}
             for job in held:
                 if job.number <= heartbeat.answered_through and job.fence not in heartbeat.held:
-                    self._store.give_back(job, now)
+                    self._store.release_run(job, now)
         asked = {
             StopRequest(job.id, job.fence or 0)
             for job in self._store.held_by_member(info.id)
@@ -68,20 +68,20 @@ class ReferenceMembers:
     def leave(self, member: bytes, *, now: Instant) -> int:
         held = self._store.held_by_member(member)
         for job in held:
-            self._store.give_back(job, now)
+            self._store.release_run(job, now)
         self._forget(member, now)
         return len(held)
 
     def retire(self, claimant: bytes, losses: Sequence[LostRun], *, now: Instant) -> int:
         held = self._store.held_by(claimant)
         for job in held:
-            loss = next((loss for loss in losses if (loss.id, loss.fence) == (job.id, job.fence)), None)
-            if loss is None:
-                self._store.give_back(job, now)
+            lost = next((lost for lost in losses if (lost.id, lost.fence) == (job.id, job.fence)), None)
+            if lost is None:
+                self._store.release_run(job, now)
                 continue
-            self._store.note_failure(job, "crash" if loss.verdict == "crash" else "lost", now)
+            self._store.note_failure(job, "crash" if lost.verdict == "crash" else "lost", now)
             after = after_claimant_lost(
-                loss.verdict,
+                lost.verdict,
                 suspect=job.suspect,
                 losses=job.losses,
                 crashes=job.crashes,

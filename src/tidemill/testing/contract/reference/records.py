@@ -30,7 +30,7 @@ class ReferenceJob:
     created_at: Instant
     due_at: Instant | None
     expires_at: Instant | None
-    place: int
+    position: int
     """Grows each time it becomes ready: what `seq` must be in the order of."""
     state: JobState | None = None
     """None only while it is being stored."""
@@ -120,7 +120,7 @@ class Position:
 
 @dataclass(slots=True)
 class ClaimantRecord:
-    """One incarnation of one child."""
+    """One worker process of a member."""
 
     member: bytes
     last_number: int = 0

@@ -51,8 +51,8 @@ class ReferenceStore:
         """Which death each handler was stored for."""
         self.top_fence = 0
         self.top_heartbeat = 0
-        self.places = 0
-        """The last place given."""
+        self.positions = 0
+        """The last position given."""
 
     def known(self, job_id: JobId) -> ReferenceJob | None:
         """The job, unless it is gone or only a tombstone."""
@@ -60,9 +60,9 @@ class ReferenceStore:
         return None if job is None or job.tombstone else job
 
     def in_state(self, *states: JobState) -> list[ReferenceJob]:
-        """The jobs in these states, in the order of their places."""
+        """The jobs in these states, in the order of their positions."""
         found = [job for job in self.jobs.values() if job.state in states and not job.tombstone]
-        return sorted(found, key=lambda job: job.place)
+        return sorted(found, key=lambda job: job.position)
 
     def running(self, job_id: JobId, fence: int) -> ReferenceJob | None:
         """The job, if it runs under exactly this fence."""
@@ -87,18 +87,18 @@ class ReferenceStore:
         """The group of a job under the options of this moment."""
         return group_of(self.queues[job.queue].options, job.new.task, job.new.key)
 
-    def next_place(self) -> int:
-        self.places += 1
-        return self.places
+    def next_position(self) -> int:
+        self.positions += 1
+        return self.positions
 
     def adopt_order(self, mark: int, seen: Seen) -> None:
-        """Several jobs became ready in one step, since place `mark`, in an order that the contract
+        """Several jobs became ready in one step, since position `mark`, in an order that the contract
         does not fix: take the engine's."""
-        fresh = [job for job in self.in_state(JobState.READY) if job.place > mark and seen.get(job.id)]
-        places = [job.place for job in fresh]
+        fresh = [job for job in self.in_state(JobState.READY) if job.position > mark and seen.get(job.id)]
+        positions = [job.position for job in fresh]
         fresh.sort(key=lambda job: shown.seq if (shown := seen[job.id]) else 0)
-        for job, place in zip(fresh, places, strict=True):
-            job.place = place
+        for job, position in zip(fresh, positions, strict=True):
+            job.position = position
 
     def move(self, job: ReferenceJob, state: JobState) -> None:
         """Take one step of the life of a job."""
@@ -110,7 +110,7 @@ class ReferenceStore:
     def become_ready(self, job: ReferenceJob, now: Instant) -> None:
         """To the end of its lane."""
         self.move(job, JobState.READY)
-        job.place = self.next_place()
+        job.position = self.next_position()
         job.ready_at = now
 
     def begin(self, job: ReferenceJob, now: Instant) -> None:
@@ -123,13 +123,13 @@ class ReferenceStore:
             self.move(job, JobState.SCHEDULED)
 
     def end(self, job: ReferenceJob, state: JobState, now: Instant) -> None:
-        """To a final state; its children hear of it."""
+        """To a final state; its children are updated."""
         self.move(job, state)
         job.ended_at = now
         self.count(job, "died" if state is JobState.DEAD else state.value, now)
         if state is JobState.DEAD and job.new.on_dead is not None:
             self.leave_handler(job, job.new.on_dead, now)
-        self.tell_children(job, now)
+        self.update_children(job, now)
         job.tombstone = keep_of(self.queues[job.queue].options, state).nothing
 
     def leave_handler(self, dead: ReferenceJob, name: str, now: Instant) -> None:
@@ -145,7 +145,7 @@ class ReferenceStore:
             attempts=(entry.retry or Retry()).attempts,
         )
         self.queue(new.queue, now)
-        handler = ReferenceJob(new, now, None, None, self.next_place())
+        handler = ReferenceJob(new, now, None, None, self.next_position())
         self.jobs[new.id] = handler
         self.handlers[new.id] = replace(dead, failures=list(dead.failures))
         self.become_ready(handler, now)
@@ -162,11 +162,13 @@ class ReferenceStore:
 
     def adopt_handlers(self, mark: int, seen: Seen) -> None:
         """Of several that died in one step, the order of the handlers is not fixed: take the engine's."""
-        fresh = [job for job in self.in_state(JobState.READY) if job.id in self.handlers and job.place > mark]
-        places = [job.place for job in fresh]
+        fresh = [
+            job for job in self.in_state(JobState.READY) if job.id in self.handlers and job.position > mark
+        ]
+        positions = [job.position for job in fresh]
         fresh.sort(key=lambda job: shown.seq if (shown := seen.get(job.id)) else 0)
-        for job, place in zip(fresh, places, strict=True):
-            job.place = place
+        for job, position in zip(fresh, positions, strict=True):
+            job.position = position
 
     def count(self, job: ReferenceJob, what: str, now: Instant) -> None:
         self.finished[job.queue, now - now % MINUTE, what] += 1
@@ -185,8 +187,8 @@ class ReferenceStore:
         self.note_failure(job, "expired", now)
         self.end(job, JobState.DEAD, now)
 
-    def give_back(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
-        """A run ends without an outcome: to its old place, or to a later time."""
+    def release_run(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
+        """A run ends without an outcome: to its old position, or to a later time."""
         state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
         if state is JobState.CANCELLED:
             self.end(job, state, now)
@@ -197,15 +199,15 @@ class ReferenceStore:
         job.started_at = UNSAID
 
     def lose(self, job: ReferenceJob, after: AfterLoss, now: Instant) -> None:
-        """A run was lost: back to its place, or to its end."""
+        """A run was lost: back to its position, or to its end."""
         job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
         if after.state is JobState.READY:
-            self.give_back(job, now)
+            self.release_run(job, now)
         else:
             self.end(job, after.state, now)
             job.started_at = UNSAID
 
-    def tell_children(self, parent: ReferenceJob, now: Instant) -> None:
+    def update_children(self, parent: ReferenceJob, now: Instant) -> None:
         """A parent has ended."""
         for child in self.waiting_for(parent.id):
             if parent.state is JobState.COMPLETED or child.new.parent_died == "run":

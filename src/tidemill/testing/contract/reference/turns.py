@@ -53,7 +53,7 @@ class ReferenceTurns:
         """It became claimable on the way."""
         if self._open(job):
             self._waiting.append(job)
-        self._waiting.sort(key=lambda waiting: waiting.place)
+        self._waiting.sort(key=lambda waiting: waiting.position)
 
     def must_give(self, jobs: Sequence[ReferenceJob]) -> list[ReferenceJob]:
         """Those that can be taken now by every reading of the contract."""
@@ -128,18 +128,18 @@ class ReferenceTurns:
         options = self._store.queues[job.queue].options
         if not options.keyed and not any(options.per_task.values()):
             return  # one lane a priority: there are no turns to remember
-        for place in ((job.queue, str(key[1])), (job.queue,), ()):
-            self._claimant.positions[place] = Position(group, given)
+        for scope in ((job.queue, str(key[1])), (job.queue,), ()):
+            self._claimant.positions[scope] = Position(group, given)
 
     def _stops(self, job: ReferenceJob) -> list[Position | None]:
         """Where the claimant may have stopped before: after the lane it served last, or inside its turn."""
-        places: list[Position | None] = []
-        for place in ((job.queue, str(job.new.priority)), (job.queue,), ()):
-            stop = self._claimant.positions.get(place)
-            places += [None] if stop is None else [stop, Position(stop.group, 1 << 30)]
-            if stop is not None and place == (job.queue, str(job.new.priority)):
+        stops: list[Position | None] = []
+        for scope in ((job.queue, str(job.new.priority)), (job.queue,), ()):
+            stop = self._claimant.positions.get(scope)
+            stops += [None] if stop is None else [stop, Position(stop.group, 1 << 30)]
+            if stop is not None and scope == (job.queue, str(job.new.priority)):
                 break
-        return places
+        return stops
 
     def _next(self, queue: str, groups: set[str], after: Position | None) -> str:
         """The lane whose turn it is."""

@@ -29,18 +29,18 @@ CHILDREN = 2
 class PlayedChild:
     """One claimant: what it has been answered, and what it believes to hold."""
 
-    def __init__(self, script: "PlayedScript", place: int) -> None:
-        self.place = place
+    def __init__(self, script: "PlayedScript", member: int) -> None:
+        self.member = member
         self._script = script
         self.respawn()
 
     def respawn(self) -> None:
-        """A new incarnation that knows nothing."""
+        """A new claimant that knows nothing."""
         self.id = self._script.new_id()
         self.number = 0
         self.held: dict[Fence, JobId] = {}
 
-    def hear(self, request: ClaimRequest, answer: Claim) -> None:
+    def receive(self, request: ClaimRequest, answer: Claim) -> None:
         """The answer to a claim arrived."""
         self.number = max(self.number, request.number)
         self.held.update((job.fence, job.id) for job in answer.jobs)
@@ -64,7 +64,7 @@ class PlayedScript:
         self.jobs: list[NewJob] = []
         self.runs: list[tuple[JobId, Fence]] = []
         self.members: list[MemberInfo] = [self._new_member() for _ in range(MEMBERS)]
-        self.children = [PlayedChild(self, place) for place in range(MEMBERS) for _ in range(CHILDREN)]
+        self.children = [PlayedChild(self, member) for member in range(MEMBERS) for _ in range(CHILDREN)]
 
     @property
     def ids(self) -> list[JobId]:
@@ -89,7 +89,7 @@ class PlayedScript:
             child.respawn()
 
     def children_of(self, number: int) -> list[PlayedChild]:
-        return [child for child in self.children if child.place == number]
+        return [child for child in self.children if child.member == number]
 
     def child(self, pick: int) -> PlayedChild:
         return self.children[pick % len(self.children)]
@@ -122,7 +122,7 @@ class PlayedScript:
     def claim_request(self, child: PlayedChild, said: dict[str, Any]) -> ClaimRequest:
         ids = said["ids"]
         return ClaimRequest(
-            member=self.members[child.place].id,
+            member=self.members[child.member].id,
             claimant=child.id,
             number=max(1, child.number - 1) if said["late"] else child.number + 1,
             wants=tuple(Want(queue, most) for queue, most in said["wants"]),

@@ -45,10 +45,10 @@ class SideBySide(RuleBasedStateMachine):
 
     # What is seen
 
-    def look(self) -> View:
-        return self.run(self._look())
+    def snapshot(self) -> View:
+        return self.run(self._snapshot())
 
-    async def _look(self) -> View:
+    async def _snapshot(self) -> View:
         engine, now = self.engine, self.now
         ids = [*self.script.ids, *self.reference.store.possible_handlers()]
         jobs = dict(zip(ids, await engine.inspect.get(ids, now=now), strict=True)) if ids else {}
@@ -66,9 +66,9 @@ class SideBySide(RuleBasedStateMachine):
         )
 
     def compare(self, view: View | None = None) -> None:
-        store, view = self.reference.store, view or self.look()
+        store, view = self.reference.store, view or self.snapshot()
         store.adopt_handlers(self._mark, view.jobs)
-        self._mark = store.places
+        self._mark = store.positions
         found = differences(store, view)
         assert not found, "the engine differs from the reference:\n" + "\n".join(found)
 
@@ -96,9 +96,9 @@ class SideBySide(RuleBasedStateMachine):
         ]
         reply = self.run(self.engine.members.heartbeat(info, heartbeats, now=self.now))
         store = self.reference.store
-        mark = store.places
+        mark = store.positions
         right = self.reference.members.heartbeat(info, heartbeats, now=self.now)
-        store.adopt_order(mark, self.look().known)
+        store.adopt_order(mark, self.snapshot().known)
         shown = (reply.new, set(reply.lost), set(reply.asked))
         assert shown == tuple(right), f"a heartbeat answered {shown}, should be {right}"
         assert reply.now == self.now
@@ -109,7 +109,7 @@ class SideBySide(RuleBasedStateMachine):
 
     def adopt(self, mark: int, answer: object, right: object) -> None:
         assert answer == right, f"answered {answer}, should be {right}"
-        view = self.look()
+        view = self.snapshot()
         self.reference.store.adopt_order(mark, view.jobs)
         self.compare(view)
 
@@ -127,15 +127,15 @@ class SideBySide(RuleBasedStateMachine):
             self.reference.claims.accept_refusal(request, error, self.now)
             if isinstance(error, ClaimantRetired | MemberGone):
                 who.respawn()
-                self.heartbeat_of(who.place)
+                self.heartbeat_of(who.member)
             return
-        self.reference.claims.accept(request, answer, self.now, self.look().known)
+        self.reference.claims.accept(request, answer, self.now, self.snapshot().known)
         self.script.runs += [(job.id, job.fence) for job in answer.jobs]
         if not lost:
-            who.hear(request, answer)
+            who.receive(request, answer)
 
     def pick_ids(self, picks: list[int], *, related: bool = True) -> list[JobId]:
         """With `related=False`, no child comes after its parent: whether it feels the parent's end
         within the call is not fixed."""
         jobs = [self.script.job(number) for number in picks]
-        return [job.id for place, job in enumerate(jobs) if related or place == 0 or not job.after]
+        return [job.id for number, job in enumerate(jobs) if related or number == 0 or not job.after]

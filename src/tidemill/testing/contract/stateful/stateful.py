@@ -4,9 +4,9 @@ Three members with two children each enqueue, claim, settle, lose answers and re
 swept; operators configure, pause, cancel, replay, drop; the clock jumps. Every command may be given
 twice, as by a caller whose reply was lost. A failure is shrunk by Hypothesis to a short script.
 
-Whoever runs the suite defines the fixture `fresh_engine_url`: a callable that names a new, empty
-place each time. `TIDEMILL_STATEFUL=deep` looks much longer (give pytest `--timeout=0`), `sample` a quarter as
-long; `TIDEMILL_STATEFUL_SEED` is a number that chooses the commands.
+Whoever runs the suite defines the fixture `fresh_engine_url`: a callable that gives the URL of a
+new, empty database each time. `TIDEMILL_STATEFUL=deep` searches much longer (give pytest `--timeout=0`),
+`sample` a quarter as long; `TIDEMILL_STATEFUL_SEED` is a number that chooses the commands.
 """
 
 import os
@@ -104,7 +104,7 @@ class RandomCommands(SideBySide):
         for _ in range(1 + again):
             answer, mark = (
                 self.run(self.engine.members.leave(member, now=self.now)),
-                self.reference.store.places,
+                self.reference.store.positions,
             )
             right = self.reference.members.leave(member, now=self.now)
             self.adopt(mark, answer, right)
@@ -114,7 +114,7 @@ class RandomCommands(SideBySide):
         member = self.script.members[number].id
         for _ in range(1 + again):
             answer = self.run(self.engine.jobs.reclaim(member, limit=limit, now=self.now))
-            seen, mark = self.look().known, self.reference.store.places
+            seen, mark = self.snapshot().known, self.reference.store.positions
             right = self.reference.members.reclaim(
                 member, limit=limit, now=self.now, seen=seen, dropped=answer.gone
             )
@@ -129,15 +129,15 @@ class RandomCommands(SideBySide):
     @rule(child=pick, verdicts=verdicts, respawn=flag, again=seldom)
     def retire(self, child: int, verdicts: list[LossVerdict | None], respawn: bool, again: bool) -> None:
         dead = self.script.child(child)
-        losses = [
+        lost_runs = [
             LostRun(id=job_id, fence=fence, verdict=verdict, message="killed")
             for (fence, job_id), verdict in zip(dead.held.items(), verdicts, strict=False)
             if verdict
         ]
         for _ in range(1 + again):
-            answer = self.run(self.engine.jobs.retire(dead.id, losses, now=self.now))
-            mark = self.reference.store.places
-            right = self.reference.members.retire(dead.id, losses, now=self.now)
+            answer = self.run(self.engine.jobs.retire(dead.id, lost_runs, now=self.now))
+            mark = self.reference.store.positions
+            right = self.reference.members.retire(dead.id, lost_runs, now=self.now)
             self.adopt(mark, answer, right)
         if respawn:
             dead.respawn()
@@ -291,7 +291,7 @@ class RandomCommands(SideBySide):
     def promote(self, limit: int, again: bool) -> None:
         for _ in range(1 + again):
             answer = self.run(self.engine.jobs.promote(limit=limit, now=self.now))
-            view = self.look()
+            view = self.snapshot()
             right = self.reference.jobs.promote(limit=limit, now=self.now, seen=view.known)
             assert (answer.jobs, answer.wait) == right, f"promote answered {answer}, should be {right}"
             self.compare(view)
@@ -300,7 +300,7 @@ class RandomCommands(SideBySide):
     def prune(self, limit: int, again: bool) -> None:
         for _ in range(1 + again):
             answer = self.run(self.engine.jobs.prune(limit=limit, now=self.now))
-            view, mark = self.look(), self.reference.store.places
+            view, mark = self.snapshot(), self.reference.store.positions
             self.reference.jobs.prune(
                 limit=limit,
                 now=self.now,

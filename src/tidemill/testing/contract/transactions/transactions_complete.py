@@ -51,7 +51,7 @@ class PlayedWorker(Claimant):
 
     async def runs(self, *queues: str, most: int = 100) -> list[ClaimedJob]:
         claim: Claim = await self.engine.jobs.claim(self.request(*queues, most=most))
-        self.hear(claim)
+        self.receive(claim)
         return claim.jobs
 
     async def run_of(self, **options: Any) -> ClaimedJob:
@@ -305,7 +305,7 @@ async def test_nobody_waits_for_an_open_transaction(
     if await fate(transactions, run) is not Fate.OPEN:
         connection.rollback()
         pytest.skip("this engine has one writer")
-    ear = await engine.signals.subscribe(waiter_topic("w"))
+    subscription = await engine.signals.subscribe(waiter_topic("w"))
     (seen,) = await engine.jobs.watch([run.id], waiter="w", ttl=HOUR)
     assert seen is not None
     assert seen.state is JobState.RUNNING
@@ -317,7 +317,7 @@ async def test_nobody_waits_for_an_open_transaction(
     assert await states_of(engine, [run, third]) == [JobState.RUNNING, JobState.READY]
     connection.commit()
     assert await states_of(engine, [run]) == [JobState.COMPLETED]
-    await ear.close()
+    await subscription.close()
 
 
 async def test_what_a_retirement_had_to_leave_comes_back(

@@ -27,5 +27,5 @@ DELETE FROM member WHERE id = ?;
 -- name: count_crash
 UPDATE job SET suspect = ?, crashes = ? WHERE pk = ?;
 
--- name: count_loss
+-- name: count_lost_run
 INSERT INTO more (pk, losses) VALUES (?, ?) ON CONFLICT DO UPDATE SET losses = excluded.losses;

@@ -1,4 +1,4 @@
-"""Looks at a database file past the engine, on a plain connection."""
+"""Reads a database file past the engine, on a plain connection."""
 
 import sqlite3
 from collections.abc import Iterator
