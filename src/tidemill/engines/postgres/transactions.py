@@ -1,8 +1,8 @@
 """The `transactions` facet: enqueue and complete on a connection of the caller's own.
 
-Enqueue is one call of a function that inserts nothing with a unique index except the ids, so that nobody ever
-waits for the caller's transaction, and that sends the signal with its commit. Every statement also says which
-place it is meant for. Placeholders are $1, $2, ..."""
+Enqueue is one call of a function. It inserts nothing with a unique index except the ids, so nobody ever waits
+for the caller's transaction. Its signal is sent with the commit. Every statement carries the identity of the
+namespace that it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 

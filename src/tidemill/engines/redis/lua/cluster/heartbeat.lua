@@ -83,7 +83,7 @@ for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
         end
     end
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.finish()
 -- A policy that evicts would lose jobs, and it may have been set since the engine was opened. Some users may not run INFO.
 local said = redis.pcall('INFO', 'memory')

@@ -9,6 +9,6 @@ for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
     released = released + S.empty(claimant, 0, function(id, j) S.release(id, j) end)
 end
 S.forget_member(member)
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.finish()
 return S.answer(released)

@@ -25,7 +25,7 @@ function S.cancel_child(id, j, parent)
 end
 
 -- Move up to `limit` dependents of ended parents; answers how many, and whether there are more.
-function S.move_dependents(limit)
+function S.update_dependents(limit)
     local moved = 0
     while moved < limit do
         local raw = call('LINDEX', P .. 'ended_parents', 0)

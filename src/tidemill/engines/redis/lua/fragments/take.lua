@@ -89,7 +89,7 @@ end
 -- parts: a long list of queues makes no long step, and none of them waits for the backlog of another.
 local function prepare(c, ctx)
     local part = math.ceil(LIMIT / math.max(1, #c.wants))
-    S.move_dependents(LIMIT)
+    S.update_dependents(LIMIT)
     for _, want in ipairs(c.wants) do
         local q = S.queue(want[1])
         if q and not q.pa then
@@ -233,7 +233,7 @@ function S.claim(c)
         S.park(unpack(park))
     end
     if #ctx.expired > 0 then
-        S.move_dependents(LIMIT)
+        S.update_dependents(LIMIT)
     end
     local wait = -1
     if #taken < c.most then

@@ -26,7 +26,7 @@ for n = 1, A.count do
         answers[n] = j.st == CANCELLED and 0 or 2
     end
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.audit_jobs(A.by, 'cancel', changed)
 S.finish()
 return S.answer(answers)

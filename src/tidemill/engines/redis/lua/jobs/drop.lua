@@ -18,7 +18,7 @@ for n = 1, A.count do
         S.delete(id, j)
     end
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.audit_jobs(A.by, 'drop', changed)
 S.finish()
 return S.answer(answers)

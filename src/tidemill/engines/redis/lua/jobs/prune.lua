@@ -38,7 +38,7 @@ end
 if left > 0 then
     go(call('ZRANGEBYSCORE', P .. 'tomb', '-inf', S.int(NOW - A.tombstone_age), 'LIMIT', 0, left), 1)
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 
 for _, watch in ipairs(past('watches', NOW)) do
     call('HDEL', P .. 'w/' .. watch:sub(1, 16), watch:sub(17))

@@ -30,6 +30,6 @@ for _, each in ipairs(silent) do
     S.forget_member(each[1])
     gone[#gone + 1] = each[2].name
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.finish()
 return S.answer({ 1, jobs, gone })

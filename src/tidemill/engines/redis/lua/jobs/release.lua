@@ -17,6 +17,6 @@ for n, item in ipairs(A.items) do
         answers[n] = 0
     end
 end
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.finish()
 return S.answer(answers)

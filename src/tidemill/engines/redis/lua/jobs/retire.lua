@@ -17,6 +17,6 @@ local held = S.empty(claimant, 0, function(id, j)
     end
 end)
 S.retire(claimant)
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 S.finish()
 return S.answer(held)

@@ -134,7 +134,7 @@ for n, item in ipairs(A.items) do
 end
 S.flush()
 S.flush_plain()
-S.move_dependents(LIMIT)
+S.update_dependents(LIMIT)
 local claim = false
 if refused then
     claim = { refused, c.known.n or 0 }
