@@ -30,8 +30,8 @@ class InspectFacet(Protocol):
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         """Every queue, by name, empty ones too. Live counts are at most 1 s old below 100,000 in a
-        state; `age` tells. `window` is cut (down) to whole minutes, at least one; the last of them is the
-        current one."""
+        state; `age` says how old. `window` is cut (down) to whole minutes, at least one; the last of them is
+        the current one."""
         ...
 
     async def series(

@@ -1,6 +1,6 @@
 """Answers, outcomes and notes as numbers, between an engine and its store's own code.
 
-The numbers are those of `schema/` and `lua/`. Also here: what a refused claim is told.
+The numbers are those of `schema/` and `lua/`. Also here: the message of a refused claim.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """A connection that listens, for as long as anybody wants to receive signals.
 
-It comes back by itself. Whoever listens is then told to poll, because what was published meanwhile is lost.
+It comes back by itself. Subscribers then get a signal to poll, because what was published meanwhile is lost.
 """
 
 import asyncio

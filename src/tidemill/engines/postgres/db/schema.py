@@ -74,7 +74,7 @@ _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1
 
 async def prepare(connection: "Connection[Any]", url: PostgresUrl, *, migrate: bool) -> str:
     """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date.
-    Returns what tells it from every other namespace."""
+    Returns the identity of the namespace."""
     try:
         async with asyncio.timeout(url.call_timeout):
             await _check_server(connection, url)

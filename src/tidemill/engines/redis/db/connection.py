@@ -34,7 +34,7 @@ class RedisConnection(Reconnecting[AbstractConnection]):
         """Called when the server turns out to be one that cannot be written to."""
         self._left = False
         self.copies: Copies | None = None
-        """Who waits for replicas, where that is asked for."""
+        """Waits for replicas, if the URL wants that."""
 
     async def run(self, script: LuaScript, arguments: Sequence[Argument], *, copied: bool = False) -> Any:
         """The answer of a script, in one round trip; two when the server did not know it. `copied`: once
