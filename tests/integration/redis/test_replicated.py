@@ -1,6 +1,5 @@
 """`durability=replicated`: what was acknowledged is on a replica too, or else the caller is told."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from functools import partial
