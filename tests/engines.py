@@ -1,25 +1,25 @@
-"""The engines of this project, for tests that need a place to work in and do not care which engine it is."""
+"""The engines of this project, for tests that need a URL and do not care of which engine."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.servers.postgres_places import PostgresPlaces
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.postgres_urls import PostgresUrls
+from tests.servers.redis_urls import RedisUrls
 
 SHARED = ("sqlite-file", "postgres-server", "redis-server")
 """Those that several processes can share."""
 
 
-def fresh_place(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The URL of an empty place in a mode; the body of a fixture."""
+def fresh_url(mode: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty store in a mode; the body of a fixture."""
     if mode == "postgres-server":
-        places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        yield places.fresh_kept()
-        places.release()
+        urls: PostgresUrls = request.getfixturevalue("postgres_urls")
+        yield urls.fresh_kept()
+        urls.release()
     elif mode == "redis-server":
-        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        redis: RedisUrls = request.getfixturevalue("redis_urls")
         yield redis.fresh()
         redis.release()
     elif mode == "sqlite-memory":

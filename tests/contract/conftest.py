@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.postgres_places import PostgresPlaces, PostgresUser
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.postgres_urls import PostgresUrls, PostgresUser
+from tests.servers.redis_urls import RedisUrls
 from tidemill.engine.protocol import Engine
 from tidemill.testing.contract.fixtures import (
     Connect,
@@ -41,12 +41,12 @@ def fresh_engine_url(
 ) -> Iterator[Callable[[], str]]:
     """Gives the URL of a new, empty database in that mode each time."""
     if engine_mode == "postgres-server":
-        places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        yield places.fresh_kept
-        places.release()
+        urls: PostgresUrls = request.getfixturevalue("postgres_urls")
+        yield urls.fresh_kept
+        urls.release()
         return
     if engine_mode == "redis-server":
-        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        redis: RedisUrls = request.getfixturevalue("redis_urls")
         yield redis.fresh
         redis.release()
         return
@@ -84,8 +84,8 @@ def user_connection(
     if engine_mode in ("sqlite-memory", "redis-server"):
         yield None
     elif engine_mode == "postgres-server":
-        places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        user = PostgresUser(places.loop, engine_url)
+        urls: PostgresUrls = request.getfixturevalue("postgres_urls")
+        user = PostgresUser(urls.loop, engine_url)
         yield user
         user.close()
     else:

@@ -114,7 +114,7 @@ def replay_forgets_its_token(patch: pytest.MonkeyPatch) -> None:
 
 @plant("children::test_a_child_waits_for_all_its_parents")
 def children_are_told_once_for_all(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "children", "j.wf = j.wf - 1", "j.wf = 0")
+    rewrite(patch, "dependents", "j.wf = j.wf - 1", "j.wf = 0")
 
 
 @plant("counts::test_every_state_is_counted")
@@ -124,7 +124,7 @@ def the_tally_forgets_who_left(patch: pytest.MonkeyPatch) -> None:
 
 @plant("watch::test_every_end_is_signalled")
 def watchers_are_not_told(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "moves", "        tell_watchers(id)\n", "")
+    rewrite(patch, "moves", "        signal_watchers(id)\n", "")
 
 
 @plant("settle::test_a_batch_that_only_has_wrong_fences_is_stale")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract import plants, postgres_plants, redis_plants
-from tests.servers.postgres_places import PostgresPlaces
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.postgres_urls import PostgresUrls
+from tests.servers.redis_urls import RedisUrls
 
 HERE = Path(__file__).parent
 PLACES = (HERE, HERE.parent / "integration" / "postgres")
@@ -50,11 +50,11 @@ def test_the_suite_finds(name: str) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", postgres_plants.PLANTS)
-def test_the_suite_finds_in_postgres(name: str, postgres_places: PostgresPlaces) -> None:
+def test_the_suite_finds_in_postgres(name: str, postgres_urls: PostgresUrls) -> None:
     fails_under("postgres_plants", "postgres-server", name, postgres_plants.PLANTS[name].checks)
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", redis_plants.PLANTS)
-def test_the_suite_finds_in_redis(name: str, redis_places: RedisPlaces) -> None:
+def test_the_suite_finds_in_redis(name: str, redis_urls: RedisUrls) -> None:
     fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name].checks)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import SHARED, fresh_place
+from tests.engines import SHARED, fresh_url
 from tests.programs import running
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -23,7 +23,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def environment(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    for url in fresh_place(engine_mode, tmp_path, request):
+    for url in fresh_url(engine_mode, tmp_path, request):
         others = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
         yield {**others, "TIDEMILL_URL": url}
 

@@ -8,25 +8,25 @@ import pytest
 
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import NoServer, PostgresServer
-from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.postgres_urls import PostgresUrls
 from tests.servers.redis import RedisServer
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.redis_urls import RedisUrls
 
 T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
-def postgres_places() -> Iterator[PostgresPlaces]:
+def postgres_urls() -> Iterator[PostgresUrls]:
     """A private PostgreSQL, and empty databases in it."""
-    places = PostgresPlaces(server_or_skip())
-    yield places
-    places.close()
+    urls = PostgresUrls(server_or_skip())
+    yield urls
+    urls.close()
 
 
 @pytest.fixture(scope="session")
-def pgbouncer(postgres_places: PostgresPlaces) -> Iterator[PgBouncer]:
+def pgbouncer(postgres_urls: PostgresUrls) -> Iterator[PgBouncer]:
     """A private PgBouncer in transaction mode before that server."""
-    pooler = or_skip(lambda: PgBouncer(postgres_places.server).start())
+    pooler = or_skip(lambda: PgBouncer(postgres_urls.server).start())
     yield pooler
     pooler.close()
 
@@ -47,11 +47,11 @@ def or_skip(start: Callable[[], T]) -> T:
 
 
 @pytest.fixture(scope="session")
-def redis_places() -> Iterator[RedisPlaces]:
+def redis_urls() -> Iterator[RedisUrls]:
     """A private Redis, and empty databases in it."""
-    places = RedisPlaces(redis_or_skip())
-    yield places
-    places.close()
+    urls = RedisUrls(redis_or_skip())
+    yield urls
+    urls.close()
 
 
 def redis_or_skip(**options: Any) -> RedisServer:

@@ -14,7 +14,7 @@ from typing import Any
 from tests.leash import label
 from tests.servers.postgres import NoServer, PostgresServer, account, free_port
 
-PLACES = ("/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
+FOLDERS = ("/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin")
 KEEPS_STATEMENTS_SINCE = (1, 21)
 """From here on it can keep prepared statements itself; from 1.24 on it does so unless told otherwise."""
 HINT = "install it with: apt-get install --no-install-recommends pgbouncer"
@@ -22,7 +22,7 @@ HINT = "install it with: apt-get install --no-install-recommends pgbouncer"
 
 def program() -> str:
     """The path of PgBouncer."""
-    path = shutil.which("pgbouncer", path=os.pathsep.join((*PLACES, os.environ.get("PATH", ""))))
+    path = shutil.which("pgbouncer", path=os.pathsep.join((*FOLDERS, os.environ.get("PATH", ""))))
     if path is None:
         raise NoServer(f"pgbouncer is not installed; {HINT}")
     return path
@@ -30,9 +30,9 @@ def program() -> str:
 
 def version() -> tuple[int, ...]:
     """Such as (1, 24, 1)."""
-    told = subprocess.run((program(), "--version"), capture_output=True, text=True, check=True).stdout
-    found = re.search(r"PgBouncer ([0-9.]+)", told)
-    assert found is not None, told
+    printed = subprocess.run((program(), "--version"), capture_output=True, text=True, check=True).stdout
+    found = re.search(r"PgBouncer ([0-9.]+)", printed)
+    assert found is not None, printed
     return tuple(map(int, found[1].split(".")))
 
 

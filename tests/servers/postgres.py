@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.leash import label
 
-PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin")
+FOLDERS = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/pgsql/bin")
 HINT = "install it with: apt-get install --no-install-recommends postgresql"
 ACCOUNTS = ("postgres", "nobody")
 """Whom the server runs as when the tests run as root, which PostgreSQL refuses."""
@@ -34,7 +34,7 @@ class NoServer(Exception):
 
 def program(name: str) -> str:
     """The path of one of PostgreSQL's programs, of the newest version that is installed."""
-    found = [path for place in PLACES for path in sorted(glob.glob(f"{place}/{name}"), reverse=True)]
+    found = [path for folder in FOLDERS for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True)]
     path = found[0] if found else shutil.which(name)
     if path is None:
         raise NoServer(f"{name} is not installed; {HINT}")
@@ -154,15 +154,15 @@ class PostgresServer:
         """Files of a server that was never started, made once on this machine: initdb takes a second."""
         made_by = Path(self._initdb).resolve().stat()
         name = f"tidemill-initdb-{self._account.get('user', os.geteuid())}-{made_by.st_mtime_ns:x}"
-        place = Path(tempfile.gettempdir(), name)
-        if not place.exists():
-            self._make(place)
-        return place
+        cached = Path(tempfile.gettempdir(), name)
+        if not cached.exists():
+            self._make(cached)
+        return cached
 
-    def _make(self, place: Path) -> None:
-        """Put it there as a whole. It is made beside its place, because our folder may be on another file
+    def _make(self, cached: Path) -> None:
+        """Put it there as a whole. It is made beside `cached`, because our folder may be on another file
         system: nothing can be renamed from there to here."""
-        with tempfile.TemporaryDirectory(prefix=f"{label()}-initdb-", dir=place.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{label()}-initdb-", dir=cached.parent) as folder:
             self.own(Path(folder))
             made = Path(folder, "made")
             self._run(
@@ -170,7 +170,7 @@ class PostgresServer:
                 "--no-sync",
             )  # fmt: skip
             try:
-                made.rename(place)
+                made.rename(cached)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another process was quicker
                     raise

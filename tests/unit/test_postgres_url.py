@@ -10,7 +10,7 @@ from tidemill.engines.postgres.url import Address, Direct, PostgresUrl, parse_ur
 from tidemill.model.errors import BadUrl
 
 
-def place(url: str) -> PostgresUrl:
+def parsed(url: str) -> PostgresUrl:
     return parse_url(url, "tidemill")
 
 
@@ -32,17 +32,17 @@ def place(url: str) -> PostgresUrl:
     ],
 )
 def test_hosts(url: str, addresses: list[tuple[str, int]]) -> None:
-    assert place(url).addresses == tuple(Address(*each) for each in addresses)
+    assert parsed(url).addresses == tuple(Address(*each) for each in addresses)
 
 
 def test_the_driver_of_sqlalchemy_is_not_shown() -> None:
-    assert str(place("postgresql+asyncpg://u:p@db/shop")) == "postgresql://u@db:5432/shop"
+    assert str(parsed("postgresql+asyncpg://u:p@db/shop")) == "postgresql://u@db:5432/shop"
 
 
 def test_parts_are_decoded() -> None:
-    found = place("postgresql://u%40x:p%2F%3F%23%40%3A@db/my%20shop")
+    found = parsed("postgresql://u%40x:p%2F%3F%23%40%3A@db/my%20shop")
     assert (found.user, found.password, found.database) == ("u@x", "p/?#@:", "my shop")
-    assert place("postgresql://u:p@ss@db/shop").password == "p@ss"
+    assert parsed("postgresql://u:p@ss@db/shop").password == "p@ss"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_parts_are_decoded() -> None:
     ],
 )
 def test_of_several_hosts_one_is_wanted_that_can_be_written_to(url: str, target: str) -> None:
-    assert place(url).target == target
+    assert parsed(url).target == target
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_of_several_hosts_one_is_wanted_that_can_be_written_to(url: str, target:
     ],
 )
 def test_options(option: str, name: str, value: Any) -> None:
-    assert getattr(place(f"postgresql://db/shop?{option}"), name) == value
+    assert getattr(parsed(f"postgresql://db/shop?{option}"), name) == value
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_options(option: str, name: str, value: Any) -> None:
 )
 def test_options_that_cannot_be_meant(option: str) -> None:
     with pytest.raises(BadUrl):
-        place(f"postgresql://db/shop?{option}")
+        parsed(f"postgresql://db/shop?{option}")
 
 
 @pytest.mark.parametrize("wrong", ["missing.crt", "not-a-certificate.crt"])
 @pytest.mark.parametrize("option", ["sslrootcert", "sslcert"])
-def test_files_of_tls_are_looked_at_before_anything_else(tmp_path: Path, option: str, wrong: str) -> None:
+def test_files_of_tls_are_checked_before_anything_else(tmp_path: Path, option: str, wrong: str) -> None:
     (tmp_path / "not-a-certificate.crt").write_text("hello")
     with pytest.raises(BadUrl, match=rf"{option}.*{wrong}"):
-        place(f"postgresql://db/shop?sslmode=verify-ca&{option}={tmp_path / wrong}")
+        parsed(f"postgresql://db/shop?sslmode=verify-ca&{option}={tmp_path / wrong}")
 
 
 @pytest.mark.parametrize("character", "/?#@:[]%,&= \\")
@@ -115,7 +115,7 @@ def test_a_password_that_was_not_encoded_is_not_repeated(character: str) -> None
     for password in (f"hush{character}s3cret", f"1{character}s3cret", f"s3cret{character}1"):
         for url in (f"postgresql://u:{password}@db/shop", f"postgresql://u:{password}@db:5/shop?prepared=no"):
             try:
-                found = place(url)
+                found = parsed(url)
             except BadUrl as error:
                 shown = "".join(traceback.format_exception(error))
             else:

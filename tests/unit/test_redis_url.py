@@ -23,24 +23,24 @@ from tidemill.model.errors import BadUrl
     ],
 )
 def test_where_it_leads(url: str, where: tuple[object, ...], shown: str) -> None:
-    place = parse_url(url, "shop")
-    assert (place.host, place.port, place.path, place.db) == where
-    assert str(place) == shown
+    parsed = parse_url(url, "shop")
+    assert (parsed.host, parsed.port, parsed.path, parsed.db) == where
+    assert str(parsed) == shown
 
 
 def test_credentials_are_unquoted_and_not_shown() -> None:
-    place = parse_url("redis://me:p%40ss@h/1", "shop")
-    assert (place.user, place.password) == ("me", "p@ss")
-    assert "p@ss" not in f"{place} {place!r}"
-    assert "p%40ss" not in f"{place} {place!r}"
-    assert str(place) == "redis://me@h:6379/1"
+    parsed = parse_url("redis://me:p%40ss@h/1", "shop")
+    assert (parsed.user, parsed.password) == ("me", "p@ss")
+    assert "p@ss" not in f"{parsed} {parsed!r}"
+    assert "p%40ss" not in f"{parsed} {parsed!r}"
+    assert str(parsed) == "redis://me@h:6379/1"
 
 
 def test_keys_are_tagged_and_channels_know_the_database() -> None:
-    place = parse_url("redis://h/7", "shop")
-    assert place.prefix == "{shop}:"
-    assert place.channels != parse_url("redis://h/8", "shop").channels
-    assert place.channels.startswith(place.prefix)
+    parsed = parse_url("redis://h/7", "shop")
+    assert parsed.prefix == "{shop}:"
+    assert parsed.channels != parse_url("redis://h/8", "shop").channels
+    assert parsed.channels.startswith(parsed.prefix)
 
 
 def test_tls_has_options() -> None:
@@ -51,10 +51,10 @@ def test_tls_has_options() -> None:
 
 def test_replicas_are_waited_for_on_request() -> None:
     assert parse_url("redis://h", "shop").replicas == 0
-    place = parse_url("redis://h?durability=replicated&replicas=2&replica_timeout=0.5", "shop")
-    assert (place.replicas, place.replica_timeout) == (2, 0.5)
-    place = parse_url("redis://h?durability=replicated&call_timeout=1", "shop")
-    assert (place.replicas, place.replica_timeout) == (1, 0.5), "there is time left for the call itself"
+    parsed = parse_url("redis://h?durability=replicated&replicas=2&replica_timeout=0.5", "shop")
+    assert (parsed.replicas, parsed.replica_timeout) == (2, 0.5)
+    parsed = parse_url("redis://h?durability=replicated&call_timeout=1", "shop")
+    assert (parsed.replicas, parsed.replica_timeout) == (1, 0.5), "there is time left for the call itself"
 
 
 @pytest.mark.parametrize(
@@ -95,5 +95,5 @@ def test_an_unreadable_url_is_not_repeated(url: str) -> None:
 
 
 def test_tracebacks_drawn_by_rich_show_no_secret() -> None:
-    place = parse_url("redis://me:SECRET@h/1", "shop")
-    assert place.__rich_repr__() == [("shown", "redis://me@h:6379/1"), ("namespace", "shop")]
+    parsed = parse_url("redis://me:SECRET@h/1", "shop")
+    assert parsed.__rich_repr__() == [("shown", "redis://me@h:6379/1"), ("namespace", "shop")]

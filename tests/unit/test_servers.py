@@ -8,8 +8,8 @@ from tests.servers.fixtures import redis_or_skip, server_or_skip
 
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "PLACES", ())
-    monkeypatch.setattr(pgbouncer, "PLACES", ())
+    monkeypatch.setattr(postgres, "FOLDERS", ())
+    monkeypatch.setattr(pgbouncer, "FOLDERS", ())
     monkeypatch.setenv("PATH", "")
 
 

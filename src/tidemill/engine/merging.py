@@ -1,5 +1,4 @@
-"""Which enqueues go together in one step: the one rule, for whoever merges calls or cuts many jobs into
-calls.
+"""Which enqueues go together in one step: one rule for merging calls and for cutting many jobs into calls.
 
 Merging pays: with 50 callers it stores twenty times as many jobs a second as one step for each. The producer
 of an app merges (`app.producer`), for every engine alike, and `enqueue_many` cuts its chunks (`app.bulk`).

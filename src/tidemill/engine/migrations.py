@@ -77,10 +77,10 @@ def _later(package: str, folder: Traversable) -> list[Migration]:
     return found
 
 
-def check_schema(*, code: int, schema: int, oldest_code: int, place: str) -> None:
+def check_schema(*, code: int, schema: int, oldest_code: int, where: str) -> None:
     """Refuse a schema that says that this code is too old for it."""
     if schema > code and code < oldest_code:
         raise SchemaTooNew(
-            f"{place} has schema version {schema}, which needs code that knows version {oldest_code}; "
+            f"{where} has schema version {schema}, which needs code that knows version {oldest_code}; "
             f"this Tidemill knows version {code}: upgrade it"
         )

@@ -117,7 +117,7 @@ async def test_a_server_killed_and_started_again(durable_server: Server, clock: 
         taken += ids_of(runs)
     assert len(taken) == len(set(taken))
     assert set(taken) >= set(acknowledged)
-    async with asyncio.timeout(PATIENCE_S):  # who listens is told to look
+    async with asyncio.timeout(PATIENCE_S):  # listeners are told to poll
         assert await subscription.next() == Signal(ANY_TOPIC)
     await engine.close()
 

@@ -19,16 +19,16 @@ __all__ = ["behind", "claimant", "clock", "groups", "opening", "proxied_url"]
 E = TypeVar("E", bound=Engine)
 
 Sever = Callable[[float], Awaitable[object]]
-"""Ends at least this share of the connections of engines at the place, on the server's side."""
+"""Ends at least this share of the connections of engines at the URL, on the server's side."""
 
 
 @asynccontextmanager
 async def opening(url: str, kind: type[E]) -> AsyncIterator[Callable[..., Awaitable[E]]]:
-    """Opens engines, here unless told otherwise; closed at the end."""
+    """Opens engines, at `url` unless another is given; closed at the end."""
     opened: list[E] = []
 
-    async def one_more(place: str = url, **options: Any) -> E:
-        engine = await open_engine(place, **options)
+    async def one_more(other_url: str = url, **options: Any) -> E:
+        engine = await open_engine(other_url, **options)
         assert isinstance(engine, kind)
         opened.append(engine)
         return engine
@@ -47,7 +47,7 @@ async def claimant(engine: Engine, clock: Clock) -> Claimant:
 
 @pytest.fixture
 def groups(tmp_path: Path) -> Iterator[Groups]:
-    """Starts worker groups at a place."""
+    """Starts worker groups at a URL."""
     with ExitStack() as ending:
 
         def at(url: str) -> StartGroup:
@@ -57,7 +57,7 @@ def groups(tmp_path: Path) -> Iterator[Groups]:
 
 
 def behind(url: str, proxy: Proxy) -> str:
-    """The same place, reached through the proxy."""
+    """The same URL, reached through the proxy."""
     scheme, _, rest = url.partition("127.0.0.1:")
     return f"{scheme}127.0.0.1:{proxy.port}/{rest.partition('/')[2]}"
 

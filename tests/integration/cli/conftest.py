@@ -11,7 +11,7 @@ from typing import Any
 import click.testing
 import pytest
 
-from tests.engines import SHARED, fresh_place
+from tests.engines import SHARED, fresh_url
 from tests.integration.cli.place import Place
 from tidemill.cli import main
 
@@ -33,7 +33,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    yield from fresh_place(engine_mode, tmp_path, request)
+    yield from fresh_url(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

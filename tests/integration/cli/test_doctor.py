@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.place import Place
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.redis_urls import RedisUrls
 from tidemill.engine.protocol import Engine
 from tidemill.model import storage
 from tidemill.model.ids import new_id
@@ -74,13 +74,13 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
 
 @pytest.mark.every_engine
 @pytest.mark.parametrize("engine_mode", ["redis-server"], indirect=True)  # where it happens by itself
-def test_lost_data_is_a_warning(place: Place, run: Run, redis_places: RedisPlaces) -> None:
+def test_lost_data_is_a_warning(place: Place, run: Run, redis_urls: RedisUrls) -> None:
     member = MemberInfo(id=new_id(), name="here:1", roles=("controller",))
     database = int(urlsplit(place.url).path.removeprefix("/"))
 
     async def heartbeat_again(engine: Engine) -> None:
         await engine.members.heartbeat(member)
-        redis_places.server.command("FLUSHDB", "SYNC", database=database)
+        redis_urls.server.command("FLUSHDB", "SYNC", database=database)
         assert (await engine.members.heartbeat(member)).rolled_back
 
     place.do(heartbeat_again)

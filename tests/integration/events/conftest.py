@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import SHARED, fresh_place
+from tests.engines import SHARED, fresh_url
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tidemill import Tidemill
 from tidemill.engine.events.emitting import EmittingEngine
@@ -23,7 +23,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    yield from fresh_place(engine_mode, tmp_path, request)
+    yield from fresh_url(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

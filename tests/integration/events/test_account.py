@@ -112,11 +112,11 @@ class Life:
         await self.engine.members.heartbeat(self.member, [mine])
 
     async def retire(self) -> None:
-        losses = [
+        lost_runs = [
             LostRun(id=run.id, fence=run.fence, verdict=self.dice.choice(("suspect", "crash")))
             for run in self.some(list(self.runs.values()))
         ]
-        await self.engine.jobs.retire(self.claimant, losses)
+        await self.engine.jobs.retire(self.claimant, lost_runs)
         self.claimant, self.number, self.runs = new_id(), 0, {}
 
     async def leave(self) -> None:

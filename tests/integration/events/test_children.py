@@ -33,7 +33,7 @@ def child_of(parent: NewJob) -> NewJob:
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_a_child_whose_parent_ends_before_it_is_told_was_blocked(
+async def test_a_child_whose_parent_ends_before_it_is_emitted_was_blocked(
     app: Tidemill, open_process: Open
 ) -> None:
     """Whoever ended the parent emits the rest, so the producer must not emit that as well."""

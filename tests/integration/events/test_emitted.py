@@ -47,10 +47,10 @@ async def test_producer_worker_and_listener_are_different_processes(
         good, bad = a_job("quick", str(tmp_path)), a_job("quick", "too", "many")
         await enqueue(engine, good, bad)
 
-        def all_told(found: list[Any]) -> bool:
+        def all_emitted(found: list[Any]) -> bool:
             return all(len(states_of(found, job.id)) >= 3 for job in (good, bad))
 
-        found = await read_until(events, all_told)
+        found = await read_until(events, all_emitted)
     await engine.close()
     for job, end in ((good, COMPLETED), (bad, DEAD)):
         states = states_of(found, job.id)
@@ -92,7 +92,7 @@ async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, op
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_process: Open) -> None:
+async def test_every_step_that_somebody_makes_is_emitted(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     jobs, failure = process.engine.jobs, Failed(failure=Failure(error="E", message="no"))
     again = Failed(failure=Failure(error="E", message="no"), retry_in=HOUR)
@@ -144,8 +144,8 @@ async def test_every_step_that_somebody_makes_is_told(app: Tidemill, open_proces
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_process: Open) -> None:
-    """Time, the end of parents, and what heartbeats and sign-offs give back."""
+async def test_what_the_engine_does_by_itself_is_emitted(app: Tidemill, open_process: Open) -> None:
+    """Time, the end of parents, and what heartbeats and sign-offs release."""
     process = await open_process()
     jobs, members = process.engine.jobs, process.engine.members
     [parent, doomed, given_back] = new_jobs(3)
@@ -190,7 +190,7 @@ async def test_what_the_engine_does_by_itself_is_told(app: Tidemill, open_proces
 
 
 @pytest.mark.row("C2")
-async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
+async def test_a_delayed_job_is_emitted_as_ready_when_it_is_due(
     app: Tidemill, url: str, group: StartGroup, tmp_path: Path
 ) -> None:
     """By the worker that claims it, or by the controller, whoever moved it: once."""
@@ -209,7 +209,7 @@ async def test_a_delayed_job_is_told_as_ready_when_it_is_due(
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Tidemill, open_process: Open) -> None:
+async def test_the_jobs_of_a_member_that_is_swept_are_emitted(app: Tidemill, open_process: Open) -> None:
     """Who sweeps may be another process than any that had to do with them."""
     process, sweeper = await open_process(), await open_process()
     [job] = new_jobs(1)
@@ -235,12 +235,12 @@ async def test_the_jobs_of_a_member_that_is_swept_are_told(app: Tidemill, open_p
 
 async def until_async(fact: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not await fact():  # noqa: ASYNC110  (each look is a sweep)
+        while not await fact():  # noqa: ASYNC110  (each check is a sweep)
             await asyncio.sleep(0.05)
 
 
 @pytest.mark.row("C2")
-async def test_a_schedule_that_fires_is_told_once(app: Tidemill, open_process: Open) -> None:
+async def test_a_schedule_that_fires_is_emitted_once(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     [template, job, last] = new_jobs(3)
     schedule = Schedule(name="s", timing=Every(seconds=60), job=template, next_at=100)
@@ -261,7 +261,7 @@ async def test_a_schedule_that_fires_is_told_once(app: Tidemill, open_process: O
     assert [event.job_id for event in found] == [job.id, last.id]
 
 
-async def test_runs_that_were_claimed_before_anybody_listened_are_told_in_full(
+async def test_runs_that_were_claimed_before_anybody_listened_are_emitted_in_full(
     app: Tidemill, open_process: Open
 ) -> None:
     process = await open_process()
@@ -304,20 +304,20 @@ async def test_a_filter_waits_on_through_what_it_does_not_want(app: Tidemill, op
     [wanted] = new_jobs(1, queue="w")
     async with app.events(queue="w") as events:
         reading = asyncio.create_task(read(events, 1))
-        await _tell_others(process)
+        await _publish_to_others(process)
         await process.engine.jobs.enqueue([wanted])
         [event] = await reading
     assert event.job_id == wanted.id
 
 
-async def _tell_others(process: Process) -> None:
+async def _publish_to_others(process: Process) -> None:
     """A batch in which there is nothing of the queues `default` and `w`."""
     published = process.calls["signals.publish"]
     await process.engine.jobs.enqueue(new_jobs(1, queue="other"))
     await until(lambda: process.calls["signals.publish"] > published)
 
 
-async def test_a_program_that_enqueues_and_ends_at_once_is_heard(app: Tidemill, url: str) -> None:
+async def test_a_program_that_enqueues_and_ends_at_once_is_received(app: Tidemill, url: str) -> None:
     code = "import sys; from tidemill import Tidemill; Tidemill(sys.argv[1]).enqueue('t', queue='q')"
     async with app.events() as events:
         await asyncio.to_thread(subprocess.run, (sys.executable, "-c", code, url), check=True)
@@ -374,7 +374,7 @@ async def test_the_terminal_shows_events_until_ctrl_c(
     await process.engine.now()
     listening = await asyncio.to_thread(request.getfixturevalue, "listening")
     [job] = new_jobs(1)
-    await _tell_others(process)
+    await _publish_to_others(process)
     await process.engine.jobs.enqueue([*new_jobs(1, queue="other"), job])
     line = await asyncio.to_thread(listening.stdout.readline)
     emitted = json.loads(line)

@@ -153,10 +153,10 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
         runs = await take(process, number)
         settlements = [Settlement(id=run.id, fence=run.fence, outcome=Completed()) for run in runs]
         await process.engine.jobs.settle(settlements)
-    looks = 1 + (time.monotonic() - began) / emitter.POLL_S
+    polls = 1 + (time.monotonic() - began) / emitter.POLL_S
     assert process.calls["jobs.settle"] == 50
     assert process.calls["signals.publish"] == 0
-    assert 1 <= process.calls["locks.list"] <= looks
+    assert 1 <= process.calls["locks.list"] <= polls
     extra = Counter(process.calls) - Counter({"jobs.enqueue": 50, "jobs.claim": 50, "jobs.settle": 50})
     assert set(extra) == {"locks.list", "members.heartbeat"}, "nothing else is asked for events"
 
@@ -174,16 +174,16 @@ async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Op
     listener.send_signal(signal.SIGKILL)
     killed_at = time.monotonic()
     await asyncio.to_thread(listener.communicate)
-    # it looks by itself, as long as it believes in somebody
+    # it polls by itself, as long as it believes in somebody
     await until(lambda: process.engine.emitter._task is None)
     bound = receiver.LEASE_S + emitter.MARK_S + emitter.POLL_S
     assert time.monotonic() - killed_at < bound + 5, "a generous ceiling"
     published = process.calls["signals.publish"]
     assert published >= 1
     await until(lambda: process.engine.emitter.wanted)  # it is time to poll again
-    looks = process.calls["locks.list"]
+    polls = process.calls["locks.list"]
     await process.engine.jobs.enqueue(new_jobs(1))
-    await until(lambda: process.calls["locks.list"] > looks and process.engine.emitter._task is None)
+    await until(lambda: process.calls["locks.list"] > polls and process.engine.emitter._task is None)
     assert process.calls["signals.publish"] == published
 
 
@@ -196,7 +196,7 @@ def _start(command: tuple[str, ...]) -> "subprocess.Popen[str]":
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_a_listener_that_hears_nothing_notices_it(
+async def test_a_listener_that_receives_nothing_notices_it(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(receiver, "ANNOUNCE_S", 0.05)

@@ -17,7 +17,7 @@ from tests.integration.any_server.fixtures import (
 )
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
-from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.postgres_urls import PostgresUrls
 from tests.servers.proxy import Proxy
 from tidemill.engines.postgres.engine import PostgresEngine
 
@@ -38,10 +38,10 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(postgres_places: PostgresPlaces, engine_mode: str) -> Iterator[str]:
+def url(postgres_urls: PostgresUrls, engine_mode: str) -> Iterator[str]:
     """An empty database with our schema."""
-    yield postgres_places.fresh()
-    postgres_places.release()
+    yield postgres_urls.fresh()
+    postgres_urls.release()
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ async def plain(url: str) -> AsyncIterator[Plain]:
 
 
 @pytest.fixture
-async def proxy(postgres_places: PostgresPlaces) -> AsyncIterator[Proxy]:
+async def proxy(postgres_urls: PostgresUrls) -> AsyncIterator[Proxy]:
     """Stands before the server."""
-    standing = await Proxy(postgres_places.server.port).start()
+    standing = await Proxy(postgres_urls.server.port).start()
     yield standing
     await standing.close()
 

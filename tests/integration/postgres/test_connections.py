@@ -90,19 +90,19 @@ async def test_a_server_that_drops_idle_connections(servers: Servers, connect: C
         await engine.queues.pause("q", now=clock.now)
         await engine.queues.resume("q", now=clock.now)
 
-    lines = [*engine.store.__dict__.values()]
+    parts = [*engine.store.__dict__.values()]
     await a_round()
     for _ in range(2):
         async with asyncio.timeout(PATIENCE_S):
-            while not all(each.is_closed() for each in open_connections(lines)):  # noqa: ASYNC110
+            while not all(each.is_closed() for each in open_connections(parts)):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await a_round()
     assert "idle-session timeout" in server.log()
 
 
 def open_connections(values: Iterable[object]) -> list[Any]:
-    """Those of the lines among these, but for the one that looks about once a second."""
-    lines = [
+    """The driver's connections of these, without the one that polls once a second."""
+    connections = [
         each for each in values if isinstance(each, PostgresConnection) and each._purpose != "heartbeats"
     ]
-    return [each._connection for each in lines if each._connection is not None]
+    return [each._connection for each in connections if each._connection is not None]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.integration.postgres.conftest import Connect, Plain
-from tests.integration.postgres.test_lines import sent
+from tests.integration.postgres.test_connection_use import sent
 from tidemill.engines.postgres.cluster.queues import flat
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.queues.queue import Limit, QueueOptions

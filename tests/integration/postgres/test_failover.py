@@ -117,7 +117,7 @@ async def test_calls_go_on_with_the_other(two: Two, how: str, clock: Clock) -> N
     await until_it_works(claimant.heartbeat)
     rest = await until_it_works(lambda: claimant.take(most=10))
     assert ids_of(rest) == ids_of([before[1], *before[2:], *after])
-    async with asyncio.timeout(20):  # who listens is told to look, and hears again
+    async with asyncio.timeout(20):  # listeners are told to poll, and receive again
         await subscription.next()
         while (await until_it_works(lambda: say(engine)), await subscription.next(1.0))[1] is None:
             pass
@@ -136,7 +136,7 @@ async def test_a_server_that_is_read_only_for_a_while(own_server: PostgresServer
     await execute(own_server, "SELECT pg_reload_conf()")
     with pytest.raises(EngineUnavailable, match="read-only"):
         await until_refused(engine)
-    assert (await engine.inspect.counts(now=clock.now))[0].ready, "it can be looked at"
+    assert (await engine.inspect.counts(now=clock.now))[0].ready, "it can be read"
     await execute(own_server, "ALTER SYSTEM RESET default_transaction_read_only")
     await execute(own_server, "SELECT pg_reload_conf()")
     assert await until_it_works(lambda: engine.jobs.enqueue([a_job()], now=clock.now)) == [True]

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.postgres_urls import PostgresUrls
 
 
 @pytest.fixture
-def kept_url(postgres_places: PostgresPlaces) -> Iterator[str]:
-    yield postgres_places.fresh_kept()
-    postgres_places.release()
+def kept_url(postgres_urls: PostgresUrls) -> Iterator[str]:
+    yield postgres_urls.fresh_kept()
+    postgres_urls.release()
 
 
 async def test_the_next_client_gets_the_same_backend_as_new(kept_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Opening a place: made by one of many, refused if it is not ours or too new."""
+"""Opening a URL: made by one of many, refused if it is not ours or too new."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -14,7 +14,7 @@ from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_job as a_job_of_the_app
 from tests.integration.supervisor.groups import enqueue, finished, noted, states
 from tests.servers.pgbouncer import PgBouncer
-from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.postgres_urls import PostgresUrls
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import BadUrl
 from tidemill.model.event import ANY_TOPIC, Signal, ready_topic
@@ -41,11 +41,11 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(engine_mode: str, postgres_places: PostgresPlaces, pgbouncer: PgBouncer) -> Iterator[str]:
-    """An empty place, by way of PgBouncer."""
-    direct = postgres_places.fresh()
+def url(engine_mode: str, postgres_urls: PostgresUrls, pgbouncer: PgBouncer) -> Iterator[str]:
+    """An empty database, by way of PgBouncer."""
+    direct = postgres_urls.fresh()
     yield pgbouncer.url(urlsplit(direct).path.removeprefix("/"))
-    postgres_places.release()
+    postgres_urls.release()
 
 
 async def test_everything_works_on_changing_processes(connect: Connect, clock: Clock) -> None:
@@ -75,18 +75,18 @@ async def test_everything_works_on_changing_processes(connect: Connect, clock: C
     assert {job.state for job in found if job} == {JobState.COMPLETED}
 
 
-async def test_it_is_found_out_and_told(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_is_noticed_and_logged(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "tidemill.engine"):
         engine = await connect()
     assert "a pooler stands before" in caplog.text
     subscription = await engine.signals.subscribe("news")
-    assert await subscription.next(5) == Signal(ANY_TOPIC), "asked for, because nothing can be heard"
+    assert await subscription.next(5) == Signal(ANY_TOPIC), "polled for, because nothing can be received"
 
 
-async def test_signals_are_heard_from_the_server_itself(
-    connect: Connect, url: str, postgres_places: PostgresPlaces
+async def test_signals_are_received_from_the_server_itself(
+    connect: Connect, url: str, postgres_urls: PostgresUrls
 ) -> None:
-    engine = await connect(f"{url}?listen=127.0.0.1:{postgres_places.server.port}")
+    engine = await connect(f"{url}?listen=127.0.0.1:{postgres_urls.server.port}")
     other = await connect()
     subscription = await engine.signals.subscribe(ready_topic("q"))
     await other.jobs.enqueue([a_job()])
@@ -95,13 +95,13 @@ async def test_signals_are_heard_from_the_server_itself(
 
 @pytest.fixture(params=["keeps statements", "loses statements"])
 def trusted(
-    request: pytest.FixtureRequest, url: str, postgres_places: PostgresPlaces, pgbouncer: PgBouncer
+    request: pytest.FixtureRequest, url: str, postgres_urls: PostgresUrls, pgbouncer: PgBouncer
 ) -> Iterator[PgBouncer]:
     """One that may keep prepared statements, and one that does not."""
     if request.param == "keeps statements":
         yield pgbouncer
         return
-    pooler = PgBouncer(postgres_places.server, statements=0).start()
+    pooler = PgBouncer(postgres_urls.server, statements=0).start()
     yield pooler
     pooler.close()
 

@@ -74,7 +74,7 @@ async def _hung_up() -> AsyncIterator[None]:
 
 
 async def is_encrypted(url: str) -> bool:
-    """Whether a place can be worked with, and by TLS."""
+    """Whether a URL can be worked with, and by TLS."""
     engine = await open_engine(url)
     assert isinstance(engine, PostgresEngine)
     assert await engine.jobs.enqueue([a_job()]) == [True]

@@ -65,7 +65,7 @@ async def finish(engine: PostgresEngine, claimant: Claimant, clock: Clock, count
 async def test_retention_stops_when_its_time_is_over(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
-    """The function looks at its own clock after every 500 jobs: without time it does these and no more."""
+    """The function checks its own clock after every 500 jobs: without time it does these and no more."""
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
     await finish(engine, claimant, clock, 2_000)
     clock.forward(100)
@@ -100,22 +100,22 @@ async def test_retention_goes_on_where_it_stopped(
     assert (await row(connection, answer, 5_000, True, later, clock.now))[0] == 500, "from the oldest end"
 
 
-async def test_retention_by_a_large_count_is_looked_at_once_a_minute(
+async def test_retention_by_a_large_count_is_checked_once_a_minute(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=10_001)), now=clock.now)
     await finish(engine, claimant, clock, 2_000)
     connection = await plain()
     await connection.execute("UPDATE tidemill.queue SET keep_counts[1] = 10001")
-    place = await row(
+    last_kept = await row(
         connection, "SELECT ended_at, born FROM tidemill.job ORDER BY ended_at, born OFFSET 99 LIMIT 1"
     )
     version = await connection.fetchval("SELECT version FROM tidemill.queue")
-    known = json.dumps({"q": {"4": [version, *place, -1]}})
-    stale = json.dumps({"q": {"4": [version - 1, *place, -1]}})
+    known = json.dumps({"q": {"4": [version, *last_kept, -1]}})
+    stale = json.dumps({"q": {"4": [version - 1, *last_kept, -1]}})
     answer = "SELECT pruned FROM tidemill.prune_v1(5000, 60000000, $1, $2, $3)"
     assert await connection.fetchval(answer, False, stale, clock.now) == 0, "found under other options"
-    assert await connection.fetchval(answer, True, known, clock.now) == 0, "looked at anew: all are kept"
+    assert await connection.fetchval(answer, True, known, clock.now) == 0, "checked anew: all are kept"
     assert await connection.fetchval(answer, False, known, clock.now) == 100
 
 
@@ -201,7 +201,7 @@ async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
 async def test_nothing_is_remembered_of_the_claims_of_those_who_have_ended(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock, end: str
 ) -> None:
-    """Sweeps look through the claims of all who are remembered. What a transaction holds is found later."""
+    """Sweeps scan the claims of all who are remembered. What a transaction holds is found later."""
     user = await plain()
     await engine.jobs.enqueue(some_jobs(6), now=clock.now)
     claims = [await claimant.take(most=2) for _ in range(3)]

@@ -18,7 +18,7 @@ from tests.integration.any_server.fixtures import (
 from tests.servers.fixtures import redis_or_skip
 from tests.servers.proxy import REDIS, Proxy
 from tests.servers.redis import RedisServer
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.redis_urls import RedisUrls
 from tidemill.engines.redis.engine import RedisEngine
 
 __all__ = ["behind", "claimant", "clock", "groups", "proxied_url"]
@@ -36,16 +36,16 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def url(redis_places: RedisPlaces, engine_mode: str) -> str:
+def url(redis_urls: RedisUrls, engine_mode: str) -> str:
     """An empty logical database."""
-    return redis_places.fresh()
+    return redis_urls.fresh()
 
 
 @pytest.fixture
-def command(redis_places: RedisPlaces, url: str) -> Command:
+def command(redis_urls: RedisUrls, url: str) -> Command:
     """A command of the test's own in that database."""
     database = int(urlsplit(url).path.removeprefix("/"))
-    return lambda *parts: redis_places.server.command(*parts, database=database)
+    return lambda *parts: redis_urls.server.command(*parts, database=database)
 
 
 @pytest.fixture
@@ -61,9 +61,9 @@ async def engine(connect: Connect) -> RedisEngine:
 
 
 @pytest.fixture
-async def proxy(redis_places: RedisPlaces) -> AsyncIterator[Proxy]:
+async def proxy(redis_urls: RedisUrls) -> AsyncIterator[Proxy]:
     """Stands before the server."""
-    standing = await Proxy(redis_places.server.port, REDIS).start()
+    standing = await Proxy(redis_urls.server.port, REDIS).start()
     yield standing
     await standing.close()
 

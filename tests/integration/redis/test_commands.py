@@ -1,7 +1,6 @@
 """No command is newer than the oldest server that we promise to work with."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,14 @@ from tidemill.engines import redis
 from tidemill.engines.redis.db.schema import OLDEST_SERVER
 
 _IN_LUA = re.compile(r"\b(?:redis\.call|redis\.pcall|call|S\.put)\(\s*'([A-Z]+)'")
-_IN_PYTHON = re.compile(r"""\b(?:command|send_command|ask|_ask|_checked)\(\s*"([A-Z]+)\"""")
+_IN_PYTHON = re.compile(r"""\b(?:command|send_command|ask|_request|_checked)\(\s*"([A-Z]+)\"""")
 _QUOTED = re.compile(r"'([A-Z]{3,})'")
 
 
 def sources() -> dict[str, str]:
-    root = files(redis)
-    lua = {file.name: file.read_text("utf-8") for file in root.joinpath("lua").iterdir()}
-    python = {file.name: file.read_text("utf-8") for file in root.iterdir() if file.name.endswith(".py")}
-    return {**lua, **python}
+    root = Path(redis.__file__).parent
+    files = [file for file in root.rglob("*") if file.suffix in (".lua", ".py")]
+    return {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in files}
 
 
 def used() -> set[str]:
@@ -37,13 +35,13 @@ def used() -> set[str]:
 def since(command: Command, name: str) -> tuple[int, ...] | None:
     """The version that brought it; None: not a command."""
     answer = command("COMMAND", "DOCS", name).decode()
-    told = re.search(r"\r\nsince\r\n\$\d+\r\n([\d.]+)\r\n", answer)
-    return None if told is None else tuple(int(part) for part in told[1].split("."))
+    found = re.search(r"\r\nsince\r\n\$\d+\r\n([\d.]+)\r\n", answer)
+    return None if found is None else tuple(int(part) for part in found[1].split("."))
 
 
 def test_every_command_is_old_enough(command: Command) -> None:
     if since(command, "GET") is None:
-        pytest.skip("this server does not tell since when it has a command")
+        pytest.skip("this server does not say since when it has a command")
     versions = {name: found for name in used() if (found := since(command, name)) is not None}
     assert len(versions) > 30
     assert {"HSET", "ZADD", "PUBLISH", "SUBSCRIBE", "WAIT", "INFO", "TIME"} <= set(versions)
@@ -53,6 +51,6 @@ def test_every_command_is_old_enough(command: Command) -> None:
 
 def test_the_list_would_find_a_newer_one(command: Command) -> None:
     if since(command, "GET") is None:
-        pytest.skip("this server does not tell since when it has a command")
+        pytest.skip("this server does not say since when it has a command")
     assert since(command, "ZMPOP") == (7, 0, 0)
     assert _QUOTED.findall("call('ZMPOP', 1)") == ["ZMPOP"]

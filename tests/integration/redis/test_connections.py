@@ -98,7 +98,7 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
             await refused()
     assert await snapshot(engine, clock) == before
     await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=60.0)), now=clock.now)
-    await engine.queues.pause("q", by="ann", now=clock.now)  # who looks after it can act
+    await engine.queues.pause("q", by="ann", now=clock.now)  # operators can act
     await engine.queues.resume("q", now=clock.now)
     await claimant.heartbeat()  # what runs goes on, what waits is worked off
     watch = partial(engine.jobs.watch, [first.id], waiter="me", ttl=SECOND, now=clock.now)
@@ -119,7 +119,7 @@ async def test_listeners_come_back(
     caplog.set_level(logging.INFO, "tidemill.engine")
     subscription = await engine.signals.subscribe("news")
     command("CLIENT", "KILL", "TYPE", "pubsub")
-    async with asyncio.timeout(PATIENCE_S):  # what came meanwhile is lost: look
+    async with asyncio.timeout(PATIENCE_S):  # what came meanwhile is lost: poll
         assert await subscription.next() == Signal(ANY_TOPIC)
         while True:
             await engine.signals.publish("news", "again")
@@ -211,7 +211,7 @@ async def test_the_kernel_watches_over_idle_connections(engine: RedisEngine) -> 
     assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
 
 
-async def test_a_listener_that_was_forgotten_looks_again(
+async def test_a_listener_that_was_forgotten_connects_again(
     connect: Connect, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quiet connection is asked for a sign of life; one that gives none is replaced."""

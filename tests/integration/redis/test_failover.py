@@ -11,7 +11,7 @@ from tests.integration.redis.conftest import Connect, behind
 from tests.integration.redis.test_connections import PATIENCE_S
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.redis_urls import RedisUrls
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.redis.db.errors import translate
 from tidemill.engines.redis.url import parse_url
@@ -21,7 +21,7 @@ from tidemill.testing.contract.fixtures import Clock, a_job
 
 
 async def test_a_primary_that_became_a_replica_is_left(
-    own_server: RedisServer, redis_places: RedisPlaces, connect: Connect, url: str, proxy: Proxy, clock: Clock
+    own_server: RedisServer, redis_urls: RedisUrls, connect: Connect, url: str, proxy: Proxy, clock: Clock
 ) -> None:
     """After a failover the address leads to another server, while the old one still answers."""
     proxy.retarget(own_server.port)
@@ -30,7 +30,7 @@ async def test_a_primary_that_became_a_replica_is_left(
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await engine.inspect.counts(now=clock.now)
     own_server.command("REPLICAOF", "127.0.0.1", "1")
-    proxy.retarget(redis_places.server.port)
+    proxy.retarget(redis_urls.server.port)
     await (await open_engine(url)).close()
     with pytest.raises(EngineUnavailable, match="can only be read"):
         await engine.jobs.enqueue([a_job()], now=clock.now)

@@ -28,7 +28,7 @@ async def test_ten_thousand_completed_jobs_a_queue_are_kept(engine: RedisEngine,
 async def test_nothing_of_a_job_is_left_when_it_goes(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
-    """Whatever happened to it: the keys that remain are those of an empty place."""
+    """Whatever happened to it: the keys that remain are those of an empty namespace."""
     clock = claimant.clock
 
     async def live(options: QueueOptions) -> None:

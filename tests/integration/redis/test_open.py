@@ -1,4 +1,4 @@
-"""Opening a place: refused if it would lose jobs, is not ours or too new."""
+"""Opening a URL: refused if it would lose jobs, is not ours or too new."""
 
 import pytest
 
@@ -12,10 +12,10 @@ from tidemill.testing.contract.fixtures import a_job
 
 async def test_namespaces_are_kept_apart(url: str) -> None:
     one, other = await open_engine(url, namespace="left"), await open_engine(url, namespace="right")
-    heard = await other.signals.subscribe("ready:q")
+    subscription = await other.signals.subscribe("ready:q")
     await one.jobs.enqueue([a_job()])
     assert ([each.ready for each in await one.inspect.counts()], await other.inspect.counts()) == ([1], [])
-    assert await heard.next(0.1) is None
+    assert await subscription.next(0.1) is None
     await one.close()
     await other.close()
 
@@ -99,8 +99,8 @@ async def test_a_password_is_asked_for_and_never_shown(own_server: RedisServer) 
             await open_engine(own_server.url(user=user))
         assert "wr0ng" not in "".join(map(str, _chain(raised.value)))
     engine = await open_engine(own_server.url(user=":s3cret@"))
-    place = engine.store.url  # type: ignore[attr-defined]
-    shown = [engine.name, repr(engine), repr(vars(engine)), repr(place), str(place)]
+    where = engine.store.url  # type: ignore[attr-defined]
+    shown = [engine.name, repr(engine), repr(vars(engine)), repr(where), str(where)]
     own_server.kill()
     with pytest.raises(EngineError) as lost:
         await engine.inspect.counts()

@@ -38,7 +38,7 @@ async def test_a_server_killed_and_started_again_under_load(
     await shop.ends_well()
 
 
-async def ends_after_a_loss(shop: Business, url: str, folder: Path, *, since: int) -> None:
+async def ends_after_lost_data(shop: Business, url: str, folder: Path, *, since: int) -> None:
     """Everything acknowledged after it has ended; nothing settled twice; nobody had to be started again."""
     await until(lambda: "the engine has lost data" in shop.group.log)
     ids = (await shop.producer.end())[since:]
@@ -64,7 +64,7 @@ async def test_a_server_that_keeps_nothing_is_restarted_under_load(
     await shop.goes_on()
     since = len(shop.producer.acknowledged)
     await shop.goes_on()
-    await ends_after_a_loss(shop, server.url(), tmp_path, since=since)
+    await ends_after_lost_data(shop, server.url(), tmp_path, since=since)
 
 
 async def test_a_replica_that_lags_takes_over_under_load(
@@ -82,7 +82,7 @@ async def test_a_replica_that_lags_takes_over_under_load(
     await shop.goes_on()
     since = len(shop.producer.acknowledged)
     await shop.goes_on()
-    await ends_after_a_loss(shop, replica.url(), tmp_path, since=since)
+    await ends_after_lost_data(shop, replica.url(), tmp_path, since=since)
 
 
 async def test_what_replicas_had_to_have_survives_a_failover(

@@ -170,7 +170,7 @@ async def test_a_long_span_is_counted_in_parts(engine: RedisEngine, claimant: Cl
         assert (counts["a"].completed, counts["b"].completed) == (12, 6)
 
 
-async def test_a_claim_that_takes_nothing_looks_once_and_writes_nothing(
+async def test_a_claim_that_takes_nothing_scans_once_and_writes_nothing(
     own_server: RedisServer, connect: Connect, clock: Clock
 ) -> None:
     engine = await connect(own_server.url())
@@ -179,15 +179,15 @@ async def test_a_claim_that_takes_nothing_looks_once_and_writes_nothing(
     await engine.jobs.enqueue([a_job(), late], now=clock.now)
     await claimant.complete(*await claimant.take("q", "other"))
 
-    def told(section: str, field: str) -> list[str]:
+    def info(section: str, field: str) -> list[str]:
         lines = own_server.command("INFO", section).decode().splitlines()
         return [line for line in lines if line.startswith(field)]
 
-    looked, changes = told("commandstats", "cmdstat_zrangebylex"), told("persistence", "rdb_changes_since")
+    scans, changes = info("commandstats", "cmdstat_zrangebylex"), info("persistence", "rdb_changes_since")
     for _ in range(3):
         assert await claimant.claim("q", "other") == Claim([], MINUTE)
-    assert told("commandstats", "cmdstat_zrangebylex") == looked, "no lane is open, and that was known"
-    assert told("persistence", "rdb_changes_since") == changes
+    assert info("commandstats", "cmdstat_zrangebylex") == scans, "no lane is open, and that was known"
+    assert info("persistence", "rdb_changes_since") == changes
     assert (await claimant.claim(most=0)).wait is None
     clock.forward(60)
     assert ids_of(await claimant.take()) == [late.id]

@@ -1,6 +1,5 @@
 """`durability=replicated`: what was acknowledged is on a replica too, or else the caller is told."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from functools import partial
@@ -11,6 +10,7 @@ import pytest
 from tests.integration.outages import until_it_works
 from tests.integration.redis.conftest import Connect, Servers, behind
 from tests.integration.redis.test_scripts import OPERATIONS
+from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
@@ -139,7 +139,7 @@ async def test_who_finds_what_another_has_written_waits_for_it_too(
 async def test_a_batch_waits_once_and_in_the_same_trip(two: Two, engine: RedisEngine, clock: Clock) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     before, waits = engine.store.enqueues.trips, calls(two.primary, "wait")
-    answers = await asyncio.gather(*(engine.jobs.enqueue([a_job()], now=clock.now) for _ in range(500)))
+    answers = await enqueue_at_once(engine, some_jobs(500))
     assert answers == [[True]] * 500
     trips = engine.store.enqueues.trips - before
     assert trips <= 5

@@ -43,7 +43,7 @@ async def test_a_restart_without_data_is_noticed(servers: Servers, connect: Conn
     reply = await until_it_works(claimant.heartbeat)
     assert (reply.rolled_back, reply.new) == (True, True)
     assert reply.lost == [run.fence for run in runs], "they belong to nobody any more"
-    assert not (await claimant.heartbeat()).rolled_back, "it is told once"
+    assert not (await claimant.heartbeat()).rolled_back, "it is reported once"
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     later = await claimant.take()
     assert min(run.fence for run in later) > max(run.fence for run in runs)
@@ -53,14 +53,14 @@ async def test_a_restart_without_data_is_noticed(servers: Servers, connect: Conn
         "rolled back",
         "unsaved",
     ]
-    await (await open_engine(server.url(), migrate=False)).close()  # the place is ours again
+    await (await open_engine(server.url(), migrate=False)).close()  # the namespace is ours again
 
 
 async def test_a_replica_that_lagged_takes_over(
     servers: Servers, connect: Connect, proxy: Proxy, clock: Clock
 ) -> None:
-    """Of two members the one is told whose heartbeat was lost, although the other has sent a heartbeat since;
-    with its next heartbeat the other one too."""
+    """Of two members, the one whose heartbeat was lost gets the report, although the other has sent a
+    heartbeat since. The other gets it with its next heartbeat."""
     primary, replica = servers(), servers()
     primary.copied_by(replica)
     proxy.retarget(primary.port)
@@ -89,7 +89,7 @@ async def test_a_replica_that_lagged_takes_over(
     assert {job.state for job in await engine.inspect.get(ids_of(jobs)) if job} == {JobState.COMPLETED}
 
 
-async def test_a_loss_without_a_heartbeat_is_seen_by_the_next_claim(
+async def test_lost_data_without_a_heartbeat_is_seen_by_the_next_claim(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
     """The server's record of the claimant is older than what the claimant was answered."""
@@ -128,7 +128,7 @@ async def test_claims_that_take_nothing_notice_it_once(
 
 
 def restore(command: Command, key: str, dumped: bytes) -> None:
-    """Put back an earlier value, as `DUMP` has told it."""
+    """Put back an earlier value, as `DUMP` has answered it."""
     value = dumped.partition(b"\r\n")[2].removesuffix(b"\r\n").decode("latin-1")
     assert command("EVAL", RESTORE, "1", key, *(str(ord(byte)) for byte in value)).startswith(b"+OK")
 
@@ -141,7 +141,7 @@ return redis.call('RESTORE', KEYS[1], 0, table.concat(bytes), 'REPLACE')
 """The test's own commands are text; a dump is not."""
 
 
-async def test_a_loss_is_seen_by_a_fence_too(
+async def test_lost_data_is_noticed_by_a_fence_too(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
     """A claim was lost, and no heartbeat with it. A fence is not given twice, whatever the server's clock."""
@@ -179,7 +179,7 @@ async def test_a_fence_that_nobody_has_given_out_lifts_nothing(
     assert (await claimant.take_one()).fence < absurd[0]
 
 
-async def test_a_loss_is_told_again_if_the_answer_did_not_arrive(
+async def test_lost_data_is_reported_again_if_the_answer_did_not_arrive(
     connect: Connect, clock: Clock, proxy: Proxy, command: Command, url: str
 ) -> None:
     claimant = await a_claimant(await connect(behind(url, proxy)), clock)
@@ -203,7 +203,7 @@ def forget_heartbeats(command: Command) -> None:
     assert command("HSET", "{tidemill}:n", "heartbeat", "1").startswith(b":")
 
 
-async def test_a_loss_is_told_to_everybody_once(
+async def test_lost_data_is_reported_to_everybody_once(
     engine: RedisEngine, claimant: Claimant, command: Command
 ) -> None:
     """To one that the server has forgotten too, and to one that was there before in another process; not to
@@ -221,10 +221,10 @@ async def test_a_loss_is_told_to_everybody_once(
     newcomer = Claimant(engine, claimant.clock, name="host:3")
     for each in (newcomer, claimant, other):
         assert not (await each.heartbeat()).rolled_back
-    assert command("HGET", "{tidemill}:n", "rolled") == noted, "as one loss"
+    assert command("HGET", "{tidemill}:n", "rolled") == noted, "as one event"
 
 
-async def test_a_loss_of_what_was_noted_about_a_loss_is_one_too(
+async def test_losing_the_note_of_lost_data_is_noticed_too(
     connect: Connect, claimant: Claimant, command: Command
 ) -> None:
     other = await a_claimant(await connect(), claimant.clock, name="host:2")
@@ -237,7 +237,7 @@ async def test_a_loss_of_what_was_noted_about_a_loss_is_one_too(
         assert [(await each.heartbeat()).rolled_back, (await each.heartbeat()).rolled_back] == [True, False]
 
 
-async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Clock) -> None:
+async def test_a_member_that_was_swept_is_no_lost_data(engine: RedisEngine, clock: Clock) -> None:
     claimant = await a_claimant(engine, clock)
     await engine.members.leave(claimant.member.id, now=clock.now)
     other = await a_claimant(engine, clock, name="host:2")
@@ -248,7 +248,7 @@ async def test_a_member_that_was_swept_is_no_loss(engine: RedisEngine, clock: Cl
     assert (await engine.inspect.storage()).rolled_back is None
 
 
-async def test_a_policy_that_is_changed_later_is_told_by_heartbeats(
+async def test_a_policy_that_is_changed_later_is_reported_by_heartbeats(
     servers: Servers, connect: Connect, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = servers(maxmemory="100mb")

@@ -1,8 +1,6 @@
 """The Lua files: each is valid, and a call is one round trip whatever the server remembers of them."""
 
 import re
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +9,15 @@ from tests.integration.redis.conftest import Command, Connect, behind
 from tests.producing import enqueue_at_once
 from tests.servers.proxy import Proxy
 from tidemill.engine.protocol import PRUNE_LIMIT
-from tidemill.engines import redis
 from tidemill.engines.redis.db.schema import FLAGS_SINCE
-from tidemill.engines.redis.db.scripts import script, source
+from tidemill.engines.redis.db.scripts import lua_files, script, source
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.jobs.run import Answer, Then
 from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.view import JobFilter
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
 
-NAMES = sorted(Path(file.name).stem for file in files(redis).joinpath("lua").iterdir())
+NAMES = sorted(lua_files())
 
 
 OPERATIONS = [
@@ -29,9 +26,9 @@ OPERATIONS = [
 
 
 def server_version(command: Command) -> tuple[int, ...]:
-    told = re.search(rb"redis_version:(\d+)\.(\d+)", command("INFO", "server"))
-    assert told
-    return tuple(map(int, told.groups()))
+    info = re.search(rb"redis_version:(\d+)\.(\d+)", command("INFO", "server"))
+    assert info
+    return tuple(map(int, info.groups()))
 
 
 @pytest.mark.parametrize("flags", [True, False], ids=["flags", "plain"])
@@ -150,7 +147,7 @@ async def commands_run(command: Command) -> int:
 async def test_a_claim_does_not_pay_for_parked_lanes(
     engine: RedisEngine, claimant: Claimant, command: Command, parked: int
 ) -> None:
-    """Keys whose gate is full are not looked at again until a holder goes."""
+    """Keys whose gate is full are not scanned again until a holder goes."""
     clock = claimant.clock
     await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     jobs = [a_job(key=f"k{number:04}") for number in range(parked) for _ in range(2)]
@@ -168,18 +165,18 @@ async def test_a_claim_that_takes_nothing_writes_nothing(claimant: Claimant, com
     clock = claimant.clock
     await claimant.engine.jobs.enqueue([a_job(delay=1_000_000), a_job(queue="other")], now=clock.now)
 
-    def told(name: str) -> int:
+    def info(name: str) -> int:
         found = re.search(rf"{name}:(\d+)".encode(), command("INFO", "persistence"))
         assert found
         return int(found[1])
 
     # Redis 6.2 notes a transaction of nothing for a script that may write
     noted = 0 if server_version(command) >= FLAGS_SINCE else len("*1\r\n$5\r\nMULTI\r\n*1\r\n$4\r\nEXEC\r\n")
-    changes, size = told("rdb_changes_since_last_save"), told("aof_current_size")
+    changes, size = info("rdb_changes_since_last_save"), info("aof_current_size")
     for _ in range(5):
         assert await claimant.take() == []
-    assert told("rdb_changes_since_last_save") == changes
-    assert told("aof_current_size") == size + 5 * noted
+    assert info("rdb_changes_since_last_save") == changes
+    assert info("aof_current_size") == size + 5 * noted
 
 
 async def test_what_a_call_has_written_it_knows(

@@ -67,9 +67,9 @@ async def _hung_up() -> AsyncIterator[None]:
 async def works(url: str) -> None:
     """It can be worked with, signals included."""
     engine = await open_engine(url)
-    heard = await engine.signals.subscribe("ready:q")
+    subscription = await engine.signals.subscribe("ready:q")
     assert await engine.jobs.enqueue([a_job()]) == [True]
-    assert await heard.next(10) is not None
+    assert await subscription.next(10) is not None
     await engine.close()
 
 
@@ -102,7 +102,7 @@ async def test_a_server_without_tls(own_server: RedisServer, monkeypatch: pytest
         await open_engine(own_server.url().replace("redis://", "rediss://"))
 
 
-async def test_files_are_looked_at_when_it_is_opened(secured: Secured, tmp_path: Path) -> None:
+async def test_files_are_checked_when_it_is_opened(secured: Secured, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pem"
     empty.touch()
     for wrong in (f"ssl_ca_certs={empty}", f"ssl_certfile={empty}", f"ssl_ca_certs={tmp_path}/none.pem"):

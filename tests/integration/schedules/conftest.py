@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import SHARED, fresh_place
+from tests.engines import SHARED, fresh_url
 from tidemill.testing.contract.fixtures import claimant, clock, connect, engine
 
 __all__ = ["claimant", "clock", "connect", "engine"]
@@ -21,4 +21,4 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def engine_url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The place of one test."""
-    yield from fresh_place(engine_mode, tmp_path, request)
+    yield from fresh_url(engine_mode, tmp_path, request)

@@ -12,7 +12,7 @@ from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.plain_file import file_url, is_sound, plain
 from tests.integration.sqlite.signal_folder import signal_folder
 from tidemill.engine import connections
-from tidemill.engine.shared.calls.inbox import LOOK_S
+from tidemill.engine.shared.calls.inbox import POLL_S
 from tidemill.model.event import ANY_TOPIC, ready_topic
 from tidemill.testing.contract.fixtures import Clock, a_job
 
@@ -113,11 +113,11 @@ async def test_a_wake_up_crosses_processes(path: Path) -> None:
             waits.append(time.monotonic() - began)
             assert received is not None
             if received.topic == ANY_TOPIC:  # on a busy machine the check may come first
-                waits[-1] = LOOK_S
+                waits[-1] = POLL_S
             else:
                 assert received.topic == ready_topic("q")
             await subscription.close()
-        assert min(waits) < LOOK_S / 4
+        assert min(waits) < POLL_S / 4
     await engine.close()
 
 
@@ -143,7 +143,7 @@ async def test_a_commit_without_a_signal_is_noticed(path: Path, clock: Clock) ->
 async def test_silence_is_no_signal(path: Path) -> None:
     engine = await connect(file_url(path))
     subscription = await engine.signals.subscribe(ready_topic("q"))
-    assert await subscription.next(2.5 * LOOK_S) is None
+    assert await subscription.next(2.5 * POLL_S) is None
     await subscription.close()
     await engine.close()
 

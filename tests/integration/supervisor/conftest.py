@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.engines import SHARED, fresh_place
+from tests.engines import SHARED, fresh_url
 from tests.integration.supervisor.groups import SUPERVISES, Group, a_config
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
@@ -20,7 +20,7 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def engine_url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    yield from fresh_place(engine_mode, tmp_path, request)
+    yield from fresh_url(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from tests.integration.supervisor.conftest import StartGroup, start_groups
 from tests.integration.supervisor.groups import a_job, enqueue, finished, get, noted, noted_pids, states
 from tests.integration.supervisor.processes import until
-from tests.servers.postgres_places import PostgresPlaces
-from tests.servers.redis_places import RedisPlaces
+from tests.servers.postgres_urls import PostgresUrls
+from tests.servers.redis_urls import RedisUrls
 from tidemill.engine.protocol import Engine
 from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
@@ -37,10 +37,10 @@ def group(engine_url: str, tmp_path: Path) -> Iterator[StartGroup]:
 def outage(engine_mode: str, engine_url: str, request: pytest.FixtureRequest) -> Outage:
     """Nobody can write while it lasts."""
     if engine_mode == "postgres-server":
-        places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        return lambda: places.outage(engine_url)
+        urls: PostgresUrls = request.getfixturevalue("postgres_urls")
+        return lambda: urls.outage(engine_url)
     if engine_mode == "redis-server":
-        redis: RedisPlaces = request.getfixturevalue("redis_places")
+        redis: RedisUrls = request.getfixturevalue("redis_urls")
         return redis.outage
     assert engine_mode == "sqlite-file"
 

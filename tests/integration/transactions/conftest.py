@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import fresh_place
+from tests.engines import fresh_url
 from tidemill import Tidemill
 
 
 @pytest.fixture
 def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """The app's place. `engine_mode` is a parameter of the tests: it goes with the kind of connection."""
-    yield from fresh_place(engine_mode, tmp_path, request)
+    yield from fresh_url(engine_mode, tmp_path, request)
 
 
 @pytest.fixture

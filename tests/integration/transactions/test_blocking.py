@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
-from tests.servers.postgres_places import PostgresPlaces
+from tests.servers.postgres_urls import PostgresUrls
 from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
@@ -147,8 +147,8 @@ def test_another_place_is_refused(
         elsewhere = f"sqlite:///{tmp_path}/other.db"
         sqlite3.connect(tmp_path / "other.db").close()
     else:
-        places: PostgresPlaces = request.getfixturevalue("postgres_places")
-        elsewhere = places.fresh()
+        urls: PostgresUrls = request.getfixturevalue("postgres_urls")
+        elsewhere = urls.fresh()
     way.rollback()
     way.close()
     other = kind(elsewhere)
@@ -166,10 +166,10 @@ def test_another_place_is_refused(
 def test_a_database_that_was_never_set_up_is_refused(
     add: Task[[int, int], int], way: Way, kind: type[Way], request: pytest.FixtureRequest
 ) -> None:
-    places: PostgresPlaces = request.getfixturevalue("postgres_places")
+    urls: PostgresUrls = request.getfixturevalue("postgres_urls")
     way.rollback()
     way.close()
-    other = kind(places.server.url("postgres"))
+    other = kind(urls.server.url("postgres"))
     other.begin()
     with pytest.raises(WrongPlace, match="pass a connection to the database of the app's URL"):
         add.using(transaction=other.connection).enqueue(1, 2)

@@ -2,7 +2,7 @@
 
 An adapter is small: it knows whether a transaction is open (or begins by itself with the next statement),
 runs one statement, and gives its rows back. It runs in the caller's thread or on the caller's loop, never
-anywhere else: a connection belongs to whoever opened it. Which adapter fits is told by the names of the
+anywhere else: a connection belongs to whoever opened it. Which adapter fits is decided by the names of the
 connection's classes, so that no driver is ever imported here.
 
 | connection | adapter | begins by itself |

@@ -16,7 +16,7 @@ Advance = Callable[[], Statement]
 Dialect = Literal["postgresql", "sqlite"]
 
 _ELSEWHERE = ("PN004", "3F000", "42883", "42P01")
-"""Another place, and: no such schema, function, table."""
+"""Another database or namespace, and: no such schema, function, table."""
 
 
 class Adapter(ABC):

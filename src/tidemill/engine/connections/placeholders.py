@@ -14,7 +14,7 @@ def formatted(statement: Statement) -> tuple[str, tuple[Any, ...]]:
     """The statement with `%s`, and its parameters in the order in which those stand."""
     sql, order = _formatted(statement.sql)
     parameters = positional(statement)
-    return sql, tuple(parameters[place] for place in order)
+    return sql, tuple(parameters[position] for position in order)
 
 
 def positional(statement: Statement) -> Sequence[Any]:

@@ -214,14 +214,14 @@ class EmittingJobs:
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[LostRun] = (),
+        lost_runs: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
         return await _naming(
             self._emitter,
-            lambda named: self._jobs.retire(claimant, losses, moves=named, now=now),
+            lambda named: self._jobs.retire(claimant, lost_runs, moves=named, now=now),
             bool,
             moves,
         )

@@ -37,24 +37,24 @@ cleared when a job ends. Children react to their parents' end after the call's o
 
 **Order.** A `seq` is drawn each time a job becomes ready by enqueue, due time, retry, replay or
 unblocking, in the order in which that happens, and *kept* by release, retire, reclaim and a heartbeat
-that gives back. Jobs of one call get theirs in the order of the call.
+that releases. Jobs of one call get theirs in the order of the call.
 
-**Signals.** After the step, whoever made it publishes (may be lost): `ready_topic(queue)` when
+**Signals.** After the step, the process that made it publishes (may be lost): `ready_topic(queue)` when
 something became claimable there, or will by time alone (so that timers are set); `waiter_topic(waiter)`
 for each watched job that ended; `member_topic(member)` when a running job of that member was asked to
 stop.
 
 **Counting.** Finished jobs and failed attempts are counted per queue and minute in the same step
 (`inspect.counts`, `inspect.series`), so that retention does not falsify them. A failed attempt is a
-settled `Failed`; crashes and losses are not among them.
+settled `Failed`; crashes and lost runs are not among them.
 
-**Moves.** Events are emitted by whoever made the change, so a step names what its caller cannot read from
-arguments and answer. A method with `moves` adds to it, once the step is made and in the order in which
-that happened, each job that came into another state: by its time, by the end of a parent, by expiring,
-by being given back, lost, cancelled, replayed or tried again, with the reason where a failure was
-recorded; and each job of a `then` that is new. Not named are what a claim took and what completed: the
-answer says it. At most `MOVES_LIMIT` are named, `missed` counts the others. None: nobody listens, and
-nothing is gathered or sent. A call that fails names nothing; a repeat names what the repeat moved.
+**Moves.** Events are emitted by the process that made the change, so a step names what its caller cannot read
+from arguments and answer. A method with `moves` adds to it, once the step is made and in the order in which
+that happened, each job that came into another state: by its time, by the end of a parent, by expiring, by
+being released, lost, cancelled, replayed or tried again, with the reason where a failure was recorded; and
+each job of a `then` that is new. Not named are what a claim took and what completed: the answer says it. At
+most `MOVES_LIMIT` are named, `missed` counts the others. None: nobody listens, and nothing is gathered or
+sent. A call that fails names nothing; a repeat names what the repeat moved.
 
 **Tombstones.** Of a job whose queue keeps nothing of its final state (`Keep.nothing`) only id, task,
 queue, state, fence, settled fence and `ended_at` stay, for `TOMBSTONE_AGE`. enqueue, settle, release,

@@ -55,7 +55,7 @@ class MembersFacet(Protocol):
         jobs that were asked to stop. A repeat is just another heartbeat.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
-        replica took over that lagged). An engine for which that happens in ordinary operation looks for it
+        replica took over that lagged). An engine for which that happens in ordinary operation checks for it
         here (`rolled_back`): the member then publishes tasks, queues and schedules again. Fences go on
         growing.
         """
@@ -76,7 +76,7 @@ class Subscription(Protocol):
 
     async def next(self, timeout: float | None = None) -> Signal | None:
         """The next signal, or None after `timeout` seconds. A burst on one topic may arrive as one.
-        A signal with `ANY_TOPIC` means: something may have changed, look."""
+        A signal with `ANY_TOPIC` means: something may have changed, poll."""
         ...
 
     async def close(self) -> None:
@@ -93,7 +93,7 @@ class SignalsFacet(Protocol):
         ...
 
     async def publish(self, topic: str, text: str = "") -> None:
-        """Tell every subscriber of the topic, in all processes. Never waits for a slow one."""
+        """Publish to every subscriber of the topic, in all processes. Never waits for a slow one."""
         ...
 
     async def subscribe(self, *topics: str) -> Subscription:

@@ -17,7 +17,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """For people: scheme and place, never a password."""
+        """For people: the URL without its password."""
         ...
 
     @property
@@ -78,7 +78,7 @@ class OpenEngine(Protocol):
     """What an engine package offers to the registry: `open_engine`."""
 
     async def __call__(self, url: str, *, namespace: str, migrate: bool = True) -> Engine:
-        """Connect, check that the place is ours and its schema fits, migrate if allowed.
+        """Connect, check that the namespace is ours and its schema fits, migrate if allowed.
 
         Options of the engine stand in the URL's query; an unknown one is `BadUrl`. Raises `BadUrl`,
         `NotOurs`, `SchemaTooNew`, `SchemaTooOld`, `EngineDamaged` or `EngineUnavailable`, with what to do.

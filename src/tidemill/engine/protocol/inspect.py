@@ -30,8 +30,8 @@ class InspectFacet(Protocol):
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         """Every queue, by name, empty ones too. Live counts are at most 1 s old below 100,000 in a
-        state; `age` tells. `window` is cut (down) to whole minutes, at least one; the last of them is the
-        current one."""
+        state; `age` says how old. `window` is cut (down) to whole minutes, at least one; the last of them is
+        the current one."""
         ...
 
     async def series(
@@ -67,7 +67,7 @@ class InspectFacet(Protocol):
         finished ones newest end first, then newest creation. The
         cursor continues exactly there: a job that stays put is neither skipped nor repeated. It belongs to
         this filter and no other: with another one, cut off or altered, it is `BadInput`. Task,
-        key, tag and text are filters on the way: one call looks at no more than `SCAN_LIMIT` jobs and
+        key, tag and text are filters on the way: one call scans no more than `SCAN_LIMIT` jobs and
         may answer a short page with a cursor. No OFFSET inside: page n costs what page 1 did.
         """
         ...

@@ -64,7 +64,7 @@ class JobsFacet(Protocol):
     """For producers and workers: everything that changes a job.
 
     A job with `on_dead` that becomes `dead`, by whatever call and for whatever reason, leaves a job of that
-    task in the same step, before its children are told: `model.death.handler_job` says what it is made of.
+    task in the same step, before its dependents move: `model.death.handler_job` says what it is made of.
     It carries what was known of the dead job, so nothing else of that has to be kept. Its id follows from
     the dead job's and its replays (`handler_id`); if a job has that id, the next one that is free is taken:
     each death has one handler. It has no `on_dead` itself. Its queue, priority, timeout and attempts are
@@ -255,18 +255,18 @@ class JobsFacet(Protocol):
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[LostRun] = (),
+        lost_runs: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        """A child is dead: give back every job that it holds, and refuse its claims from now on.
+        """A worker process is dead: release every job that it holds, and refuse its claims from now on.
 
-        A job named in `losses` (matching fence) follows `after_claimant_lost` with its verdict, and
-        the loss is appended to its failures as "crash" or "lost"; the others are released with their
-        `seq`. A loss under a number that no fence can be is passed over: a child may have written it.
-        Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is
-        remembered as retired all the same, for at least an hour.
+        A job named in `lost_runs` (matching fence) follows `after_claimant_lost` with its verdict, and the
+        lost run is appended to its failures as "crash" or "lost"; the others are released with their `seq`. A
+        lost run under a number that no fence can be is passed over: a broken process may have written it.
+        Answers how many jobs it held; a repeat answers 0. A claimant that never claimed is remembered as
+        retired all the same, for at least an hour.
         """
         ...
 
@@ -278,7 +278,7 @@ class JobsFacet(Protocol):
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> Reclaimed:
-        """Sweep: give back, at most `limit` at a call, the jobs of members that are gone.
+        """Sweep: release, at most `limit` at a call, the jobs of members that are gone.
 
         `member` is the sweeper. Unless `may_sweep` holds for its own heartbeats in the engine (an unknown
         member never may), nothing happens and `entitled` is False. Each job of a gone member follows
@@ -296,5 +296,5 @@ class JobsFacet(Protocol):
         watches, retired claimants after an hour and minute counts after 32 days. What drop says of
         children holds here too. A call is short, because others wait for what it locks: from
         `PRUNE_LEAST` jobs on the engine may stop at any time, and say `more`. A bound by a count of
-        more than 10,000 may be looked at once a minute only."""
+        more than 10,000 may be checked once a minute only."""
         ...

@@ -3,7 +3,7 @@
 BATCH_LIMIT = 1_000
 """The most items in one call."""
 PROMOTE_LIMIT = 1_000
-"""The most due jobs that one claim moves to ready in each queue it looks at; the most children that
+"""The most due jobs that one claim moves to ready in each queue it reads; the most children that
 one step unblocks before it leaves the rest to the next claim or promote."""
 HANDLED_LIMIT = 4 << 20
 """Bytes: once so much payload of expired jobs has gone on to their handlers in a step, it leaves the rest to

@@ -26,16 +26,16 @@ back (none: an empty list), the answer is returned. A script does no I/O itself.
 class TransactionsFacet(Protocol):
     """For engines that speak SQL: enqueue and complete inside the caller's own transaction.
 
-    The scripts run on a connection of the caller's, in the caller's transaction, which may stay open for
-    long and is never waited for by claims, settles of other jobs, heartbeats or sweeps. (SQLite has one
-    writer at a time: there everybody waits.) Placeholders are those of the engine's usual drivers: `$1` with
-    a sequence, `:name` with a mapping. A connection that leads to another place than this engine's is
-    refused (`Refused`), as far as that can be told from there."""
+    The scripts run on a connection of the caller's, in the caller's transaction, which may stay open for long
+    and is never waited for by claims, settles of other jobs, heartbeats or sweeps. (SQLite has one writer at
+    a time: there everybody waits.) Placeholders are those of the engine's usual drivers: `$1` with a
+    sequence, `:name` with a mapping. A connection that leads to another database or namespace than this
+    engine's is refused (`Refused`), as far as that can be told from there."""
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         """Store these jobs: they exist if and only if that transaction commits. Checked at the call as in
         `Jobs.enqueue`; an existing id is passed over; `after` is refused. A keyed job may get its lane
-        only with the next claim. The signal is sent with the commit, or left to the safety look."""
+        only with the next claim. The signal is sent with the commit, or left to the next poll."""
         ...
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
@@ -45,7 +45,8 @@ class TransactionsFacet(Protocol):
         The answers of `Jobs.settle`, judged inside the transaction; after `ALREADY` and `STALE` nothing was
         written, and the caller should roll back. After `APPLIED` and the commit everything is as with a
         settle, `then` included; until then nothing is to be seen, and the run holds its job. Children
-        follow with the next claim or promote; waiters are told with the commit, or by their own look."""
+        follow with the next claim or promote; waiters are told with the commit, or find it by their own
+        poll."""
         ...
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:

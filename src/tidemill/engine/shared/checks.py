@@ -221,18 +221,18 @@ def check_releases(releases: Sequence[Release]) -> None:
             check_span(release.delay)
 
 
-def check_losses(claimant: bytes, losses: Sequence[LostRun]) -> None:
+def check_lost_runs(claimant: bytes, lost_runs: Sequence[LostRun]) -> None:
     """Refuse a retirement that cannot be recorded."""
     check_claimant(claimant)
-    check_batch(len(losses))
-    for loss in losses:
-        check_id(loss.id)
-        if type(loss.fence) is not int:  # `heartbeats.plausible_losses` deals with those out of bounds
-            raise BadInput(f"a fence is a whole number, not {loss.fence!r}")
-        if loss.verdict not in get_args(LossVerdict):
-            raise BadInput(f'the verdict on a lost run is "suspect" or "crash", not {loss.verdict!r}')
-        if not isinstance(loss.message, str):
-            raise BadInput(f"the message of a lost run is a text, not {type(loss.message).__name__}")
+    check_batch(len(lost_runs))
+    for run in lost_runs:
+        check_id(run.id)
+        if type(run.fence) is not int:  # `heartbeats.plausible_lost_runs` deals with those out of bounds
+            raise BadInput(f"a fence is a whole number, not {run.fence!r}")
+        if run.verdict not in get_args(LossVerdict):
+            raise BadInput(f'the verdict on a lost run is "suspect" or "crash", not {run.verdict!r}')
+        if not isinstance(run.message, str):
+            raise BadInput(f"the message of a lost run is a text, not {type(run.message).__name__}")
 
 
 # The cluster
@@ -269,7 +269,7 @@ def check_entries(entries: Sequence[TaskEntry]) -> None:
 
 
 def check_pause(name: str, by: str, why: str = "") -> None:
-    """Refuse what could not be looked up or noted about a queue or a schedule."""
+    """Refuse what could not be found or noted about a queue or a schedule."""
     check_text(name, "a name")
     check_text(by, "by")
     check_text(why, "a reason")
@@ -310,7 +310,7 @@ def check_signal(topic: str, text: str) -> None:
     check_text(text, "a signal's text")
 
 
-# Looks
+# Reads
 
 
 def check_listing(only: JobFilter, limit: int) -> None:
@@ -328,5 +328,5 @@ def check_limit(limit: int) -> int:
 
 
 def _is_text(text: str) -> bool:
-    """A zero character may be looked for: bodies have any."""
+    """A zero character may be searched for: bodies have any."""
     return isinstance(text, str) and not _NOT_TEXT.search(text.replace("\0", ""))

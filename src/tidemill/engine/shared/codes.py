@@ -1,6 +1,6 @@
 """Answers, outcomes and notes as numbers, between an engine and its store's own code.
 
-The numbers are those of `schema/` and `lua/`. Also here: what a refused claim is told.
+The numbers are those of `schema/` and `lua/`. Also here: the message of a refused claim.
 """
 
 from typing import NamedTuple
@@ -62,9 +62,9 @@ def outcome_code(settlement: Settlement) -> OutcomeCode:
             return _STOPPED
 
 
-def failure_of_loss(loss: LostRun) -> Failure:
+def failure_of(run: LostRun) -> Failure:
     """What is recorded of a lost run."""
-    return Failure(kind="crash" if loss.verdict == "crash" else "lost", message=loss.message or PROCESS_DIED)
+    return Failure(kind="crash" if run.verdict == "crash" else "lost", message=run.message or PROCESS_DIED)
 
 
 class NoteCode(NamedTuple):

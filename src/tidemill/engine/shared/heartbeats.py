@@ -1,8 +1,8 @@
-"""What is said of worker processes, by a heartbeat and by their retirement, made fit for every store.
+"""Reports about worker processes, from heartbeats and retirements, without numbers that no store can take.
 
-It is read from a table that those processes write. One that has gone mad may have written anything there,
-and its member must go on living all the same: so a fence that cannot have been given out is not refused, and
-not sent, but lost.
+A member reads these reports from a table that its worker processes write. A broken worker process may have
+written anything there, and its member has to stay alive all the same. So a fence that no engine can have
+handed out is neither refused nor sent: its run counts as lost.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tidemill.model.member import ClaimantHeartbeat
 
 
 def plausible(claimants: Sequence[ClaimantHeartbeat]) -> tuple[Sequence[ClaimantHeartbeat], list[Fence]]:
-    """The same with the numbers that there can be, and the fences that are lost."""
+    """The reports with possible numbers only, and the fences that are lost."""
     if all(map(_is_plausible, claimants)):
         return claimants, []
     lost = [fence for each in claimants for fence in each.held if not 0 <= fence < EXACT]
@@ -28,9 +28,9 @@ def plausible(claimants: Sequence[ClaimantHeartbeat]) -> tuple[Sequence[Claimant
     ], lost
 
 
-def plausible_losses(losses: Sequence[LostRun]) -> Sequence[LostRun]:
-    """Those that can be about a run."""
-    return [loss for loss in losses if 0 <= loss.fence < EXACT]
+def plausible_lost_runs(lost_runs: Sequence[LostRun]) -> Sequence[LostRun]:
+    """Without those whose fence no run can have."""
+    return [run for run in lost_runs if 0 <= run.fence < EXACT]
 
 
 def _is_plausible(claimant: ClaimantHeartbeat) -> bool:

@@ -1,12 +1,12 @@
 """Pages of jobs: the cursor that a page ends with, and the walk that it continues.
 
-A listing is a walk over (state, queue) in a fixed order, and within each by a key of a few numbers and texts,
-along an order that the store keeps anyway. A cursor holds the place in the walk and the key of the last job
-that was looked at, so a page costs the same however deep it lies.
+A listing is a walk over (state, queue) in a fixed order. Within each, jobs come by a key of a few numbers
+and texts, in an order that the store keeps anyway. A cursor holds the position in the walk and the key of the
+last job that was scanned. So a page costs the same however deep it lies.
 
-A cursor comes back from a browser. It begins with a digest of the filter and of all that it says, so that one
-that was cut off, altered or given to another listing is refused. The digest is no secret: what a cursor says
-is checked all the same before a store sees it.
+A cursor comes back from a browser. It begins with a digest of the filter and of the cursor itself. A cursor
+that was cut off, altered or passed to another listing is refused. The digest is no secret, so the content of
+a cursor is still checked before a store sees it.
 """
 
 import base64
@@ -57,7 +57,7 @@ def write_cursor(only: JobFilter, cursor: Cursor) -> str:
 
 
 def read_cursor(only: JobFilter, text: str | None) -> Cursor | None:
-    """The place that a cursor names in the listing by this filter, or `BadInput`."""
+    """The position that a cursor names in the listing of this filter, or `BadInput`."""
     if text is None:
         return None
     try:
@@ -75,7 +75,7 @@ def _digest(only: JobFilter, said: bytes) -> bytes:
 
 
 def _fits(only: JobFilter, cursor: Cursor) -> bool:
-    """Whether every store can look behind this place."""
+    """Whether every store can continue behind this position."""
     kinds, key = _KEYS[cursor.state], cursor.key
     if cursor.state not in states_of(only) or len(key) != len(kinds) or "\0" in cursor.queue:
         return False
@@ -90,7 +90,7 @@ def _fits(only: JobFilter, cursor: Cursor) -> bool:
     return cursor.state is not JobState.READY or (key[0] in PRIORITIES and key[1] in (0, 1))
 
 
-def places_after(
+def positions_after(
     only: JobFilter, at: Cursor | None, queues: Iterable[str]
 ) -> Iterator[tuple[JobState, str, CursorKey | None]]:
     """The states and queues that are left to walk, and the key behind which the first of them goes on.
@@ -124,10 +124,10 @@ class PageBuilder:
 
     @property
     def full(self) -> bool:
-        """Whether it takes no more jobs, or has looked at enough."""
+        """Whether it takes no more jobs, or has scanned enough."""
         return len(self._jobs) >= self._limit or self._scanned >= SCAN_LIMIT
 
-    def look_at(self, at: Cursor, job: JobRecord, body: bytes) -> None:
+    def scan(self, at: Cursor, job: JobRecord, body: bytes) -> None:
         """The next job of the walk."""
         self._scanned += 1
         self._last = at

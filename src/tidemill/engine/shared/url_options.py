@@ -59,7 +59,7 @@ class TlsFiles(NamedTuple):
     key: str
 
     def check(self, options: Options, *, read: bool = True) -> None:
-        """What is in them is looked at when the URL is read: later it would look like an outage."""
+        """What is in them is checked when the URL is read: later it would look like an outage."""
         root, cert, key = (options.get(name) for name in self)
         if key and not cert:
             raise BadUrl(f"{self.key} goes with {self.cert}, the certificate that it is for")

@@ -1,8 +1,8 @@
 """The `transactions` facet: enqueue and complete on a connection of the caller's own.
 
-Enqueue is one call of a function that inserts nothing with a unique index except the ids, so that nobody ever
-waits for the caller's transaction, and that sends the signal with its commit. Every statement also says which
-place it is meant for. Placeholders are $1, $2, ..."""
+Enqueue is one call of a function. It inserts nothing with a unique index except the ids, so nobody ever waits
+for the caller's transaction. Its signal is sent with the commit. Every statement carries the identity of the
+namespace that it is meant for. Placeholders are $1, $2, ..."""
 
 from collections.abc import Sequence
 
@@ -45,9 +45,9 @@ _SET_SCHEDULE = (
 class PostgresTransactions:
     """See `tidemill.engine.protocol.TransactionsFacet`."""
 
-    def __init__(self, store: PostgresStore, place: str) -> None:
+    def __init__(self, store: PostgresStore, identity: str) -> None:
         self._store = store
-        self._place = place
+        self._identity = identity
 
     def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         check_jobs(jobs)
@@ -57,7 +57,7 @@ class PostgresTransactions:
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         if jobs:
-            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._place)
+            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._identity)
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
@@ -70,9 +70,9 @@ class PostgresTransactions:
     def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
         for start in range(0, len(notes), BATCH_LIMIT):
             written = settle.note_parameters(notes[start : start + BATCH_LIMIT])
-            yield self._statement(_WRITE, *written, self._place)
+            yield self._statement(_WRITE, *written, self._identity)
         run = settlement.id, settlement.fence, settlement.ran, outcome.result
-        rows = yield self._statement(_COMPLETE, *run, self._store.url.channel, self._place)
+        rows = yield self._statement(_COMPLETE, *run, self._store.url.channel, self._identity)
         answer = ANSWERS[rows[0][0]]
         if settlement.then is not None and answer is Answer.APPLIED:
             yield from self._enqueue(settlement.then.jobs)

@@ -13,7 +13,7 @@ Options in the query are those of libpq that concern the way to the server (`ssl
 - `prepared` = yes, no, or auto (default): no where a pooler is found, because a PgBouncer in transaction mode
   may not know prepared statements;
 - `listen` = yes, no, auto (default), or the address of the server itself, `host:port`, where the URL names a
-  pooler in transaction mode, which loses LISTEN. Without it signals are asked for once a second there.
+  pooler in transaction mode, which loses LISTEN. Without it signals are polled for once a second there.
 
 No message repeats a part of a URL that may be a part of a password.
 """
@@ -68,7 +68,7 @@ class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
     """For people."""
     schema: str
     addresses: tuple[Address, ...] = ()
-    """In the order in which they are tried; none: where the driver looks by itself."""
+    """In the order in which they are tried; none: the driver chooses."""
     user: str | None = None
     password: str | None = None
     """Never shown."""
@@ -87,12 +87,12 @@ class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def channel(self) -> str:
-        """Where signals of this namespace are heard."""
+        """The channel of this namespace's signals."""
         return f"tidemill:{self.schema}"
 
     @property
     def loud_channel(self) -> str:
-        """Where its events are heard."""
+        """The channel of its events."""
         return f"tidemill events:{self.schema}"
 
     @property
@@ -149,12 +149,12 @@ def _addresses(hosts: str, said: Options) -> tuple[Address, ...]:
     if len(ports) not in (0, 1, len(written) or 1):
         raise BadUrl("the option port has one number, or one for each host")
     found = []
-    for place, part in enumerate(written or ([""] if ports else [])):
+    for number, part in enumerate(written or ([""] if ports else [])):
         text = unquote(part)
         match = _FOLDER.fullmatch(text) or _HOST.fullmatch(text)
         if match is None:
             raise options.unreadable()
-        usual = ports[place if len(ports) > 1 else 0] if ports else PORT
+        usual = ports[number if len(ports) > 1 else 0] if ports else PORT
         host = (match[1] or "localhost").strip("[]")
         found.append(Address(host, _port(match[2]) if match[2] else usual))
     return tuple(found)

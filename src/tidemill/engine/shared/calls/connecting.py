@@ -1,9 +1,9 @@
 """Connecting for calls that have less time than a connect may take.
 
-A heartbeat is given up after half a lease; a name server that does not answer, or a slow handshake, may take
-longer than that every time. So a connect that its call gave up goes on, and the next call takes what comes
-first: that connection, or one of its own, because the first may have met a server that never answers. There
-are never more than these two.
+A heartbeat is given up after half a lease. A name server that does not answer, or a slow handshake, may take
+longer than that every time. So a connect goes on after its call has given it up. The next call begins a
+connect of its own, because the first may have met a server that never answers, and takes the connection that
+is there first. There are never more than these two.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class StillConnecting(Exception):
 
 
 class Connecting(Generic[C]):
-    """The connects of one line, for one call at a time."""
+    """The connects of one connection, for one call at a time."""
 
     def __init__(
         self, connect: Callable[[], Coroutine[Any, Any, C]], drop: Callable[[C], Awaitable[None]]

@@ -13,8 +13,8 @@ T = TypeVar("T")
 class InFlight:
     """Sees calls through, and refuses those that could not be answered. A store is one of these."""
 
-    def __init__(self, place: object) -> None:
-        self._shown = place
+    def __init__(self, url: object) -> None:
+        self._shown = url
         self._pid = os.getpid()
         self._closed = False
         self._under_way: set[asyncio.Task[Any]] = set()

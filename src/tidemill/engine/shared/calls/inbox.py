@@ -1,7 +1,8 @@
 """A subscription, whatever carries the signals: those of some topics, merged while they wait.
 
-Where signals alone are not enough (a file that others write to without a word, a server that cannot be
-listened to) an engine gives a look: it is taken once in `LOOK_S`, and says whether there may be something.
+Signals alone are not enough where others write to a file without sending any, or where a server cannot be
+listened to. There the engine passes `poll`: it is called once in `POLL_S`, and answers whether something may
+have changed.
 """
 
 import asyncio
@@ -9,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 from tidemill.model.event import ANY_TOPIC, Signal
 
-LOOK_S = 1.0
+POLL_S = 1.0
 PENDING_LIMIT = 1_000
-"""The most signals that a slow subscriber keeps; beyond it hears "look" once."""
+"""The most signals that a slow subscriber keeps; beyond that it gets one `ANY_TOPIC`."""
 
 
 class Inbox:
@@ -22,19 +23,19 @@ class Inbox:
         topics: tuple[str, ...],
         *,
         leave: Callable[["Inbox"], None],
-        look: Callable[[], Awaitable[bool]] | None = None,
+        poll: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.topics = frozenset(topics)
         self.closed = False
         self._leave = leave
-        self._look = look
-        self._look_at = self.loop.time() + LOOK_S
+        self._poll = poll
+        self._poll_at = self.loop.time() + POLL_S
         self._pending: dict[Signal, None] = {}
         self._arrived = asyncio.Event()
 
     def deliver(self, signal: Signal) -> None:
-        """It was heard."""
+        """Take a signal that was received, if its topic is one of ours."""
         if signal.topic in self.topics or signal.topic == ANY_TOPIC:
             self._pending[signal if len(self._pending) < PENDING_LIMIT else Signal(ANY_TOPIC)] = None
             self._arrived.set()
@@ -54,7 +55,7 @@ class Inbox:
                 async with asyncio.timeout_at(self._wake_at(end)):
                     await self._arrived.wait()
             except TimeoutError:
-                if await self._look_if_due():
+                if await self._poll_if_due():
                     return Signal(ANY_TOPIC)
         return None
 
@@ -65,13 +66,13 @@ class Inbox:
             self._arrived.set()
 
     def _wake_at(self, end: float | None) -> float | None:
-        if self._look is None:
+        if self._poll is None:
             return end
-        return self._look_at if end is None else min(end, self._look_at)
+        return self._poll_at if end is None else min(end, self._poll_at)
 
-    async def _look_if_due(self) -> bool:
-        """Short waits one after another must not put the look off for ever, so it has a time of its own."""
-        if self._look is None or self.closed or self.loop.time() < self._look_at:
+    async def _poll_if_due(self) -> bool:
+        """The poll has its own time: many short waits must not put it off for ever."""
+        if self._poll is None or self.closed or self.loop.time() < self._poll_at:
             return False
-        self._look_at = self.loop.time() + LOOK_S
-        return await self._look()
+        self._poll_at = self.loop.time() + POLL_S
+        return await self._poll()

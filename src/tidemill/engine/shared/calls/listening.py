@@ -1,6 +1,6 @@
 """A connection that listens, for as long as anybody wants to receive signals.
 
-It comes back by itself. Whoever listens is then told to poll, because what was published meanwhile is lost.
+It comes back by itself. Subscribers then get a signal to poll, because what was published meanwhile is lost.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tidemill.model.errors import TidemillError
 C = TypeVar("C")
 
 SILENCE_S = 10.0
-"""A connection that says nothing may be in order or gone: after so long it is asked."""
+"""A silent connection may be in order or gone. After so long we send something that it has to answer."""
 
 log = logging.getLogger("tidemill.engine")
 

@@ -94,7 +94,7 @@ class Reconnecting(ABC, Generic[C]):
                 await self._hang_up(connection)
 
     async def _ready(self) -> C:
-        """A connection that can be used, as far as can be told without asking."""
+        """A connection that can be used, as far as we know without sending anything."""
         if self._connection is not None and self._is_stale(self._connection):
             await self._let_go()  # while nobody used it: nothing was sent, so nobody need know
         if self._connection is None:

@@ -7,7 +7,7 @@ from tidemill.engine.shared.heartbeats import plausible
 from tidemill.engine.shared.records import encode_member, member_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
-from tidemill.engines.postgres.jobs.naming import asked
+from tidemill.engines.postgres.jobs.naming import now_naming
 from tidemill.engines.postgres.order.late_commits import LateCommits
 from tidemill.model.jobs.move import Moves
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, MemberRecord, StopRequest
@@ -36,20 +36,23 @@ class PostgresMembers:
         claimants, never = plausible(claimants)
         self._late_commits.lease = min(self._late_commits.lease, info.lease)
         self._store.heartbeat_within(info.lease)
-        held = [(place, fence) for place, each in enumerate(claimants, 1) for fence in each.held]
+        held = [(position, fence) for position, each in enumerate(claimants, 1) for fence in each.held]
         number, at, new, lost, ids, fences, _ = await self._store.change(
             self._store.heartbeats, "heartbeat_v1",
             info.id, info.name, encoded, info.heartbeat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
-            [place for place, _ in held], [fence for _, fence in held], asked(now, moves), moves=moves,
+            [position for position, _ in held], [fence for _, fence in held], now_naming(now, moves),
+            moves=moves,
         )  # fmt: skip
-        asks = [StopRequest(*ask) for ask in zip(ids, fences, strict=True)]
-        return HeartbeatReply(number=number, now=at, new=new, lost=[*lost, *never], asked=asks)
+        stops = [StopRequest(*run) for run in zip(ids, fences, strict=True)]
+        return HeartbeatReply(number=number, now=at, new=new, lost=[*lost, *never], asked=stops)
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)
         store = self._store
-        released, _ = await store.change(store.heartbeats, "leave_v1", member, asked(now, moves), moves=moves)
+        released, _ = await store.change(
+            store.heartbeats, "leave_v1", member, now_naming(now, moves), moves=moves
+        )
         return int(released)
 
     async def list(self, *, now: Instant | None = None) -> list[MemberRecord]:

@@ -3,9 +3,9 @@
 **Several hosts** are tried in the order of the URL, beginning with the one that answered last. One that does
 not answer, is starting, is full or cannot be written to is passed over. A server that turns read-only while
 we are connected (a failover that leaves the old primary running) is noticed by the first write that it
-refuses: then every connection of this engine object hangs up and looks again (`abandon`).
+refuses: then every connection of this engine object hangs up and connects again (`abandon`).
 
-**A pooler** such as PgBouncer is found by a number: it tells its clients a made-up process id of the server.
+**A pooler** such as PgBouncer is found by a number: it reports a made-up process id of the server.
 In transaction mode each statement may meet another server process, so nothing that lasts longer than a
 transaction can be relied on: no prepared statements, no LISTEN. (With one in session mode this costs a little
 and breaks nothing; `prepared=yes` and `listen=yes` in the URL say that it is one.)
@@ -36,7 +36,7 @@ _POOLED = "tidemill: not this process"
 _IS_POOLED = (
     "DO $$ BEGIN IF pg_catalog.pg_backend_pid() <> {pid} THEN RAISE INFO '" + _POOLED + "'; END IF; END $$"
 )
-"""Tells it by a message, because an answer in rows would need a prepared statement."""
+"""Answers by a message, because an answer in rows would need a prepared statement."""
 
 log = logging.getLogger("tidemill.engine")
 
@@ -48,14 +48,14 @@ class PostgresConnector:
         self.url = url
         self.era = 0
         """Grows when the server that we knew is no longer the right one."""
-        self.told: set[Callable[[], None]] = set()
-        """Those who are called then."""
+        self.on_new_era: set[Callable[[], None]] = set()
+        """Called when an era begins."""
         self._pooled = url.prepared is False
         self._first = 0
 
     @property
     def listens(self) -> bool:
-        """Whether signals can be heard, rather than asked for."""
+        """Whether signals are received by LISTEN. Otherwise subscribers poll."""
         listen = self.url.listen
         return not self._pooled if listen is None else bool(listen)
 
@@ -96,25 +96,25 @@ class PostgresConnector:
         return await self.open("listen")
 
     def abandon(self, era: int) -> None:
-        """The server of that era cannot be written to: all connections look for another, once."""
+        """The server of that era cannot be written to: all connections connect anew, once."""
         if era == self.era:
             self._begin_era()
 
     def found_pooler(self) -> None:
-        """From now on nothing is asked of a connection that a pooler might lose."""
+        """From now on connections use nothing that a pooler might lose."""
         if not self._pooled:
             self._pooled = True
             self._begin_era()  # connections with prepared statements end
             log.info(
                 "a pooler stands before %s: statements are not prepared, and signals are %s", self.url,
-                "heard from the server itself" if self.listens else
-                "asked for once a second (listen=host:port in the URL names the server itself)",
+                "received from the server itself" if self.listens else
+                "polled for once a second (listen=host:port in the URL names the server itself)",
             )  # fmt: skip
 
     def _begin_era(self) -> None:
         self.era += 1
-        for tell in list(self.told):
-            tell()
+        for notify in list(self.on_new_era):
+            notify()
 
     def _in_order(self) -> "Iterator[tuple[int, Address | None]]":
         addresses: tuple[Address | None, ...] = self.url.addresses or (None,)
@@ -147,16 +147,16 @@ class PostgresConnector:
 
 
 async def _is_pooled(connection: "Connection[Any]") -> bool:
-    heard: list[str] = []
+    received: list[str] = []
 
-    def hear(_: object, message: Any) -> None:
-        heard.append(str(message.message))
+    def receive(_: object, message: Any) -> None:
+        received.append(str(message.message))
 
-    connection.add_log_listener(hear)
+    connection.add_log_listener(receive)
     await connection.execute(_IS_POOLED.format(pid=connection.get_server_pid()))
     await asyncio.sleep(0)  # listeners are called by the loop
-    connection.remove_log_listener(hear)
-    return _POOLED in heard
+    connection.remove_log_listener(receive)
+    return _POOLED in received
 
 
 def _keep_alive(connection: "Connection[Any]") -> None:

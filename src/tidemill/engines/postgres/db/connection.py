@@ -86,7 +86,7 @@ class PostgresConnection(Reconnecting["Connection[Any]"]):
         raise AssertionError("unreachable")
 
     def adopt(self, connection: "Connection[Any]") -> None:
-        """Take over a connection that was opened to look at the schema."""
+        """Take over a connection that was opened to check the schema."""
         if self._connection is not None:
             self._connection.terminate()
         self._connection, self._era = connection, self._connector.era

@@ -72,86 +72,86 @@ _IDENTITY = 'SELECT "{}".identity_v1()'
 _TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)"
 
 
-async def prepare(connection: "Connection[Any]", place: PostgresUrl, *, migrate: bool) -> str:
+async def prepare(connection: "Connection[Any]", url: PostgresUrl, *, migrate: bool) -> str:
     """Make the schema ours if it is not there, refuse it if it is something else's, bring it up to date.
-    Returns what tells it from every other place."""
+    Returns the identity of the namespace."""
     try:
-        async with asyncio.timeout(place.call_timeout):
-            await _check_server(connection, place)
-            version = await _inspect(connection, place)
+        async with asyncio.timeout(url.call_timeout):
+            await _check_server(connection, url)
+            version = await _inspect(connection, url)
         if version < MIGRATIONS[-1].version:
             if not migrate:
                 raise SchemaTooOld(
-                    f"this Tidemill needs schema version {MIGRATIONS[-1].version} and {place} has {version} "
-                    f"in {place.schema}: run `tidemill migrate`"
+                    f"this Tidemill needs schema version {MIGRATIONS[-1].version} and {url} has {version} "
+                    f"in {url.schema}: run `tidemill migrate`"
                 )
             async with asyncio.timeout(LONGEST_MIGRATION_S):
-                await _migrate(connection, place)
-        return str(await connection.fetchval(_IDENTITY.format(place.schema)))
+                await _migrate(connection, url)
+        return str(await connection.fetchval(_IDENTITY.format(url.schema)))
     except TidemillError:
         raise
     except asyncpg.InsufficientPrivilegeError as error:
-        raise await _what_to_grant(connection, place, error) from None
+        raise await _what_to_grant(connection, url, error) from None
     except asyncpg.LockNotAvailableError:
-        raise EngineUnavailable(f"another process is migrating {place.schema} of {place}") from None
+        raise EngineUnavailable(f"another process is migrating {url.schema} of {url}") from None
     except Exception as error:
-        raise translate_opening(error, place) from error
+        raise translate_opening(error, url) from error
 
 
-async def _check_server(connection: "Connection[Any]", place: PostgresUrl) -> None:
+async def _check_server(connection: "Connection[Any]", url: PostgresUrl) -> None:
     version, encoding, isolation = await connection.fetchrow(  # type: ignore[misc]
         "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
         "current_setting('default_transaction_isolation')"
     )
     if version < OLDEST_SERVER:
-        raise BadUrl(f"{place} is PostgreSQL {version // 10_000}; Tidemill needs 13 or newer")
+        raise BadUrl(f"{url} is PostgreSQL {version // 10_000}; Tidemill needs 13 or newer")
     if encoding != "UTF8":
-        raise BadUrl(f"{place} has the encoding {encoding}; Tidemill needs a database with UTF8")
+        raise BadUrl(f"{url} has the encoding {encoding}; Tidemill needs a database with UTF8")
     if isolation != "read committed":
         raise BadUrl(
-            f"{place} has default_transaction_isolation = {isolation}; Tidemill's functions need read "
+            f"{url} has default_transaction_isolation = {isolation}; Tidemill's functions need read "
             "committed: set it for this role or database"
         )
 
 
-async def _inspect(connection: "Connection[Any]", place: PostgresUrl) -> int:
+async def _inspect(connection: "Connection[Any]", url: PostgresUrl) -> int:
     """The version of the schema; 0: there is none yet."""
-    if not await connection.fetchval(_TABLES, place.schema):
+    if not await connection.fetchval(_TABLES, url.schema):
         return 0
     try:
-        meta = {row[0]: row[1] for row in await connection.fetch(_META.format(place.schema))}
+        meta = {row[0]: row[1] for row in await connection.fetch(_META.format(url.schema))}
     except asyncpg.PostgresError as error:
         if error.sqlstate in ("42P01", "42703"):
             raise NotOurs(
-                f"the schema {place.schema} of {place} belongs to something other than Tidemill; "
+                f"the schema {url.schema} of {url} belongs to something other than Tidemill; "
                 "choose another namespace"
             ) from None
         raise
     if meta.get("application") != "tidemill":
-        raise NotOurs(f"the schema {place.schema} of {place} is not Tidemill's; choose another namespace")
+        raise NotOurs(f"the schema {url.schema} of {url} is not Tidemill's; choose another namespace")
     try:
         version, oldest_code = int(meta["version"]), int(meta["oldest_code"])
     except (KeyError, ValueError):
-        raise EngineDamaged(f"{place} does not say its version: restore a backup") from None
+        raise EngineDamaged(f"{url} does not say its version: restore a backup") from None
     check_schema(
         code=MIGRATIONS[-1].version,
         schema=version,
         oldest_code=oldest_code,
-        place=f"{place} ({place.schema})",
+        where=f"{url} ({url.schema})",
     )
     return version
 
 
-async def _migrate(connection: "Connection[Any]", place: PostgresUrl) -> None:
+async def _migrate(connection: "Connection[Any]", url: PostgresUrl) -> None:
     """Run what is missing, in one transaction. Starting processes race: one migrates, the others wait."""
     async with connection.transaction():
-        await connection.execute(f"SET LOCAL lock_timeout = {int(place.call_timeout * 1_000)}")
-        await connection.execute(_LOCK, f"tidemill migration of {place.schema}")
+        await connection.execute(f"SET LOCAL lock_timeout = {int(url.call_timeout * 1_000)}")
+        await connection.execute(_LOCK, f"tidemill migration of {url.schema}")
         await connection.execute("SET LOCAL lock_timeout = 0")
-        version = await _inspect(connection, place)  # again under the lock: another may have been first
-        if await connection.fetchval("SELECT to_regnamespace($1) IS NULL", place.schema):
-            await connection.execute(f'CREATE SCHEMA "{place.schema}"')
-        await connection.execute(f'SET LOCAL search_path = "{place.schema}", pg_catalog')
+        version = await _inspect(connection, url)  # again under the lock: another may have been first
+        if await connection.fetchval("SELECT to_regnamespace($1) IS NULL", url.schema):
+            await connection.execute(f'CREATE SCHEMA "{url.schema}"')
+        await connection.execute(f'SET LOCAL search_path = "{url.schema}", pg_catalog')
         for migration in MIGRATIONS[version:]:
             for script in migration.scripts:
                 await connection.execute(script.sql)
@@ -167,14 +167,14 @@ async def _migrate(connection: "Connection[Any]", place: PostgresUrl) -> None:
 
 
 async def _what_to_grant(
-    connection: "Connection[Any]", place: PostgresUrl, error: asyncpg.PostgresError
+    connection: "Connection[Any]", url: PostgresUrl, error: asyncpg.PostgresError
 ) -> TidemillError:
     """Which right the role lacks, as a statement that somebody can run who may."""
-    async with asyncio.timeout(place.call_timeout):
+    async with asyncio.timeout(url.call_timeout):
         role, database, owner, makes_schemas, may_use, may_create = await connection.fetchrow(  # type: ignore[misc]
-            _RIGHTS, place.schema
+            _RIGHTS, url.schema
         )
-    schema, refused = place.schema, f"{place} refused: {error.message}"
+    schema, refused = url.schema, f"{url} refused: {error.message}"
     if owner is None and not makes_schemas:
         return BadUrl(
             f'{refused}; there is no schema {schema}, and "{role}" may not make it: CREATE SCHEMA "{schema}" '

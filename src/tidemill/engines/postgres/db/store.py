@@ -6,8 +6,8 @@
 | settles | settles, releases, notes |
 | enqueues | new jobs, merged; firings: no chore may hold up a tick |
 | commands | what people do, promote and prune, changes of schedules |
-| heartbeats | members, leases, looks behind the cursors |
-| reads | looks at jobs and queues, on two connections |
+| heartbeats | members, leases, scans behind the cursors |
+| reads | reads of jobs and queues, on two connections |
 | signals, listen | NOTIFY and LISTEN |
 
 So an engine object never has more than nine, and a slow read or a burst of one kind does not hold up a
@@ -80,11 +80,11 @@ class PostgresStore(InFlight):
         return self.sql(f"SELECT * FROM {{schema}}.{function}({marks_of(parameters)})")
 
     async def read(self, sql: str, *parameters: object) -> Sequence[Row]:
-        """Rows of one look."""
+        """The rows of one read."""
         return await self.see_through(self._reader().fetch(self.sql(sql), *parameters, reads=True))
 
-    async def look(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
-        """Several looks at one moment's state."""
+    async def snapshot(self, work: "Callable[[Connection[Any]], Awaitable[T]]") -> T:
+        """Several reads of one snapshot: the state of one moment."""
 
         async def whole(connection: "Connection[Any]") -> T:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -97,8 +97,8 @@ class PostgresStore(InFlight):
         return next((connection for connection in self._readers if not connection.busy), self._readers[-1])
 
     def heartbeat_within(self, lease: Span) -> None:
-        """A heartbeat that is not answered is given up while there is time for another on a new connection;
-        nor does it wait longer for a connect, which goes on for the next."""
+        """A heartbeat without an answer is given up while there is time for another one on a new connection.
+        It does not wait longer for a connect either; that connect goes on, for the next heartbeat."""
         self.heartbeats.hurry(lease)
 
     async def now(self) -> Instant:

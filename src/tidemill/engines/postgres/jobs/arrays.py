@@ -43,9 +43,9 @@ def job_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
 def short_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
     """The same without what needs no saying: a column of defaults is empty, one of equal values has one."""
     columns = job_arrays(jobs)
-    for place, default in enumerate(_DEFAULTS):
-        column = columns[place]
-        if place in _BULKY or not column or column.count(column[0]) != len(column):
+    for position, default in enumerate(_DEFAULTS):
+        column = columns[position]
+        if position in _BULKY or not column or column.count(column[0]) != len(column):
             continue
         if default is _SAME:
             del column[1:]
@@ -55,8 +55,8 @@ def short_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
 
 
 def parent_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
-    """Who waits for whom: places of children, ids of parents; and each job's `parent_died`."""
-    pairs = [(place, parent) for place, job in enumerate(jobs, 1) for parent in job.after]
+    """Who waits for whom: positions of children, ids of parents; and each job's `parent_died`."""
+    pairs = [(position, parent) for position, job in enumerate(jobs, 1) for parent in job.after]
     if not pairs:
         return [[], [], []]
     return [[child for child, _ in pairs], [parent for _, parent in pairs], [job.parent_died for job in jobs]]

@@ -20,7 +20,7 @@ from tidemill.engine.shared.checks import (
     check_claim,
     check_ids,
     check_jobs,
-    check_losses,
+    check_lost_runs,
     check_member,
     check_notes,
     check_releases,
@@ -30,14 +30,14 @@ from tidemill.engine.shared.checks import (
     check_watch,
 )
 from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
-from tidemill.engine.shared.heartbeats import plausible_losses
+from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engines.postgres.db.connection import Row
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.jobs import claim as claiming
 from tidemill.engines.postgres.jobs import enqueue as enqueuing
 from tidemill.engines.postgres.jobs import settle as settling
 from tidemill.engines.postgres.jobs.claim import ClaimMemory
-from tidemill.engines.postgres.jobs.naming import asked, take_named
+from tidemill.engines.postgres.jobs.naming import now_naming, take_named
 from tidemill.engines.postgres.order.late_commits import LateCommits
 from tidemill.engines.postgres.read.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.model.errors import Refused
@@ -50,7 +50,7 @@ from tidemill.model.time import MILLISECOND, Instant, Span
 PRUNE_BUDGET: Span = 20 * MILLISECOND
 """How long a prune goes on: it holds what it deletes."""
 PRUNE_ANEW_S = 60.0
-"""How often retention begins at the oldest end again and looks at large counts, which it has to walk."""
+"""How often retention begins at the oldest end again and checks large counts, which it has to walk."""
 
 _head: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
@@ -76,7 +76,7 @@ class PostgresJobs:
         self._late_commits.begin()
         store, generation = self._store, self._claims.cursors.generation
         head, *rows = await store.rows(
-            store.claims, "claim_plain_v1", *self._claims.parameters(request), asked(now, moves)
+            store.claims, "claim_plain_v1", *self._claims.parameters(request), now_naming(now, moves)
         )
         return self._answer(request, head, rows, generation, moves)
 
@@ -97,7 +97,7 @@ class PostgresJobs:
             self._late_commits.begin()
             request, connection = self._claims.parameters(claim), store.claims
         first, *rows = await store.rows(
-            connection, "settle_v1", *call.parameters(), asked(now, moves), *request
+            connection, "settle_v1", *call.parameters(), now_naming(now, moves), *request
         )
         head = _head.decode(first[0])
         store.pubsub.send(take_named(head["signals"], moves))
@@ -133,7 +133,7 @@ class PostgresJobs:
         check_releases(releases)
         parameters = settling.release_parameters(releases)
         answers, _ = await self._store.change(
-            self._store.settles, "release_v1", *parameters, asked(now, moves), moves=moves
+            self._store.settles, "release_v1", *parameters, now_naming(now, moves), moves=moves
         )
         return [ANSWERS[code] for code in answers]
 
@@ -141,7 +141,7 @@ class PostgresJobs:
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
         check_text(by, "by")
-        answers, _ = await self._command("cancel_v1", check_ids(ids), by, asked(now, moves), moves=moves)
+        answers, _ = await self._command("cancel_v1", check_ids(ids), by, now_naming(now, moves), moves=moves)
         return [CANCEL_ANSWERS[code] for code in answers]
 
     async def replay(
@@ -158,7 +158,7 @@ class PostgresJobs:
         edited = (None, None, None) if edit is None else (edit.body, edit.codec, edit.key or "")
         check_text(by, "by")
         answers, _ = await self._command(
-            "replay_v1", wanted, token, *edited, by, asked(now, moves), moves=moves
+            "replay_v1", wanted, token, *edited, by, now_naming(now, moves), moves=moves
         )
         return [REPLAY_ANSWERS[code] for code in answers]
 
@@ -166,7 +166,7 @@ class PostgresJobs:
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[DropAnswer]:
         check_text(by, "by")
-        answers, _ = await self._command("drop_v1", check_ids(ids), by, asked(now, moves), moves=moves)
+        answers, _ = await self._command("drop_v1", check_ids(ids), by, now_naming(now, moves), moves=moves)
         return [DROP_ANSWERS[code] for code in answers]
 
     async def watch(
@@ -181,21 +181,21 @@ class PostgresJobs:
         self, *, limit: int = PROMOTE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Promoted:
         check_batch(limit, PROMOTE_LIMIT)
-        moved, ahead, _ = await self._command("promote_v1", limit, asked(now, moves), moves=moves)
+        moved, ahead, _ = await self._command("promote_v1", limit, now_naming(now, moves), moves=moves)
         return Promoted(moved, ahead)
 
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[LostRun] = (),
+        lost_runs: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        check_losses(claimant, losses)
-        parameters = settling.loss_parameters(plausible_losses(losses))
+        check_lost_runs(claimant, lost_runs)
+        parameters = settling.lost_run_parameters(plausible_lost_runs(lost_runs))
         held, _ = await self._store.change(
-            self._store.heartbeats, "retire_v1", claimant, *parameters, asked(now, moves), moves=moves
+            self._store.heartbeats, "retire_v1", claimant, *parameters, now_naming(now, moves), moves=moves
         )
         return int(held)
 
@@ -210,7 +210,7 @@ class PostgresJobs:
         check_member(member)
         check_batch(limit)
         row = await self._store.change(
-            self._store.heartbeats, "reclaim_v1", member, limit, asked(now, moves), moves=moves
+            self._store.heartbeats, "reclaim_v1", member, limit, now_naming(now, moves), moves=moves
         )
         return Reclaimed(entitled=row[0], jobs=row[1], gone=row[2])
 
@@ -220,7 +220,7 @@ class PostgresJobs:
         check_batch(limit, PRUNE_LIMIT)
         anew = time.monotonic() >= self._prune_anew_at
         row = await self._command(
-            "prune_v1", limit, PRUNE_BUDGET, anew, self._prune_marks, asked(now, moves), moves=moves
+            "prune_v1", limit, PRUNE_BUDGET, anew, self._prune_marks, now_naming(now, moves), moves=moves
         )
         if anew:
             self._prune_anew_at = time.monotonic() + PRUNE_ANEW_S

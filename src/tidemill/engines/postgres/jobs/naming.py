@@ -1,5 +1,6 @@
-"""Which jobs a call has moved. While somebody listens to events, the call names them among its signals: see
-`naming_v1` in schema/jobs/moves.sql."""
+"""Which jobs a call has moved: while somebody listens to events, the call names them among its signals.
+
+See `naming_v1` in schema/jobs/moves.sql."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,28 +10,28 @@ from tidemill.model.jobs.move import Move, Moves
 from tidemill.model.time import Instant
 
 
-class NamingAsked(NamedTuple):
+class NowNaming(NamedTuple):
     """The parameter `now` of a call that names what it moves."""
 
     now: Instant | None
 
 
-def asked(now: Instant | None, moves: Moves | None) -> Instant | NamingAsked | None:
+def now_naming(now: Instant | None, moves: Moves | None) -> Instant | NowNaming | None:
     """The parameter `now` of a call: with `moves`, the call names what it moves."""
-    return now if moves is None else NamingAsked(now)
+    return now if moves is None else NowNaming(now)
 
 
 def marks_of(parameters: Sequence[object]) -> str:
     """The placeholders of a call's parameters."""
     return ", ".join(
-        f"{{schema}}.naming_v1(${n})" if isinstance(each, NamingAsked) else f"${n}"
+        f"{{schema}}.naming_v1(${n})" if isinstance(each, NowNaming) else f"${n}"
         for n, each in enumerate(parameters, 1)
     )
 
 
 def values_of(parameters: Sequence[object]) -> list[object]:
     """The values that are sent for these placeholders."""
-    return [each.now if isinstance(each, NamingAsked) else each for each in parameters]
+    return [each.now if isinstance(each, NowNaming) else each for each in parameters]
 
 
 def take_named(signals: Sequence[str], moves: Moves | None) -> Sequence[str]:

@@ -1,10 +1,10 @@
-"""Recording outcomes: what a settle sends, and what its answer tells."""
+"""Recording outcomes: what a settle sends, and how its answer is read."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from tidemill.engine.shared.codes import ANSWERS, failure_of_loss, note_code, outcome_code
+from tidemill.engine.shared.codes import ANSWERS, failure_of, note_code, outcome_code
 from tidemill.engines.postgres.jobs.arrays import job_arrays
 from tidemill.model.jobs.job import Failure, NewJob, clip_failure
 from tidemill.model.jobs.run import (
@@ -69,17 +69,17 @@ class Settling:
 
     def _then(self) -> list[object]:
         """Jobs and schedules that follow, in the order of the call."""
-        place = {id(item): number for number, item in enumerate(self._items, 1)}
+        position = {id(item): number for number, item in enumerate(self._items, 1)}
         of: list[object] = []
         jobs: list[NewJob] = []
         schedules: list[tuple[int, str, int]] = []
         for settlement in self._settlements:
             then = settlement.then
-            if then is not None and id(settlement) in place:
-                of += [place[id(settlement)]] * len(then.jobs)
+            if then is not None and id(settlement) in position:
+                of += [position[id(settlement)]] * len(then.jobs)
                 jobs += then.jobs
                 if then.schedule is not None:
-                    schedules.append((place[id(settlement)], then.schedule, then.schedule_in))
+                    schedules.append((position[id(settlement)], then.schedule, then.schedule_in))
         columns = [list(column) for column in zip(*schedules, strict=True)] if schedules else [[], [], []]
         return [of, *job_arrays(jobs), *columns]
 
@@ -110,11 +110,11 @@ def note_parameters(notes: Sequence[Note]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(6)]
 
 
-def loss_parameters(losses: Sequence[LostRun]) -> list[list[object]]:
+def lost_run_parameters(lost_runs: Sequence[LostRun]) -> list[list[object]]:
     """Those of `retire_v1` between claimant and `now`."""
     return [
-        [loss.id for loss in losses],
-        [loss.fence for loss in losses],
-        [loss.verdict for loss in losses],
-        [said(failure_of_loss(loss)) for loss in losses],
+        [run.id for run in lost_runs],
+        [run.fence for run in lost_runs],
+        [run.verdict for run in lost_runs],
+        [said(failure_of(run)) for run in lost_runs],
     ]

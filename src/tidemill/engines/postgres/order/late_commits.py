@@ -15,7 +15,7 @@ Once a second, a scan does three things.
    cursor.
 
 Every ready job that it finds is marked (`job.back`). Every claim of every process sees marked jobs, and the
-workers are woken. A job that somebody has locked at that moment is asked for by its id, until it is taken or
+workers are woken. A job that somebody has locked at that moment is requested by its id, until it is taken or
 marked.
 
 Nothing is missed. Step 3 misses only jobs whose transactions were open during the scan. A transaction that
@@ -30,7 +30,7 @@ and the scan's own, of which a snapshot says nothing. The next scan asks for bot
 
 This depends on two facts. A transaction has its xid before it draws a seq: that is the order in which jobs
 are stored. And the server is the same one: see `Cursors.forget`. Behind a pooler a connection outlives the
-server; there the moment of the server's start tells.
+server; there the moment of the server's start shows it.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Up to which seq this process has scanned each lane for jobs that its claims have passed.
 
-Claims of this process begin at a lane's cursor. A scan looks below it, for ready jobs that claims have
+Claims of this process begin at a lane's cursor. A scan reads below it, for ready jobs that claims have
 passed. Below `scanned until` a scan has found all of them, except jobs whose transactions were still open:
 `late_commits` asks for those by transaction. So the next scan begins at `scanned until`, and costs what was
 taken since the last one, not all that was ever ready. (While somebody holds a snapshot, the index entries of

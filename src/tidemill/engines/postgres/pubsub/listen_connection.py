@@ -51,7 +51,7 @@ class PostgresListenConnection(Listening["Connection[Any]"]):
     async def _until_ended(self, connection: "Connection[Any]") -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        self._connector.told.add(ended.set)
+        self._connector.on_new_era.add(ended.set)
         try:
             while self._connector.era == self._era and not connection.is_closed():
                 with suppress(TimeoutError):
@@ -60,7 +60,7 @@ class PostgresListenConnection(Listening["Connection[Any]"]):
                 async with asyncio.timeout(min(SILENCE_S, self._url.call_timeout)):
                     await connection.execute("SELECT 1")
         finally:
-            self._connector.told.discard(ended.set)
+            self._connector.on_new_era.discard(ended.set)
 
     async def _drop(self, connection: "Connection[Any]") -> None:
         connection.terminate()

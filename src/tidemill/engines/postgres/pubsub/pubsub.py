@@ -52,9 +52,9 @@ class PostgresPubSub:
         self._connector = connector
         self._url = connector.url
         self._connection = PostgresConnection(connector, "signals")
-        self._listener = PostgresListenConnection(connector, self._url.channel, self._hear, self._missed)
+        self._listener = PostgresListenConnection(connector, self._url.channel, self._receive, self._missed)
         self._loud_listener = PostgresListenConnection(
-            connector, self._url.loud_channel, self._hear_events, self._missed
+            connector, self._url.loud_channel, self._receive_events, self._missed
         )
         self._held: dict[str, None] = {}
         self._loud: list[str] = []
@@ -73,7 +73,7 @@ class PostgresPubSub:
         self._begin()
 
     def send_events(self, text: str) -> None:
-        """The same for events; those that find no room are lost, which their numbers tell."""
+        """The same for events; those that find no room are lost, and their numbers show that."""
         if len(self._loud) < LOUD_LIMIT:
             self._loud.append(text)
         self._begin()
@@ -105,7 +105,7 @@ class PostgresPubSub:
 
     async def subscribe(self, topics: tuple[str, ...]) -> Inbox:
         """Listen; what is published after this returns is delivered, unless it is lost."""
-        inbox = Inbox(topics, leave=self._inboxes.discard, look=self._cannot_listen)
+        inbox = Inbox(topics, leave=self._inboxes.discard, poll=self._cannot_listen)
         self._inboxes.add(inbox)
         if self.listens:
             if EVENTS_TOPIC in inbox.topics:
@@ -118,7 +118,7 @@ class PostgresPubSub:
         """Then there may always be something."""
         return not self.listens
 
-    def _hear(self, payload: str) -> None:
+    def _receive(self, payload: str) -> None:
         try:
             signals = _decode(payload)
         except msgspec.DecodeError:  # somebody else's
@@ -127,7 +127,7 @@ class PostgresPubSub:
             topic, _, text = signal.partition("\n")
             self._deliver(Signal(topic, text))
 
-    def _hear_events(self, payload: str) -> None:
+    def _receive_events(self, payload: str) -> None:
         self._deliver(Signal(EVENTS_TOPIC, payload))
 
     def _missed(self) -> None:

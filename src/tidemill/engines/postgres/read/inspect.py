@@ -1,4 +1,4 @@
-"""Looking at jobs and queues: the `inspect` facet."""
+"""Reading jobs and queues: the `inspect` facet."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -94,7 +94,7 @@ class PostgresInspect:
             size = sum(part.bytes for part in parts)
             return Storage(bytes=size, parts=parts, holders=holders, cleared=cleared)
 
-        return await self._store.look(work)
+        return await self._store.snapshot(work)
 
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_listing(only, limit)
@@ -103,4 +103,4 @@ class PostgresInspect:
         async def work(connection: "Connection[Any]") -> Page:
             return await listing.page(connection, self._store.sql, only, at, limit)
 
-        return await self._store.look(work)
+        return await self._store.snapshot(work)

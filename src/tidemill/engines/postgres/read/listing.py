@@ -7,7 +7,7 @@ each job on the way, within a budget.
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
-from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size, places_after
+from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size, positions_after
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.connect import Connection
 from tidemill.engines.postgres.db.connection import Row
@@ -53,7 +53,7 @@ async def page(
     async for cursor, row, body in _walk(connection, sql, only, at, chunk_size(only, limit, CHUNK)):
         if built.full:
             return built.page(more=True)
-        built.look_at(cursor, job_of(row), body)
+        built.scan(cursor, job_of(row), body)
     return built.page(more=False)
 
 
@@ -61,7 +61,7 @@ async def _walk(
     connection: "Connection[Any]", sql: Callable[[str], str], only: JobFilter, at: Cursor | None, size: int
 ) -> AsyncIterator[tuple[Cursor, Row, bytes]]:
     queues = [name for (name,) in await connection.fetch(sql(SQL.queues))]
-    for state, name, after in places_after(only, at, queues):
+    for state, name, after in positions_after(only, at, queues):
         async for found in _in_queue(connection, sql, only, state, name, after, size):
             yield found
 

@@ -49,7 +49,7 @@ class Tallies:
             many = any(count > MANY for row in states for count in row[1:])
             return list(states), windows, await connection.fetch(sql(SQL.tallies), now) if many else []
 
-        states, windows, tallies = await self._store.look(work)
+        states, windows, tallies = await self._store.snapshot(work)
         if old is None:
             self._kept, self._kept_at = states, begin
             self._dear = sum(count for row in states for count in row[1:]) > DEAR

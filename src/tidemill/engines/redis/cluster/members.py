@@ -1,14 +1,14 @@
 """The `members` facet.
 
 **Lost data.** Redis may be restarted without its file, or be replaced by a replica that lagged. A heartbeat
-finds out by what this member knows: the number of its last heartbeat, which its record must have (and the
-counter of all heartbeats must have reached), and the highest fence that its process was given or that it
-holds, which must have been given out. A claim finds out by the number of the claimant's last claim that
-brought jobs. Whoever finds it changes the epoch, a token that every heartbeat answers (see `epoch.lua`), and
-notes the moment for `storage`. Who was answered another epoch before is told by `rolled_back`. A loss that
-took no heartbeat and no claim with it, of new jobs alone, is not seen.
+notices that by two numbers which this member knows. One is the number of its last heartbeat: the member's
+record must have it, and the counter of all heartbeats must have reached it. The other is the highest fence
+that its process has got or holds: the counter of fences must have reached it. A claim notices lost data by
+the number of the claimant's last claim that brought jobs. The call that notices it changes the epoch, a token
+that every heartbeat answers (see `epoch.lua`), and notes the time for `storage`. Each member that knew
+another epoch gets `rolled_back`. If only new jobs were lost, but no heartbeat and no claim, nobody notices.
 
-**A server that evicts** is refused when an engine is opened; its policy may change later. Heartbeats look at
+**A server that evicts** is refused when an engine is opened. Its policy may change later: heartbeats check
 it.
 """
 
@@ -70,19 +70,18 @@ class RedisMembers:
         number, at, new, lost, asked, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
         self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
-        self._look_at(policy.decode())
-        asks = [StopRequest(job_id, fence) for job_id, fence in asked]
+        self._check_policy(policy.decode())
         return HeartbeatReply(
             number=number,
             now=at,
             new=new == 1,
             lost=[*lost, *never],
-            asked=asks,
+            asked=[StopRequest(job_id, fence) for job_id, fence in asked],
             rolled_back=rolled_back == 1,
         )
 
-    def _look_at(self, policy: str) -> None:
-        """Say it loudly, again and again, if the server has begun to evict keys."""
+    def _check_policy(self, policy: str) -> None:
+        """Log an error, every `REMIND_S`, while the server evicts keys."""
         if not evicts(policy):
             if self._warned_at is not None:
                 log.info("%s keeps its keys again (maxmemory-policy %s)", self._store.url, policy)

@@ -18,8 +18,8 @@ DEFAULTS = flat(QueueOptions())
 PACKED_DEFAULTS = encode(DEFAULTS)
 
 
-Stretch = tuple[str, int, int]
-"""Queue, priority, how many jobs."""
+LaneRange = tuple[str, int, int]
+"""Queue, priority, and how many jobs go to that lane one after another."""
 
 
 class ScriptCall:
@@ -41,26 +41,25 @@ class ScriptCall:
         self.values["defaults"] = DEFAULTS
         return [self._job(job) for job in jobs]
 
-    def stretches(self, jobs: Iterable[NewJob]) -> list[Stretch]:
-        """New jobs that may run at once, as `enqueue.lua` reads them: how many go to the same lane, one after
-        another; their bytes are added."""
-        found: list[Stretch] = []
+    def ranges(self, jobs: Iterable[NewJob]) -> list[LaneRange]:
+        """New jobs that may run at once, as `enqueue.lua` reads them. Their bytes are added."""
+        found: list[LaneRange] = []
         apart: dict[int, bytes] = {}
-        queue, priority, first, place, add = "", -1, 1, 0, self.blobs.extend
+        queue, priority, first, number, add = "", -1, 1, 0, self.blobs.extend
         add((PACKED_DEFAULTS,))
-        for place, (job, tail) in enumerate(tails(jobs), 1):
+        for number, (job, tail) in enumerate(tails(jobs), 1):
             if job.queue != queue or job.priority != priority:
-                if place > first:
-                    found.append((queue, priority, place - first))
-                queue, priority, first = job.queue, job.priority, place
+                if number > first:
+                    found.append((queue, priority, number - first))
+                queue, priority, first = job.queue, job.priority, number
             if inline(job.body):
                 add((job.id, tail + job.body))
             else:
                 add((job.id, tail))
-                apart[place] = job.body
+                apart[number] = job.body
         add(apart.values())
         self.values["apart"] = list(apart)
-        return [*found, (queue, priority, place + 1 - first)]
+        return [*found, (queue, priority, number + 1 - first)]
 
     def _job(self, job: NewJob) -> tuple[object, ...]:
         self.blobs += (job.id, job.body)

@@ -34,7 +34,7 @@ class RedisConnection(Reconnecting[AbstractConnection]):
         """Called when the server turns out to be one that cannot be written to."""
         self._left = False
         self.copies: Copies | None = None
-        """Who waits for replicas, where that is asked for."""
+        """Waits for replicas, if the URL wants that."""
 
     async def run(self, script: LuaScript, arguments: Sequence[Argument], *, copied: bool = False) -> Any:
         """The answer of a script, in one round trip; two when the server did not know it. `copied`: once
@@ -42,7 +42,7 @@ class RedisConnection(Reconnecting[AbstractConnection]):
         key = self._url.prefix
         async with self._turn:
             try:
-                return await self._ask("EVALSHA", script.sha, 1, key, *arguments, copied=copied)
+                return await self._request("EVALSHA", script.sha, 1, key, *arguments, copied=copied)
             except NoScriptError:
                 return await self._checked("EVAL", script.text, 1, key, *arguments, copied=copied)
             except ResponseError as error:
@@ -55,18 +55,18 @@ class RedisConnection(Reconnecting[AbstractConnection]):
 
     async def _checked(self, *parts: Argument, copied: bool = False) -> Any:
         try:
-            return await self._ask(*parts, copied=copied)
+            return await self._request(*parts, copied=copied)
         except ResponseError as error:
             raise translate(error, self._url) from error
 
-    async def _ask(self, *parts: Argument, copied: bool = False) -> Any:
+    async def _request(self, *parts: Argument, copied: bool = False) -> Any:
         begun = time.monotonic()
         connection = await self._ready()
         self.trips += 1
         try:
             async with asyncio.timeout(self._left_s(begun)):
                 if copied and self.copies is not None:
-                    return await self.copies.ask(connection, parts, self.patience_s)
+                    return await self.copies.request(connection, parts, self.patience_s)
                 # hiredis packs an argument in 0.2 us, the driver's own code in 0.7
                 packed = pack_command(parts)  # type: ignore[arg-type]  # it takes a tuple of any length
                 await connection.send_packed_command(packed, check_health=False)
@@ -89,7 +89,7 @@ class RedisConnection(Reconnecting[AbstractConnection]):
         self._left = True
 
     def adopt(self, connection: AbstractConnection) -> None:
-        """Take over a connection that was opened to look at the server."""
+        """Take over a connection that was opened to check the server."""
         self._connection = connection
 
     async def _open(self) -> AbstractConnection:

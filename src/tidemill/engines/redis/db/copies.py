@@ -3,15 +3,15 @@
 WAIT is sent right behind the script, in the same trip: it answers how many replicas have everything that this
 connection wrote. So a batch of a thousand merged enqueues waits once.
 
-A call that only finds that an earlier one was applied writes nothing, and that earlier one may have come over
-another connection: newer servers would then not wait for it. So between the two stands a small write of our
-own, in the same trip; everything that the script has found is older.
+A call may find that an earlier call was applied, and then it writes nothing. The earlier call may have come
+over another connection, and newer servers would not wait for its writes. So a small write of our own stands
+between the script and WAIT, in the same trip. Everything that the script has found is older than that write.
 
-Too few replicas in time is `EngineUnavailable`: applied on this server, and lost if this server is lost now.
-Who repeats the call until it succeeds knows that it is safe.
+Too few replicas in time raise `EngineUnavailable`: the call is applied on this server, and lost if this
+server is lost now. A caller who repeats the call until it succeeds knows that it is safe.
 
-What is not waited for is made again by itself after a failover: heartbeats, claims (a job whose claim was
-lost is ready again), due jobs that became ready, retention, sweeps, watches.
+Some calls do not wait, because a failover undoes nothing that does not happen again by itself: heartbeats,
+claims (a job whose claim was lost is ready again), due jobs that became ready, retention, sweeps, watches.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,9 @@ class Copies:
         self._url = url
         self._mark = mark
 
-    async def ask(self, connection: AbstractConnection, parts: Sequence[Argument], patience_s: float) -> Any:
+    async def request(
+        self, connection: AbstractConnection, parts: Sequence[Argument], patience_s: float
+    ) -> Any:
         """The answer of a command once enough replicas have what it wrote."""
         url = self._url
         wait_ms = max(1, round(min(url.replica_timeout, patience_s / 2) * 1_000))
@@ -52,11 +54,11 @@ class Copies:
             raise answer
         for each in (marked, copies):
             if isinstance(each, ResponseError):
-                raise TooFewReplicas(f"{url} does not tell whether replicas have it: {str(each)[:200]}")
+                raise TooFewReplicas(f"{url} does not say whether replicas have it: {str(each)[:200]}")
         if copies < url.replicas:
             raise TooFewReplicas(
                 f"{url} has it, but of its replicas {copies} instead of {url.replicas} within "
-                f"{wait_ms / 1_000:g} s: repeat the call, and look after the replicas; until then it would "
+                f"{wait_ms / 1_000:g} s: repeat the call, and check the replicas; until then it would "
                 "be lost with that server"
             )
         return answer

@@ -1,6 +1,7 @@
 """Redis's errors as ours. A message never contains what was sent: it might be a secret.
 
-The driver knows some errors by their code and then takes it off the text, so those are told by their class.
+The driver knows some errors by their code and then takes it off the text, so those are recognized by their
+class.
 """
 
 import re

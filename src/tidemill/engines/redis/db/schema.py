@@ -47,7 +47,7 @@ async def prepare(connection: AbstractConnection, url: RedisUrl, *, migrate: boo
 
 
 async def _policy(ask: Any) -> str | None:
-    """The server's maxmemory-policy; None where it is not told: some providers forbid CONFIG."""
+    """The server's maxmemory-policy; None if the server does not say: some providers forbid CONFIG."""
     found: dict[str, str] = {}
     for line in (await ask("INFO", "memory")).decode().splitlines():
         name, _, value = line.partition(":")

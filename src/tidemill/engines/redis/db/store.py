@@ -7,10 +7,11 @@
 | enqueues | new jobs, merged; firings: no chore may hold up a tick |
 | commands | what people do, promote and prune, changes of schedules, signals published by hand |
 | heartbeats | members, leases |
-| reads | looks at jobs and queues |
+| reads | reads of jobs and queues |
 | listen | SUBSCRIBE |
 
-So a process never has more than seven, and a long answer on one does not hold up a heartbeat on another.
+So a process never has more than seven, and a long answer on one connection does not hold up a heartbeat on
+another.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,7 @@ class RedisStore(InFlight):
         self._flags = flags
         """Whether the server reads the flags of a script."""
         self.top: Fence = 0
-        """The highest fence that the server has given out, as far as this process knows."""
+        """The highest fence that the server has handed out, as far as this process knows."""
         self.claims = RedisConnection(url, "claims", self._abandon)
         self.settles = RedisConnection(url, "settles", self._abandon)
         self.enqueues = RedisConnection(url, "enqueues", self._abandon)
@@ -71,13 +72,13 @@ class RedisStore(InFlight):
     async def send(
         self, connection: RedisConnection, name: str, call: ScriptCall, now: Instant | None
     ) -> Any:
-        """The same, without regard to cancellation."""
+        """The same, but a cancelled caller cancels the call."""
         moment = b"" if now is None else b"%d" % now
         arguments: tuple[bytes | str, ...] = (self.url.channels, moment, call.encoded(), *call.blobs)
         what = script(name, flags=self._flags)
         copied = what.writes and name not in NOT_WAITED_FOR
         if copied and connection is self.heartbeats and connection.copies is not None:
-            connection = self.commands  # heartbeats need not wait for replicas, nor behind somebody who does
+            connection = self.commands  # heartbeats need not wait for replicas, nor behind a call that does
         return await connection.run(what, arguments, copied=copied)
 
     def _abandon(self) -> None:
@@ -87,12 +88,12 @@ class RedisStore(InFlight):
         self.pubsub.leave_server()
 
     def saw(self, fences: Iterable[Fence]) -> None:
-        """The server has given these out."""
+        """The server has handed these out."""
         self.top = max(self.top, max(fences, default=0))
 
     def heartbeat_within(self, lease: Span) -> None:
-        """A heartbeat that is not answered is given up while there is time for another on a new connection;
-        nor does it wait longer for a connect, which goes on for the next."""
+        """A heartbeat without an answer is given up while there is time for another one on a new connection.
+        It does not wait longer for a connect either; that connect goes on, for the next heartbeat."""
         self.heartbeats.hurry(lease)
 
     async def now(self) -> Instant:

@@ -1,4 +1,4 @@
-"""Taking jobs: what a claim sends, and what its answer tells."""
+"""Taking jobs: what a claim sends, and how its answer is read."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -30,7 +30,7 @@ def add_claim(call: ScriptCall, request: ClaimRequest, after: int) -> None:
 
 
 def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
-    """The claim that an answer tells of, or its refusal."""
+    """The claim in an answer, or its refusal."""
     head, *rest = answer
     if isinstance(head, bytes):
         raise refusal(head.decode(), request, rest[0])

@@ -10,7 +10,7 @@ from tidemill.model.time import Instant
 
 
 async def enqueue(store: RedisStore, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-    """RedisStore jobs that have been checked; True where created."""
+    """Store jobs that have been checked; True for each that was created."""
     store.check()
     if not jobs:
         return []
@@ -24,7 +24,7 @@ def _pack(jobs: Sequence[NewJob]) -> ScriptCall:
     """As `enqueue.lua` reads them: the short form, if all are plain."""
     call = ScriptCall()
     if all(map(plain, jobs)):
-        call.values["stretches"] = call.stretches(jobs)
+        call.values["ranges"] = call.ranges(jobs)
     else:
         call.values["jobs"] = call.jobs(jobs)
     return call

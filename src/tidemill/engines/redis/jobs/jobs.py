@@ -17,7 +17,7 @@ from tidemill.engine.shared.checks import (
     check_claim,
     check_ids,
     check_jobs,
-    check_losses,
+    check_lost_runs,
     check_member,
     check_notes,
     check_releases,
@@ -27,7 +27,7 @@ from tidemill.engine.shared.checks import (
     check_watch,
 )
 from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
-from tidemill.engine.shared.heartbeats import plausible_losses
+from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.jobs import claim as claiming
@@ -161,13 +161,13 @@ class RedisJobs:
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[LostRun] = (),
+        lost_runs: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        check_losses(claimant, losses)
-        call = settling.retire_call(claimant, plausible_losses(losses))
+        check_lost_runs(claimant, lost_runs)
+        call = settling.retire_call(claimant, plausible_lost_runs(lost_runs))
         return int(await self._store.run(self._store.heartbeats, "retire", call, now, moves))
 
     async def reclaim(

@@ -1,9 +1,9 @@
-"""Recording outcomes: what settles, notes, releases and losses send."""
+"""Recording outcomes: what settles, notes, releases and lost runs send."""
 
 from collections.abc import Sequence
 from struct import Struct
 
-from tidemill.engine.shared.codes import ANSWERS, CHECKPOINT, failure_of_loss, note_code, outcome_code
+from tidemill.engine.shared.codes import ANSWERS, CHECKPOINT, failure_of, note_code, outcome_code
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.model.jobs.job import Failure, clip_failure
 from tidemill.model.jobs.run import (
@@ -31,23 +31,23 @@ class SettleCall(ScriptCall):
 
     def __init__(self, settlements: Sequence[Settlement]) -> None:
         super().__init__()
-        self._places: list[int] = []
+        self._positions: list[int] = []
         """Of the others, among all."""
         done, results = self._split(settlements)
         # One argument for all of them: to pack three for each took 0.4 us a job.
         self.add(b"".join(done), *results)
         self._done = len(done)
         self.values.update(done=self._done, results=len(results))
-        self.values["items"] = [_item(self, settlements[place]) for place in self._places]
+        self.values["items"] = [_item(self, settlements[position]) for position in self._positions]
 
     def _split(self, settlements: Sequence[Settlement]) -> tuple[list[bytes], list[bytes]]:
-        """Those that just completed, and their results; the places of the others are kept."""
+        """Those that just completed, and their results; the positions of the others are kept."""
         done: list[bytes] = []
         results: list[bytes] = []
         if len({item.id for item in settlements}) < len(settlements):  # one of them decides about another
-            self._places += range(len(settlements))
+            self._positions += range(len(settlements))
             return done, results
-        for place, item in enumerate(settlements):
+        for position, item in enumerate(settlements):
             outcome = item.outcome
             if (
                 type(outcome) is Completed
@@ -58,14 +58,14 @@ class SettleCall(ScriptCall):
                 if outcome.result is not None:
                     results.append(outcome.result)
             else:
-                self._places.append(place)
+                self._positions.append(position)
         return done, results
 
     def in_order(self, codes: Sequence[int]) -> list[Answer]:
         """The answers in the order of the settlements."""
         answers = [ANSWERS[code] for code in codes[: self._done]]
-        for place, code in zip(self._places, codes[self._done :], strict=True):
-            answers.insert(place, ANSWERS[code])
+        for position, code in zip(self._positions, codes[self._done :], strict=True):
+            answers.insert(position, ANSWERS[code])
         return answers
 
 
@@ -104,8 +104,8 @@ def _note(call: ScriptCall, note: Note) -> tuple[object, ...]:
     return (note.fence, code, name, None) if code == CHECKPOINT else (note.fence, code, number, name)
 
 
-def retire_call(claimant: bytes, losses: Sequence[LostRun]) -> ScriptCall:
+def retire_call(claimant: bytes, lost_runs: Sequence[LostRun]) -> ScriptCall:
     """As `retire.lua` reads it."""
-    call = ScriptCall(losses=[(loss.fence, loss.verdict, said(failure_of_loss(loss))) for loss in losses])
-    call.add(claimant, *(loss.id for loss in losses))
+    call = ScriptCall(lost_runs=[(run.fence, run.verdict, said(failure_of(run))) for run in lost_runs])
+    call.add(claimant, *(run.id for run in lost_runs))
     return call

@@ -108,8 +108,8 @@ def inline(body: bytes) -> bool:
 
 def read(records: Iterable[bytes]) -> Iterator[tuple[int, int, bytes, bytes | None, Kept]]:
     """Seq, the time of enqueue, body, headers, what was packed; of records as they were enqueued. Those of
-    one claim mostly have the same tail, which tells its own length: where it stands again, nothing of it is
-    read anew (a claim's job takes 0.6 us instead of 1.1)."""
+    one claim mostly have the same tail, which has its own length in it: where it stands again, nothing of it
+    is read anew (a claim's job takes 0.6 us instead of 1.1)."""
     tail, body, headers, kept = b"", 0, None, None
     for record in records:
         if kept is None or not record.startswith(tail, _TAIL):

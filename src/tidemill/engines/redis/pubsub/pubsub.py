@@ -32,9 +32,9 @@ class RedisPubSub(Listening[AbstractConnection]):
         self._listens: AbstractConnection | None = None
         self._received = 0
         """Messages so far, whatever they said."""
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         """Topics for which SUBSCRIBE was sent on this connection."""
-        self._heard: dict[str, asyncio.Event] = {}
+        self._confirmed: dict[str, asyncio.Event] = {}
         """Topics, set once the server has confirmed them on this connection."""
 
     async def publish(self, topic: str, text: str) -> None:
@@ -45,21 +45,22 @@ class RedisPubSub(Listening[AbstractConnection]):
         inbox = Inbox(topics, leave=self._inboxes.discard)
         self._inboxes.add(inbox)
         for topic in inbox.topics:
-            self._heard.setdefault(topic, asyncio.Event())
+            self._confirmed.setdefault(topic, asyncio.Event())
         self.start()
         if self._listens is not None:
-            await self._ask(self._listens)
+            await self._subscribe_rest(self._listens)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._url.call_timeout):
                 for topic in inbox.topics:
-                    await self._heard[topic].wait()
+                    await self._confirmed[topic].wait()
         return inbox
 
-    async def _ask(self, connection: AbstractConnection) -> None:
-        """Subscribe to what is wanted and not yet asked for. A broken connection is the listener's."""
-        wanted = {topic for inbox in self._inboxes for topic in inbox.topics} - self._asked
+    async def _subscribe_rest(self, connection: AbstractConnection) -> None:
+        """Subscribe to the topics that are wanted and not yet requested. A broken connection is noticed by
+        the task that listens."""
+        wanted = {topic for inbox in self._inboxes for topic in inbox.topics} - self._requested
         if wanted:
-            self._asked |= wanted
+            self._requested |= wanted
             with suppress(Exception):
                 channels = [self._url.channels + topic for topic in sorted(wanted)]
                 await connection.send_command("SUBSCRIBE", *channels, check_health=False)
@@ -67,7 +68,7 @@ class RedisPubSub(Listening[AbstractConnection]):
     async def _begin(self) -> AbstractConnection:
         self._listens = connection = await open_connection(self._url, "listen")
         try:
-            await self._ask(connection)
+            await self._subscribe_rest(connection)
         except BaseException:
             await self._drop(connection)
             raise
@@ -83,9 +84,9 @@ class RedisPubSub(Listening[AbstractConnection]):
 
     async def _drop(self, connection: AbstractConnection) -> None:
         self._listens = None
-        self._asked.clear()
-        for heard in self._heard.values():
-            heard.clear()
+        self._requested.clear()
+        for confirmed in self._confirmed.values():
+            confirmed.clear()
         await hang_up(connection)
 
     def _missed(self) -> None:
@@ -95,7 +96,7 @@ class RedisPubSub(Listening[AbstractConnection]):
         return translate(error, self._url)
 
     async def _guard(self, connection: AbstractConnection) -> None:
-        """Break a connection on which nothing comes any more: then its reader looks for another."""
+        """Break a connection on which nothing comes any more: then its reader opens another."""
         while True:
             seen = self._received
             await asyncio.sleep(SILENCE_S)
@@ -118,7 +119,7 @@ class RedisPubSub(Listening[AbstractConnection]):
         kind, channel, content = message
         topic = channel.decode().removeprefix(self._url.channels)
         if kind == b"subscribe":
-            self._heard.setdefault(topic, asyncio.Event()).set()
+            self._confirmed.setdefault(topic, asyncio.Event()).set()
         elif kind == b"message":
             self._deliver(Signal(topic, content.decode(errors="replace")))
 

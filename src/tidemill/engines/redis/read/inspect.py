@@ -1,4 +1,4 @@
-"""Looking at jobs and queues: the `inspect` facet."""
+"""Reading jobs and queues: the `inspect` facet."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -38,14 +38,14 @@ class RedisInspect:
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[JobRecord | None]:
         call = ScriptCall(count=len(ids))
         call.add(*check_ids(ids))
-        return [None if row is None else job_of(row) for row in await self._look("get", call)]
+        return [None if row is None else job_of(row) for row in await self._read("get", call)]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
-        first, last, names, tally, rows, place = await self._look(
+        first, last, names, tally, rows, position = await self._read(
             "counts", ScriptCall(back=minutes_back(window)), now
         )
         ended: dict[bytes, dict[str, int]] = {}
-        async for name, _, kind, count in self._ended(rows, place, first=first, last=last, whole=True):
+        async for name, _, kind, count in self._ended(rows, position, first=first, last=last, whole=True):
             _add(ended.setdefault(name.rpartition(b"/")[0], {}), kind, count)
         states = dict(zip(tally[::2], map(int, tally[1::2]), strict=True))
         return [_counts(name, states, ended.get(name, {})) for name in sorted(names)]
@@ -61,7 +61,7 @@ class RedisInspect:
             _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
         return series.points({at: Finished(**counts) for at, counts in sums.items()})
 
-    async def _ended(self, rows: Rows, place: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
+    async def _ended(self, rows: Rows, position: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
         """What ended in a span, in parts: nobody waits long for the server."""
         seen: set[tuple[bytes, int, bytes]] = set()
         while True:
@@ -70,16 +70,16 @@ class RedisInspect:
                 if (name, at, kind) not in seen:  # a name that came meanwhile moves the others on
                     seen.add((name, at, kind))
                     yield row
-            if place < 0:
+            if position < 0:
                 return
-            rows, place = await self._look("minutes", ScriptCall(place=place, **span))
+            rows, position = await self._read("minutes", ScriptCall(position=position, **span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
         check_number(after, "the number of lines to skip")
         check_limit(limit)
         call = ScriptCall(after=after, limit=limit)
         call.add(check_id(job))
-        rows = await self._look("log", call)
+        rows = await self._read("log", call)
         return [
             StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows
         ]
@@ -87,7 +87,7 @@ class RedisInspect:
     async def checkpoints(self, job: JobId) -> list[Checkpoint]:
         call = ScriptCall()
         call.add(check_id(job))
-        rows = sorted(await self._look("checkpoints", call))
+        rows = sorted(await self._read("checkpoints", call))
         return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
@@ -99,13 +99,13 @@ class RedisInspect:
                 number=number, at=at, by=by.decode(), action=action.decode(), target=target.decode(),
                 detail=detail.decode(),
             )
-            for number, at, by, action, target, detail in await self._look(
+            for number, at, by, action, target, detail in await self._read(
                 "audit", ScriptCall(before=before, limit=limit)
             )
         ]  # fmt: skip
 
     async def storage(self) -> Storage:
-        rows, rolled_back, policy, file_kept = await self._look("storage", ScriptCall())
+        rows, rolled_back, policy, file_kept = await self._read("storage", ScriptCall())
         parts = [Part(name=name.decode(), bytes=size, rows=entries) for name, size, entries in rows]
         parts.sort(key=lambda part: (-part.bytes, part.name))
         return Storage(
@@ -120,7 +120,7 @@ class RedisInspect:
         check_listing(only, limit)
         return await page(self._store, only, read_cursor(only, cursor), limit)
 
-    async def _look(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
+    async def _read(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
         return await self._store.run(self._store.reads, name, call, now)
 
 

@@ -1,7 +1,7 @@
 """Pages of jobs, by the structures that claims and retention already need.
 
 `engine.shared.paging` has the cursor; `list.lua` has the walk over (state, queue). Task, key, tag and text
-are tried on each job on the way, within a budget. A script looks at 500 jobs at most, because it holds up
+are tried on each job on the way, within a budget. A script scans 500 jobs at most, because it holds up
 everybody else: a filtered page is put together from several moments.
 """
 
@@ -17,7 +17,7 @@ from tidemill.model.jobs.job import STATES, JobRecord, JobState
 from tidemill.model.view import JobFilter, Page, states_of
 
 CHUNK = 500
-"""The most jobs that one script looks at."""
+"""The most jobs that one script scans."""
 
 
 async def page(store: RedisStore, only: JobFilter, at: Cursor | None, limit: int) -> Page:
@@ -26,7 +26,7 @@ async def page(store: RedisStore, only: JobFilter, at: Cursor | None, limit: int
     async for cursor, job, body in _walk(store, only, at, chunk_size(only, limit, CHUNK)):
         if built.full:
             return built.page(more=True)
-        built.look_at(cursor, job, body)
+        built.scan(cursor, job, body)
     return built.page(more=False)
 
 

@@ -133,7 +133,7 @@ class SocketPubSub:
             sock.close()
 
         versions = Versions(session)
-        inbox = Inbox(topics, leave=leave, look=versions.changed)
+        inbox = Inbox(topics, leave=leave, poll=versions.changed)
         loop.add_reader(sock.fileno(), _receive, sock, inbox)
         try:
             await versions.changed()  # from here on changes count

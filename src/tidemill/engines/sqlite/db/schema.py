@@ -76,7 +76,7 @@ def _check_owner(db: sqlite3.Connection, url: SqliteUrl, namespace: str) -> None
         oldest_code, owner = int(meta["oldest_code"]), meta["namespace"]
     except (KeyError, ValueError) as error:
         raise EngineDamaged(f"{url} does not say what it is ({error}): restore a backup") from None
-    check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, place=str(url))
+    check_schema(code=MIGRATIONS[-1].version, schema=version, oldest_code=oldest_code, where=str(url))
     check_namespace(url, owner, namespace)
 
 

@@ -16,7 +16,7 @@ from tidemill.engine.shared.checks import (
     check_claim,
     check_ids,
     check_jobs,
-    check_losses,
+    check_lost_runs,
     check_member,
     check_notes,
     check_releases,
@@ -25,7 +25,7 @@ from tidemill.engine.shared.checks import (
     check_text,
     check_watch,
 )
-from tidemill.engine.shared.heartbeats import plausible_losses
+from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite.claiming import claim as claiming
 from tidemill.engines.sqlite.claiming.runs import ClaimedRuns
@@ -159,8 +159,8 @@ class SqliteJobs:
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        check_losses(claimant, losses)
-        known = plausible_losses(losses)
+        check_lost_runs(claimant, losses)
+        known = plausible_lost_runs(losses)
         return await self._session.change(lambda step: lost_runs.retire(step, claimant, known), now, moves)
 
     async def reclaim(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, places_after
+from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, positions_after
 from tidemill.engines.sqlite.jobs.facts import ORDERS
 from tidemill.engines.sqlite.jobs.step import CODE
 from tidemill.engines.sqlite.read.rows import LISTED, job_of
@@ -82,7 +82,7 @@ def page(db: Connection, only: JobFilter, at: Cursor | None, limit: int) -> Page
     for cursor, row, body in _walk(db, only, at):
         if built.full:
             return built.page(more=True)
-        built.look_at(cursor, job_of(row), body)
+        built.scan(cursor, job_of(row), body)
     return built.page(more=False)
 
 
@@ -90,7 +90,7 @@ def _walk(
     db: Connection, only: JobFilter, at: Cursor | None
 ) -> Iterator[tuple[Cursor, tuple[object, ...], bytes]]:
     queues = {name: pk for pk, name in db.execute("SELECT pk, name FROM queue ORDER BY name").fetchall()}
-    for state, name, after in places_after(only, at, queues):
+    for state, name, after in positions_after(only, at, queues):
         yield from _in_queue(db, only, state, queues[name], name, after)
 
 

@@ -97,7 +97,7 @@ BEGIN
     SELECT coalesce(array_agg(a.id ORDER BY a.token), '{}'), coalesce(array_agg(a.token ORDER BY a.token), '{}')
     INTO asked_ids, asked_fences
     FROM claimant AS c CROSS JOIN LATERAL running_v1(c.id) AS a WHERE c.member = p_id AND a.cancel_asked;
-    -- after what was given back, which runs no more
+    -- after the releases: what was released runs no more
     FOR n IN 1 .. cardinality(p_claimants) LOOP
         PERFORM forget_claims_v1(p_claimants[n], p_answered[n]);
     END LOOP;
@@ -186,8 +186,8 @@ BEGIN
     signals := signals || (SELECT t.signals FROM update_dependents_v1(1000, v_now) AS t);
 END $$;
 
--- What retirements had to leave, because a transaction held it: given back once that is over. Until then its
--- claimant is remembered.
+-- Release the jobs that retirements had to leave because a transaction held them, once that transaction is over. Until
+-- then their claimant is remembered.
 CREATE FUNCTION release_left_behind_v1(p_limit integer, p_now bigint, OUT jobs integer, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -210,7 +210,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Give back what members that are gone still hold. A member that is just heartbeating, claiming or leaving is
+-- Release what members that are gone still hold. A member that is just heartbeating, claiming or leaving is
 -- left to the next sweep.
 CREATE FUNCTION reclaim_v1(p_sweeper bytea, p_limit integer, p_now bigint,
                            OUT entitled boolean, OUT jobs integer, OUT gone text[], OUT signals text[])

@@ -86,8 +86,8 @@ BEGIN
     RETURN false;
 END $$;
 
--- Advance and insert in one step. The row lock makes a second one wait and find another next_at or last_at. Who asks
--- for a run is not refused by a pause.
+-- Fire a schedule: advance it and store its jobs in one step. The row lock makes a second call wait, and then find another
+-- next_at or last_at. p_asked: somebody requests a run now; a pause does not refuse it.
 CREATE FUNCTION fire_v1(
     p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_line bytea, p_kept bytea,
     p_asked boolean, p_by text,

@@ -120,9 +120,9 @@ END $$;
 
 -- Bring the lanes of an exclusively locked queue up to date. False: not all its jobs are in their lanes yet.
 --
--- After a change of shape, whoever has read the queue before may still store jobs in lanes of the former shape. They drew
--- their xid before they read; we, under the queue's lock, draw ours after the change. When all transactions up to ours
--- have ended, the waiting jobs are gone through once more.
+-- After a change of shape, a transaction that read the queue before may still store jobs in lanes of the former shape. It
+-- drew its xid before it read. We draw ours after the change, under the queue's lock. When all transactions up to ours
+-- have ended, the waiting jobs are scanned once more.
 CREATE FUNCTION prepare_lanes_v1(q queue, p_now bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF q.reshaped = '18446744073709551615' THEN
@@ -140,7 +140,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Bring the wanted queues up to date, in the order of their names, and put those into the selection that may give jobs:
+-- Bring the wanted queues up to date, in the order of their names, and put those that may have jobs into the selection:
 -- expired jobs die, due jobs become ready, lanes are prepared. p_exclusive: the queues that are locked exclusively.
 CREATE FUNCTION prepare_queues_v1(
     s selection_v1, p_queues text[], p_mosts integer[], p_ids bytea[], p_exclusive text[], p_now bigint
@@ -299,7 +299,7 @@ BEGIN
     RETURN s;
 END $$;
 
--- After how long a claim that got less than it wanted should come again; NULL: when it is told.
+-- After how long a claim that got less than it wanted should come again; NULL: when it gets a signal.
 CREATE FUNCTION wait_for_more_v1(s selection_v1, p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
@@ -311,8 +311,8 @@ BEGIN
     FOREACH q IN ARRAY s.queues LOOP
         v_next := least(v_next, queue_opens_at_v1(q, p_now));
     END LOOP;
-    -- Whoever has locked a job sends no signal when it is free. Most hold it for some milliseconds; a user's transaction
-    -- may for minutes, so not at once.
+    -- A transaction that has locked a job sends no signal when it ends. Most end within milliseconds. A user's
+    -- transaction may last for minutes, so the claim does not come again at once.
     IF s.locked THEN
         v_next := least(v_next, p_now + 50000);
     END IF;

@@ -128,8 +128,8 @@ BEGIN
     signals := (SELECT t.signals FROM update_dependents_v1(1000, v_now) AS t);
 END $$;
 
--- Ask for a signal when jobs end; answers the jobs as they are now. The lock closes the gap to a settle that is under way:
--- it either sees the watch or is seen here. If the lock cannot be had soon, the waiter's own polls have to do.
+-- Request a signal when jobs end; answers the jobs as they are now. The lock closes the gap to a settle that is under way:
+-- the settle either sees the watch or is seen here. If the lock cannot be had soon, the waiter's own polls find the end.
 CREATE FUNCTION watch_v1(p_ids bytea[], p_waiter text, p_ttl bigint, p_now bigint) RETURNS SETOF shown
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Runs that end without an outcome: released for a holder that cannot, or lost with it.
 
--- Release a job for somebody who cannot: its position in the lane is kept.
+-- Release a job for a worker that cannot do it: the job keeps its position in the lane.
 CREATE FUNCTION release_run_v1(j job, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 BEGIN
     IF j.cancel_asked THEN

@@ -1,17 +1,17 @@
 -- Naming the jobs that a call moves, while somebody listens to events.
 
 -- While somebody listens to events, a call names the jobs that it moves (`Moves` of the protocol) among its signals:
--- '!' and the state, then id, queue, task and reason, each after a newline; a '!' alone is one more than are named. The
--- setting says how many may still be named; it is of this transaction, and without it nobody listens. A caller asks
--- by passing its `now` through here.
+-- '!' and the state, then id, queue, task and reason, each after a newline. A '!' alone stands for one more job that is
+-- not named. The setting says how many may still be named. It belongs to this transaction; without it nobody listens. A
+-- caller requests names by passing its `now` through this function.
 CREATE FUNCTION naming_v1(p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('tidemill.naming', '2000', true);
     RETURN p_now;
 END $$;
 
--- A job is about to come into a state; j has what is to be written with that. A failure that is not counted in its row
--- yet was recorded in this step. (json cannot show a NUL.)
+-- Name a job that is about to come into a state; j has what will be written with that. A failure that its row does not
+-- count yet was recorded in this step. (json cannot show a NUL.)
 CREATE FUNCTION named_v1(j job, p_state integer) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     v_room text := current_setting('tidemill.naming', true);

@@ -38,8 +38,8 @@ BEGIN
     RETURN set_byte(set_byte(v_id, 14, get_byte(v_id, 14) # ((p_number >> 12) & 255)), 15, 255 - get_byte(v_id, 15));
 END $$;
 
--- model.death.handler_job: a job that is about to die leaves a job of its handler. j has what is to be written; its
--- last failure is stored.
+-- model.death.handler_job: a job that is about to die stores a job of its handler. j has what will be written; its
+-- last failure is already stored.
 CREATE FUNCTION leave_handler_v1(j job, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     e record;

@@ -1,6 +1,6 @@
 -- What time alone does to jobs: they expire, and they become due.
 
--- A ready job that was asked for by its id.
+-- A ready job that was requested by its id.
 CREATE FUNCTION expire_one_v1(p_id bytea, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     j job;

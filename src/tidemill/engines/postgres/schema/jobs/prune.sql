@@ -13,8 +13,8 @@ LANGUAGE sql IMMUTABLE AS $$
         p_queue, coalesce(p_marks -> p_queue, '{}') || jsonb_build_object(p_state, to_jsonb(p_mark)))
 $$;
 
--- Retention, in steps that stay short: at most p_limit jobs, and from 500 on none further once p_budget
--- microseconds have gone by; then `more`.
+-- Retention, in steps that stay short: at most p_limit jobs. From 500 jobs on it stops once p_budget microseconds have
+-- passed, and answers `more`.
 --   p_anew   search again for what is beyond counts of more than 10,000, and begin at the oldest end
 --   p_marks  otherwise the last answer: {queue: {state: [version, ended, born, from]}}: of that version of the queue
 --            the newest job beyond its count, and the end of the last one deleted. Deleted rows leave index entries,

@@ -182,7 +182,7 @@ BEGIN
     END IF;
 END $$;
 
--- Give jobs back without using an attempt.
+-- Release jobs without using an attempt.
 CREATE FUNCTION release_v1(p_ids bytea[], p_fences bigint[], p_delays bigint[], p_now bigint,
                            OUT answers integer[], OUT signals text[])
 LANGUAGE plpgsql AS $$

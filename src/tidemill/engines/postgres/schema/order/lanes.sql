@@ -41,7 +41,7 @@ END $$;
 CREATE FUNCTION reshape_v1(q queue) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     r record;
-    v_looked integer := 0;
+    v_scanned integer := 0;
     v_moved integer := 0;
     v_at jsonb;
 BEGIN
@@ -52,7 +52,7 @@ BEGIN
             coalesce(q.stale ->> 2, ''), coalesce((q.stale ->> 3)::bigint, 0))
         ORDER BY priority, suspect, lane, seq LIMIT 10000
     LOOP
-        v_looked := v_looked + 1;
+        v_scanned := v_scanned + 1;
         v_at := jsonb_build_array(r.priority, r.suspect, r.lane, r.seq);
         IF r.lane <> r.target THEN
             UPDATE job SET lane = r.target, back = true WHERE id = r.id AND state::integer = 2;
@@ -67,7 +67,7 @@ BEGIN
         END IF;
         EXIT WHEN v_moved = 1000;
     END LOOP;
-    IF v_moved < 1000 AND v_looked < 10000 THEN
+    IF v_moved < 1000 AND v_scanned < 10000 THEN
         UPDATE queue SET stale = NULL WHERE name = q.name;
         RETURN true;
     END IF;

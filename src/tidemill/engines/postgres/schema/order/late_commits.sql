@@ -2,7 +2,7 @@
 -- functions find every one of them: see late_commits.py.
 
 -- Mark ready jobs, so that every claim finds them. `held`: jobs that somebody else has locked. That may be a claim that takes
--- them, or one that is rolled back: the next scan asks for them again.
+-- them, or one that is rolled back: the next scan requests them again.
 CREATE FUNCTION mark_back_v1(p_ids bytea[], OUT marked bytea[], OUT held bytea[]) LANGUAGE plpgsql AS $$
 BEGIN
     marked := ARRAY(

@@ -1,6 +1,6 @@
 -- The choice of a claim in a queue without groups and limits: each priority is one lane, the plain lane.
 
--- Rows of a plain lane between two seqs: those that were given back below the cursor, then those from it on.
+-- Rows of a plain lane between two seqs: those that were released below the cursor, then those from it on.
 -- Locked as they are read: none that is not taken, because another claim's cursor passes a locked row.
 CREATE FUNCTION plain_lane_jobs_v1(
     p_queue text, p_priority smallint, p_after bigint, p_before bigint, p_cursor bigint, p_most integer,

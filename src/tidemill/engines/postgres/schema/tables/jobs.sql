@@ -125,7 +125,7 @@ CREATE TABLE ended_parent (
     state  smallint NOT NULL
 );
 
--- Who wants a signal when a job ends.
+-- Waiters that want a signal when a job ends.
 CREATE TABLE watch (
     job    bytea NOT NULL,
     waiter text COLLATE "C" NOT NULL,

@@ -4,7 +4,7 @@
 -- row. So a step that is not about that very job must get by without it: sweeps, retirements and watches lock what they
 -- can get soon, and leave the rest for the next time.
 
--- What tells this namespace from every other, and from a copy of it.
+-- An identity by which this namespace differs from every other one, and from a copy of itself.
 CREATE FUNCTION identity_v1() RETURNS text LANGUAGE sql STABLE AS $$
     SELECT m.value || '/' || d.oid FROM meta AS m, pg_database AS d
     WHERE m.name = 'identity' AND d.datname = current_database()

@@ -1,0 +1,32 @@
+--# adds
+--# include store
+-- Fires a schedule: stores the jobs of one tick and sets the next one, if nobody has done so before.
+-- Takes: A.name; A.tick and A.before, which must be the stored `next_at` and `last_at`; A.next_at, A.last_at,
+-- A.line and A.kept, the new ones; A.asked (somebody wants a run now: a pause does not refuse it), A.by; A.jobs as in store.lua, A.defaults.
+-- Answers: of each job 1 (new) or 0 (known); nil if it did not fire. UNKNOWNPARENT: nothing changed.
+
+local list = {}
+for n, row in ipairs(A.jobs) do
+    list[n] = S.read_new(row)
+end
+local raw = call('HGET', P .. 'schedule', A.name)
+local s = raw and unpack_(raw)
+if not s or s.r or (s.pa and not A.asked) or s.n ~= A.tick or s.l ~= A.before then
+    return false
+end
+local unknown = S.unknown_parent(list)
+if unknown then
+    return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
+end
+s.n = A.next_at
+if A.last_at then
+    s.l, s.li, s.ke = A.last_at, A.line, A.kept
+end
+call('HSET', P .. 'schedule', A.name, pack(s))
+local created = {}
+for n, new in ipairs(list) do
+    created[n] = S.store(new) and 1 or 0
+end
+S.audit(A.by, 'run schedule', A.name)
+S.finish()
+return created
