@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.cli.demo import WorkType, slots_for
 from tidemill.cli.demo.ending import tell_the_end
@@ -139,25 +139,25 @@ def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
     os.close(ended)
 
 
-def test_a_lost_job_would_be_told(place: Place) -> None:
-    kept, lost = place.completed(1)[0], new_id()
+def test_a_lost_job_would_be_told(store: Store) -> None:
+    kept, lost = store.completed(1)[0], new_id()
     output = StringIO()
 
     async def end(engine: Engine) -> int:
         return await tell_the_end(engine, [kept, lost], Console(file=output), complete=True)
 
-    assert place.do(end) == 1
+    assert store.do(end) == 1
     assert output.getvalue().endswith("\n1 job lost\n")
 
 
-def test_a_job_that_has_not_ended_is_told(place: Place) -> None:
-    ids = place.put(2)
+def test_a_job_that_has_not_ended_is_told(store: Store) -> None:
+    ids = store.put(2)
     output = StringIO()
 
     async def end(engine: Engine) -> int:
         return await tell_the_end(engine, ids, Console(file=output), complete=False)
 
-    assert place.do(end) == 1
+    assert store.do(end) == 1
     assert "2 jobs had not ended when the demo did\n0 jobs lost\n" in output.getvalue()
 
 

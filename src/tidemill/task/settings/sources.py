@@ -1,10 +1,11 @@
 """Where values come from besides arguments: the environment, a .env file, a pyproject.toml."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tidemill.model.errors import BadInput
+from tidemill.model.names import nearest
 from tidemill.task.settings.setting import Setting
 
 DOTENV, PYPROJECT = ".env", "pyproject.toml"
@@ -99,8 +100,6 @@ def _tool_table(path: Path, table: Mapping[str, Setting[Any]]) -> dict[str, Any]
     for name in chosen:
         if name not in table:
             raise BadInput(f"{path}: [tool.tidemill] has no setting {name!r}{nearest(name, table)}")
-        if table[name].secret == "all":
-            raise BadInput(f"{path}: {name} is a secret; set {table[name].file_variable} instead")
     return dict(chosen)
 
 
@@ -115,11 +114,3 @@ def _read(path: Path, source: str) -> str:
         raise BadInput(f"{source}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{source}: {path} is not UTF-8 text") from None
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean ...?`, if one of the names is close."""
-    import difflib
-
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
