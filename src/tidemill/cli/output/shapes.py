@@ -216,10 +216,11 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     running: Annotated[int, Meta(description="jobs it has now")]
     since: Time
     heartbeat_at: Annotated[Time, Meta(description="its last heartbeat")]
-    heartbeat_s: Annotated[float, Meta(description="how often it heartbeats")]
+    heartbeat_s: Annotated[float, Meta(description="seconds between two heartbeats")]
     lease_s: Annotated[float, Meta(description="how long it may be silent")]
     memory: Annotated[
-        int | None, Meta(description="resident bytes of the process that heartbeats; null: not known")
+        int | None,
+        Meta(description="resident bytes of the process that sends the heartbeats; null: not known"),
     ]
     processes: Annotated[list[ProcessShape], Meta(description="those that run its jobs")]
 
@@ -250,7 +251,7 @@ class HolderShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to be looked after."""
+    """Something that an operator should do."""
 
     kind: Annotated[str, Meta(description="held, dead, free, off or controller")]
     subject: Annotated[str, Meta(description="whom it is about")]

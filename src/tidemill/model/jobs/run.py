@@ -48,7 +48,7 @@ class ClaimedJob(msgspec.Struct, gc=False):
 
 
 class Want(msgspec.Struct, frozen=True):
-    """One queue a claim looks at, and the most it may take from it (None: no bound of its own)."""
+    """One queue that a claim takes from, and the most it may take from it (None: no bound of its own)."""
 
     queue: str
     most: int | None = None
