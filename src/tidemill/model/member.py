@@ -1,4 +1,4 @@
-"""Members: process groups that heartbeat, and what their silence means.
+"""Members: process groups that send heartbeats, and what their silence means.
 
 A supervisor sends heartbeats for itself and its children, every 2 s; its lease is 10 s. All times are the
 engine's. A sweeper may declare others gone only while its own view is good: after a full lease of

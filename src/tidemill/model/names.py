@@ -27,7 +27,7 @@ def _cached(check: Callable[[str], str]) -> Callable[[str], str]:
     def checked(name: str) -> str:
         try:
             return cached(name)
-        except TypeError:  # a list, say, has no place in a cache; it is no name either
+        except TypeError:  # a list, say, cannot be cached; it is no name either
             return check(name)
 
     return checked

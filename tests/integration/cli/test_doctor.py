@@ -90,7 +90,7 @@ def test_lost_data_is_a_warning(store: Store, run: Run, redis_places: RedisPlace
     assert [warning["kind"] for warning in run("doctor", "--json").object["warnings"]] == ["rolled back"]
 
 
-def test_a_place_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
     ran = run("doctor", "--url", f"sqlite:///{tmp_path}/nothing.db")
     assert ran.code == 2
     assert not (tmp_path / "nothing.db").exists()

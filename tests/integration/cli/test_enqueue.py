@@ -147,7 +147,7 @@ def test_an_unknown_task_with_a_queue_is_enqueued(store: Store, run: Run) -> Non
     assert (job.task, job.queue, job.body) == ("later.task", "later", b"[[],{}]")
 
 
-def test_enqueue_makes_the_place(run: Run, tmp_path: Path) -> None:
+def test_enqueue_makes_the_store(run: Run, tmp_path: Path) -> None:
     assert run("enqueue", "x", "-q", "default").code == 0
     assert (tmp_path / "tidemill.db").exists()
 

@@ -84,7 +84,7 @@ def test_members_show_their_health_and_load(store: Store, run: Run) -> None:
     assert "host:1" in run("members").out
 
 
-def test_migrate_makes_a_place(run: Run, tmp_path: Path) -> None:
+def test_migrate_makes_a_store(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new.db"
     assert run("jobs", "ls", "--url", url).code == 2
     ran = run("migrate", "--url", url)

@@ -60,7 +60,7 @@ def test_every_listing_has_json() -> None:
 
 
 @pytest.mark.parametrize("command", LOOKING, ids=" ".join)
-def test_looking_at_a_file_that_is_not_there_makes_none(
+def test_reading_a_file_that_is_not_there_makes_none(
     run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     ran = run(*command)
@@ -193,7 +193,7 @@ def test_without_a_terminal_there_is_no_colour(store: Store, execute: Run) -> No
         assert "\x1b" not in ran.out + ran.err
 
 
-def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path) -> None:
+def test_the_url_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path) -> None:
     first, second = Store(f"sqlite:///{tmp_path}/1.db"), Store(f"sqlite:///{tmp_path}/2.db")
     first.put(1)
     second.put(2)
@@ -204,7 +204,7 @@ def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path
 
 @pytest.mark.every_engine
 @pytest.mark.row("A11")
-def test_the_place_may_come_from_the_application(
+def test_the_url_may_come_from_the_application(
     engine_mode: str, execute: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
@@ -220,7 +220,7 @@ def test_the_place_may_come_from_the_application(
         assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran
 
 
-def test_the_version_is_told_quickly() -> None:
+def test_the_version_is_shown_quickly() -> None:
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "tidemill", "--version"], check=True, capture_output=True)

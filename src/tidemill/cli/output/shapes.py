@@ -280,7 +280,7 @@ class GapShape(msgspec.Struct, frozen=True, kw_only=True):
 class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
     """What the doctor found."""
 
-    engine: Annotated[str, Meta(description="scheme and place, without a password")]
+    engine: Annotated[str, Meta(description="the URL, without a password")]
     bytes: Annotated[int, Meta(description="what the state takes")]
     parts: Annotated[list[PartShape], Meta(description="largest first")]
     holders: Annotated[list[HolderShape], Meta(description="whoever holds most back first")]

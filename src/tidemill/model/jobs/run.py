@@ -128,7 +128,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """Give a job back without using an attempt: to its place (None) or after a delay."""
+    """Release a job without using an attempt: to its old position (None) or after a delay."""
 
     id: JobId
     fence: Fence

@@ -37,11 +37,11 @@ class Project:
     def __init__(self, folder: Path | None, table: Mapping[str, Setting[Any]]) -> None:
         here = Path.cwd() if folder is None else folder
         pyproject = next(
-            (path for place in (here, *here.parents) if (path := place / PYPROJECT).is_file()), None
+            (path for each in (here, *here.parents) if (path := each / PYPROJECT).is_file()), None
         )
         top = here if pyproject is None else pyproject.parent
-        way = [place for place in (here, *here.parents) if place == top or top in place.parents]
-        self._dotenv = next((path for place in way if (path := place / DOTENV).is_file()), None)
+        way = [each for each in (here, *here.parents) if each == top or top in each.parents]
+        self._dotenv = next((path for each in way if (path := each / DOTENV).is_file()), None)
         self._variables = parse_dotenv(self._dotenv) if self._dotenv else {}
         self._pyproject = pyproject
         self._chosen = _tool_table(pyproject, table) if pyproject else {}
