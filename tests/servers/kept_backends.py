@@ -128,9 +128,11 @@ class KeptBackends:
             startup = await _startup(reader)
         if startup[4:8] == CANCEL:
             backend = await self._open()
-            backend.writer.write(startup)
-            await backend.reader.read()
-            backend.writer.close()
+            try:
+                backend.writer.write(startup)
+                await backend.reader.read()
+            finally:
+                backend.writer.transport.abort()
             return
         backend = await self._take(startup)
         try:
@@ -150,7 +152,11 @@ class KeptBackends:
                 return backend
             backend.writer.transport.abort()
         backend = await self._open()
-        await backend.greet(startup)
+        try:
+            await backend.greet(startup)
+        except BaseException:
+            backend.writer.transport.abort()
+            raise
         return backend
 
     async def _open(self) -> Backend:

@@ -10,10 +10,11 @@ import pytest
 from tidemill import Retry, Tidemill
 from tidemill.app.enqueueing.by_name import Parameters
 from tidemill.model.errors import BadInput
+from tidemill.model.names import nearest
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Every
 from tidemill.task.definition import Definition
-from tidemill.task.registry import Registry, nearest
+from tidemill.task.registry import Registry
 
 
 class Customer(msgspec.Struct):

@@ -69,6 +69,7 @@ def test_an_event_says_what_happened() -> None:
     [(text, _)] = pack(EMITTER, 0, [piece], 4_000)
     [event] = events_of(unpacked(text), EVERYTHING)
     assert event == Event(job, JobState.DEAD, "q", "t", 1_500_000, "", "ValueError: no such \\udcff")
+    assert repr(event).startswith(f"Event(job={event.job!r}, state='dead', queue='q', task='t', at='1970-01-")
     assert event.at.isoformat() == "1970-01-01T00:00:01.500000+00:00"
     assert event.job.replace("-", "") == job.hex()
 

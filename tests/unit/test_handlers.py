@@ -164,7 +164,7 @@ def test_a_handler_is_called_with_what_its_job_carries() -> None:
     )  # fmt: skip
 
 
-def test_a_decorator_without_its_brackets_is_told() -> None:
+def test_a_decorator_without_its_brackets_is_refused() -> None:
     """`@app.on_dead` above a task that says nothing of a DeadJob: as if its own deaths were to be handled."""
     app, charge, _ = an_app()
 

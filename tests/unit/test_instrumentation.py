@@ -9,7 +9,7 @@ from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
 
 
-async def test_calls_are_told() -> None:
+async def test_calls_are_reported() -> None:
     calls: list[EngineCall] = []
     engine = instrument(await connect("sqlite://"), calls.append)
     jobs = [NewJob(id=new_id(), task="t", queue="q") for _ in range(3)]
@@ -27,7 +27,7 @@ async def test_calls_are_told() -> None:
     assert all(call.seconds > 0 for call in calls)
 
 
-async def test_errors_are_told_and_raised() -> None:
+async def test_errors_are_reported_and_raised() -> None:
     calls: list[EngineCall] = []
     engine = instrument(await connect("sqlite://"), calls.append)
     with pytest.raises(BadInput):

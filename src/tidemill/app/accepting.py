@@ -1,17 +1,17 @@
-"""What is said of options that do not exist, and of values that no option takes.
+"""Checks of the options of public calls: names that do not exist, and values that no option takes.
 
 A wrong name or a wrong type is answered at the line where it stands, by what would be right there.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.options import check_options
 from tidemill.model.queues.queue import Limit
-from tidemill.task.registry import nearest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,32 +23,15 @@ def accepts(where: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(function)
-        named = [p.name for p in signature.parameters.values() if p.kind in _NAMED][1:]  # without self
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-            for name in kwargs:
-                if name not in named:
-                    raise unknown_option(where, name, named)
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise BadInput(f"{where}: {error}; it takes {', '.join(named)}") from None
+            check_options(where, signature, args, kwargs)
             return function(*args, **kwargs)
 
         return checked
 
     return decorate
-
-
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
-def unknown_option(where: str, name: str, known: Iterable[str], more: str = "") -> BadInput:
-    """The error for an option that does not exist."""
-    names = list(known)
-    hint = more or nearest(name, names)
-    return BadInput(f"{where} has no option {name!r}{hint or ';'} options are {', '.join(names)}")
 
 
 def yes_or_no(name: str, value: object) -> bool:

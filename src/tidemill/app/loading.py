@@ -7,6 +7,7 @@ from importlib import import_module
 from tidemill.app.access.in_worker import AppInWorker
 from tidemill.app.tidemill import Tidemill
 from tidemill.model.errors import BadInput
+from tidemill.model.names import nearest
 
 
 def load_in_worker(spec: str) -> AppInWorker:
@@ -30,7 +31,9 @@ def load_app(spec: str) -> Tidemill:
         raise BadInput(f"there is no module {module_name!r} in {folder} or on the Python path") from None
     for name in path.split("."):
         if not hasattr(found, name):
-            raise BadInput(f"{module_name!r} has no {path!r}: name the variable that holds Tidemill(...)")
+            apps = [key for key, value in vars(found).items() if isinstance(value, Tidemill)]
+            hint = nearest(name, apps) or ": name the variable that holds Tidemill(...)"
+            raise BadInput(f"{module_name!r} has no {path!r}{hint}")
         found = getattr(found, name)
     if not isinstance(found, Tidemill):
         raise BadInput(f"{spec} is a {type(found).__name__}, not a Tidemill app")

@@ -146,11 +146,11 @@ class Tidemill(Declaring):
         return await bulk.aenqueue_many(self._link, calls, transaction)
 
     def job(self, job_id: str | UUID) -> Job[Any]:
-        """A handle on a job by its id; nothing is asked before its first `info` or `result`."""
+        """A handle on a job by its id; nothing is read before its first `info` or `result`."""
         return Job(self._link, parse_id(job_id))
 
     def members(self) -> list[Member]:
-        """Who is there: every process group that heartbeats, by name, with its health and what it runs."""
+        """Every process group that sends heartbeats, by name, with its health and what it runs."""
         return self._link.wait("members", members)
 
     async def amembers(self) -> list[Member]:
@@ -167,7 +167,7 @@ class Tidemill(Declaring):
         job: "Job[Any] | str | UUID | None" = None,
     ) -> Events:
         """What happens to jobs from now on, as it happens: `for` or `async for` over `Event`s, and a `Gap`
-        wherever some are missing. As a block it begins when every process tells what it changes."""
+        wherever some are missing. As a block it begins when every process emits its changes."""
         wanted = EventFilter(
             queue=None if queue is None else check_queue(queue),
             task=None if task is None else check_task(task.name if isinstance(task, Task) else task),

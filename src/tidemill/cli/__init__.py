@@ -45,6 +45,6 @@ def main() -> None:
     \b
     Exit codes: 0 done; 1 not found, refused, or only partly done; 2 wrong usage or input;
     69 the engine cannot be reached; 70 a bug; 74 a file or the output cannot be written;
-    75 a worker gave up on its engine; 78 the place cannot be used (not Tidemill's, damaged,
+    75 a worker gave up on its engine; 78 the store cannot be used (not Tidemill's, damaged,
     another version); 130 interrupted.
     """

@@ -15,6 +15,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from tidemill.cli import exits
 from tidemill.model.errors import TidemillError
+from tidemill.model.names import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,6 +42,15 @@ class Commands(click.Group):
         module, _, name = self._lazy[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with a hint from the names of commands that are not imported yet."""
+        name = args[0]
+        if not name.startswith("-") and name not in (known := self.list_commands(ctx)):
+            ctx.fail(f"No such command {name!r}{nearest(name, known)}")
+        return super().resolve_command(ctx, args)
 
 
 class ReaderGone(Exception):

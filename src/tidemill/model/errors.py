@@ -125,7 +125,7 @@ class IllegalTransition(Refused):
 
 
 class ClaimantRetired(Refused):
-    """This claimant was declared dead and its jobs were released; start a new incarnation."""
+    """This claimant was declared dead and its jobs were released. Claim under a new id."""
 
 
 class ClaimOutOfOrder(Refused):
@@ -133,7 +133,8 @@ class ClaimOutOfOrder(Refused):
 
 
 class MemberGone(Refused):
-    """The engine does not know this member (never heartbeat, or dropped after its lease): heartbeat first."""
+    """The engine does not know this member: it never sent a heartbeat, or was dropped after its lease. Send a
+    heartbeat first."""
 
 
 class SingleProcess(Refused):
@@ -159,7 +160,7 @@ class NoTransaction(Refused):
 
 
 class WrongPlace(Refused):
-    """A connection given as `transaction=` leads to another place than the app's."""
+    """A connection given as `transaction=` leads to another database than the app's."""
 
 
 class StaleRun(Refused):

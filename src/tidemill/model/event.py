@@ -29,6 +29,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     """Why it is dead or tried again, in one line."""
 
+    def __repr__(self) -> str:
+        parts = {
+            "job": self.job,
+            "state": self.state.value,
+            "queue": self.queue,
+            "task": self.task,
+            "at": self.at.isoformat(),
+            "member": self.member,
+            "error": self.error,
+        }
+        return f"Event({', '.join(f'{name}={value!r}' for name, value in parts.items() if value)})"
+
     @property
     def job(self) -> str:
         """The job's id, as people read it: what `Tidemill.job` takes."""
@@ -101,4 +113,4 @@ EVENTS_TOPIC = "events"
 """Events; the text is a batch of them (`event_batch`). Loud: an engine may keep it away from those who listen
 to other topics."""
 ANY_TOPIC = "*"
-"""Something may have changed; look. Delivered to every subscriber whatever its topics."""
+"""Something may have changed: poll. Delivered to every subscriber whatever its topics."""

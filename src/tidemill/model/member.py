@@ -1,6 +1,6 @@
-"""Members: process groups that heartbeat, and what their silence means.
+"""Members: process groups that send heartbeats, and what their silence means.
 
-A supervisor heartbeats for itself and its children, every 2 s; its lease is 10 s. All times are the
+A supervisor sends heartbeats for itself and its children, every 2 s; its lease is 10 s. All times are the
 engine's. A sweeper may declare others gone only while its own view is good: after a full lease of
 heartbeats without a gap of more than two heartbeats, because an outage silences everybody alike.
 """
@@ -32,7 +32,7 @@ class Health(StrEnum):
 
 
 class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How a member introduces itself with every heartbeat."""
+    """What a member says of itself with every heartbeat."""
 
     id: bytes
     """16 bytes, new for every start of the process group."""
@@ -83,7 +83,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """What a member says of itself for people. Everything may be missing: other versions say other things."""
 
     memory: int | None = None
-    """Resident bytes of the process that heartbeats."""
+    """Resident bytes of the process that sends the heartbeats."""
     processes: tuple[ProcessDetail, ...] = ()
 
 

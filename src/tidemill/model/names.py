@@ -4,7 +4,8 @@ The checks are cached: they stand on the hot path of enqueue, where the same few
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
 
 from tidemill.model.errors import BadInput
 
@@ -16,21 +17,35 @@ _NOT_IN_KEY = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 
 KEY_LIMIT = 200
 """The longest key (tenant, customer, ...) in characters: it is part of an index."""
+NAMESPACE_RULE = "a lower-case letter, then up to 39 letters, digits or _"
 
 
-@lru_cache(4_096)
+def _cached(check: Callable[[str], str]) -> Callable[[str], str]:
+    cached = lru_cache(4_096)(check)
+
+    @wraps(check)
+    def checked(name: str) -> str:
+        try:
+            return cached(name)
+        except TypeError:  # a list, say, cannot be cached; it is no name either
+            return check(name)
+
+    return checked
+
+
+@_cached
 def check_namespace(name: str) -> str:
     """A namespace is a PostgreSQL schema, a Redis prefix and an AMQP prefix at once."""
-    return _check(_NAMESPACE, name, "namespace", "a lower-case letter, then up to 39 letters, digits or _")
+    return _check(_NAMESPACE, name, "namespace", NAMESPACE_RULE)
 
 
-@lru_cache(4_096)
+@_cached
 def check_queue(name: str) -> str:
     """A queue's name appears in URLs, metrics and signals."""
     return _check(_QUEUE, name, "queue name", "a letter or digit, then up to 99 letters, digits or _ . : -")
 
 
-@lru_cache(4_096)
+@_cached
 def check_task(name: str) -> str:
     """A task's name is usually module.function."""
     return _check(_TASK, name, "task name", "1 to 200 characters without spaces or control characters")
@@ -45,6 +60,14 @@ def check_key(key: str | None) -> str | None:
     if len(key) > KEY_LIMIT or _NOT_IN_KEY.search(key):
         raise BadInput(f"a key has at most {KEY_LIMIT} characters and no control characters: {key[:40]!r}")
     return key
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: `; did you mean ...?` if one is close, else nothing."""
+    from difflib import get_close_matches  # for errors only, and slow to import
+
+    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def is_class_name(text: str) -> bool:

@@ -91,7 +91,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to be looked after."""
+    """Something that an operator should do."""
 
     kind: str
     """"rolled back", "evicts", "unsaved", "held", "dead", "free" or "off"."""
@@ -116,7 +116,7 @@ def _losses(storage: Storage) -> Iterator[StorageWarning]:
     """What has been lost, or will be."""
     if storage.rolled_back is not None and storage.rolled_back < LOSS_TOLD:
         text = (
-            f"the store had lost acknowledged data when a worker looked {_ago(storage.rolled_back)} ago: it "
+            f"the store had lost acknowledged data when a worker checked {_ago(storage.rolled_back)} ago: it "
             "was restarted without its file, or a replica took over that lagged; jobs may be missing or have "
             "run twice, and what operators had set is to be set again"
         )

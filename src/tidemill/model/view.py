@@ -11,7 +11,7 @@ from tidemill.model.time import DAY, MINUTE, Instant, Span
 
 PAGE_LIMIT = 1_000
 SCAN_LIMIT = 10_000
-"""The most jobs that one call of `inspect.list` looks at."""
+"""The most jobs that one call of `inspect.list` scans."""
 WINDOW: Span = DAY
 
 
@@ -38,7 +38,7 @@ class Page(msgspec.Struct, kw_only=True):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """What ended in a stretch of time: counted when it happened, not falsified by retention."""
+    """What ended in a window of time: counted when it happened, not falsified by retention."""
 
     completed: int = 0
     failed: int = 0

@@ -1,4 +1,4 @@
-"""What workers tell the engine about their code: the catalogue of tasks, the declared queues and schedules.
+"""What workers publish about their code: the catalogue of tasks, the declared queues and schedules.
 
 Enqueue by name, HTTP and SQL read a task's defaults from the catalogue. A queue is configured as the code
 declares it whenever a worker starts; a repeat changes nothing. So is a schedule, unless a worker that began
@@ -25,7 +25,7 @@ async def publish(engine: Engine, registry: Registry) -> None:
 
 
 async def publish_schedules(engine: Engine, registry: Registry, *, source: str, began: Instant) -> None:
-    """Put every schedule that the app's code declares, in the name of a worker that began then."""
+    """Publish every schedule that the app's code declares; `began` is when this worker began."""
     declared = [make() for make in registry.schedules.values()]
     if not declared:
         return

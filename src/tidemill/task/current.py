@@ -5,7 +5,7 @@ context variable. `progress` and `log` only buffer; the worker writes them under
 once a second and before the outcome.
 
 `complete` ends the run from inside, in a transaction of the running code's own: that transaction alone
-decides, and whoever runs the job asks the engine afterwards what became of it (`worker.resolver`).
+decides, and whoever runs the job asks the engine afterwards what became of it (`TransactionOutcomes`).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Abort(StrEnum):
 
 
 class Aborted(Exception):
-    """Raised by a task to stop early. On a drain the job is given back without using an attempt."""
+    """Raised by a task to stop early. On a drain the job is released without using an attempt."""
 
     def __init__(self, reason: Abort | str = "") -> None:
         super().__init__(str(reason))

@@ -37,21 +37,21 @@ def _message(error: BaseException) -> str:
 def _traceback(error: BaseException) -> str:
     try:
         own = _without_our_frames(error.__traceback__)
-        told = traceback.TracebackException(type(error), error, own, compact=True)
-        _forget_columns(told)
-        return "".join(told.format())
+        summary = traceback.TracebackException(type(error), error, own, compact=True)
+        _forget_columns(summary)
+        return "".join(summary.format())
     except Exception as broken:  # an exception whose parts misbehave must not hide that there was one
         return f"{qualified_name(type(error))}: <its traceback cannot be shown: {type(broken).__name__}>\n"
 
 
-def _forget_columns(told: traceback.TracebackException | None) -> None:
+def _forget_columns(summary: traceback.TracebackException | None) -> None:
     """No marks under the code: to place them Python parses each line, which costs more than all the rest and
     in Python 3.11 fails when two threads do it at once ("AST constructor recursion depth mismatch")."""
-    if told is None:
+    if summary is None:
         return
-    for frame in told.stack:
+    for frame in summary.stack:
         frame.colno = frame.end_colno = None
-    for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
+    for other in (summary.__cause__, summary.__context__, *(summary.exceptions or ())):
         _forget_columns(other)
 
 

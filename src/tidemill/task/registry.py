@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from difflib import get_close_matches
 from inspect import unwrap
 from types import FunctionType
 
@@ -70,13 +69,13 @@ class Registry:
             self.check_queue(definition.queue)
         self._definitions[definition.name] = definition
         if known is not None:
-            for tell in self.on_replaced:
-                tell()
+            for react in self.on_replaced:
+                react()
         return definition
 
     def declare(self, name: str, options: QueueOptions) -> None:
         """A queue with its options; twice is refused unless both say the same."""
-        if self.queues.get(_checked_queue(name), options) != options:
+        if self.queues.get(check_queue(name), options) != options:
             raise BadInput(f"the queue {name!r} was declared before with other options")
         self.queues[name] = options
         self.version += 1
@@ -154,10 +153,10 @@ class Registry:
 
     def check_queue(self, name: str) -> str:
         """The same name, or `BadInput`."""
-        if self.strict_queues and _checked_queue(name) not in self.queues:
+        if self.strict_queues and check_queue(name) not in self.queues:
             declared = ", ".join(sorted(self.queues)) or "none"
             raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
-        return _checked_queue(name)
+        return check_queue(name)
 
     def find(self, name: str) -> Definition | None:
         """A task by its name, or None."""
@@ -185,24 +184,13 @@ class Registry:
         return tuple(sorted({*self.queues, *used, self.default_queue}))
 
 
-def _checked_queue(name: object) -> str:
-    """The same name, or `BadInput`. What is no text may not be hashable, and the check is cached."""
-    return check_queue(name) if isinstance(name, str) else check_queue.__wrapped__(name)
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """A hint for a name that is not known: the nearest one, or nothing."""
-    matches = get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
-
-
 def _same_code(one: Definition, other: Definition) -> bool:
     """A module that is imported twice (as __main__ and by its name) is no conflict. Two functions that a
     factory made, or that have one name in one file, are."""
     if one.function is other.function:
         return True
-    place = _place_of(one.function)
-    return place is not None and place == _place_of(other.function)
+    source = _source_of(one.function)
+    return source is not None and source == _source_of(other.function)
 
 
 def _is_interactive(function: Callable[..., object]) -> bool:
@@ -215,7 +203,7 @@ def _is_redefined(one: Callable[..., object], other: Callable[..., object]) -> b
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
-def _place_of(function: Callable[..., object]) -> tuple[str, str, int] | None:
+def _source_of(function: Callable[..., object]) -> tuple[str, str, int] | None:
     """Where a function is written; None where more than one can come from there."""
     inner = unwrap(function)  # those of one decorator share its code
     if not isinstance(inner, FunctionType) or "<locals>" in inner.__qualname__:

@@ -238,8 +238,8 @@ class Signature:
         if name in kwargs:
             value = kwargs[name]
         else:
-            place = self.positional.index(name) if name in self.positional else len(args)
-            value = args[place] if place < len(args) else self._default(name)
+            position = self.positional.index(name) if name in self.positional else len(args)
+            value = args[position] if position < len(args) else self._default(name)
         for field in fields:
             value = value.get(field) if isinstance(value, dict) else getattr(value, field, None)
         return value

@@ -29,7 +29,7 @@ async def seen(app: Tidemill, fact: Callable[[Member], object]) -> Member:
 
 @pytest.mark.every_engine
 @pytest.mark.row("D3")
-async def test_a_member_tells_what_it_is_and_what_it_runs(url: str) -> None:
+async def test_a_member_says_what_it_is_and_what_it_runs(url: str) -> None:
     app, go = Tidemill(settings=Settings.load(url=url, heartbeat="0.1s", lease="1s")), asyncio.Event()
     app.queue("mail")
 

@@ -99,7 +99,7 @@ def test_what_was_handed_over_before_an_iterable_fails_is_stored(app: Tidemill) 
     assert asyncio.run(taken(app)) == []
 
 
-def test_a_look_without_waiting(app: Tidemill) -> None:
+def test_a_result_without_waiting(app: Tidemill) -> None:
     job = app.task(name="t")(number).enqueue(1)
     with pytest.raises(TimeoutError):
         job.result(timeout=0)

@@ -12,7 +12,7 @@ import click.testing
 import pytest
 
 from tests.engines import SHARED, fresh_url
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tidemill.cli import main
 
 
@@ -37,9 +37,9 @@ def url(engine_mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ite
 
 
 @pytest.fixture
-def place(url: str, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """An empty place, which the environment names."""
-    found = Place(url)
+def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store, which the environment names."""
+    found = Store(url)
     monkeypatch.setenv("TIDEMILL_URL", found.url)
     found.do(lambda engine: engine.now())
     return found

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
@@ -47,7 +47,7 @@ def controller(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.every_engine
 @pytest.mark.row("D1")
-def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place, run: Run) -> None:
+def test_a_controller_stands_alone_and_hands_over_when_told_to_end(store: Store, run: Run) -> None:
     with controller("--heartbeat", "0.2s", "--lease", "1s") as process:
         member = run("members", "--json").object
         expected = {"pid": process.pid, "roles": ["controller"], "controller": True, "slots": 0, "queues": []}
@@ -58,19 +58,19 @@ def test_a_controller_stands_alone_and_hands_over_when_told_to_end(place: Place,
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert run("members", "--json").objects == []
-    assert place.do(lambda engine: engine.locks.list()) == []
+    assert store.do(lambda engine: engine.locks.list()) == []
 
 
-def test_the_application_says_where(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_application_says_where(store: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIDEMILL_URL")
     with open("shop.py", "w") as file:
-        file.write(APP.format(url=place.url))
+        file.write(APP.format(url=store.url))
     with controller("shop:app") as process:
-        assert run("members", "--json", "--url", place.url).object["pid"] == process.pid
+        assert run("members", "--json", "--url", store.url).object["pid"] == process.pid
 
 
 @pytest.mark.row("D1", "D3")
-def test_a_cluster_in_which_nobody_stands_is_warned_of(place: Place, run: Run) -> None:
+def test_a_cluster_in_which_nobody_stands_is_warned_of(store: Store, run: Run) -> None:
     async def heartbeat(engine: Engine, roles: tuple[str, ...] = ("worker",)) -> None:
         detail = Detail(
             memory=3 << 20,
@@ -83,14 +83,14 @@ def test_a_cluster_in_which_nobody_stands_is_warned_of(place: Place, run: Run) -
         )
         await engine.members.heartbeat(info)
 
-    assert "controller" not in run("doctor").err, "an empty place is no trouble"
-    place.do(heartbeat)
+    assert "controller" not in run("doctor").err, "an empty store is no trouble"
+    store.do(heartbeat)
     for command in ("members", "doctor"):
         assert "warning: no member stands for controller" in run(command).err
     doctor = run("doctor", "--json")
     assert doctor.code == 1
     assert [warning["kind"] for warning in doctor.object["warnings"]] == ["controller"]
-    place.do(lambda engine: heartbeat(engine, ("worker", "controller")))
+    store.do(lambda engine: heartbeat(engine, ("worker", "controller")))
     assert run("doctor").code == 0
     shown = run("members", "-v")
     assert "warning" not in shown.err

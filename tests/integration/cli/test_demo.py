@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.cli.demo import WorkType, slots_for
 from tidemill.cli.demo.ending import tell_the_end
@@ -113,7 +113,7 @@ def test_an_interrupted_story_leaves_nothing_behind(named: dict[str, str]) -> No
     assert rest.endswith("0 jobs lost\n")
 
 
-def test_a_server_that_is_not_there_is_told_before_anything_starts(
+def test_a_server_that_is_not_there_is_an_error_before_anything_starts(
     execute: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMILL_URL", "postgresql://u:hush@127.0.0.1:1/shop")
@@ -139,29 +139,29 @@ def test_a_demo_that_is_killed_takes_its_workers_along() -> None:
     os.close(ended)
 
 
-def test_a_lost_job_would_be_told(place: Place) -> None:
-    kept, lost = place.completed(1)[0], new_id()
+def test_a_lost_job_would_be_shown(store: Store) -> None:
+    kept, lost = store.completed(1)[0], new_id()
     output = StringIO()
 
     async def end(engine: Engine) -> int:
         return await tell_the_end(engine, [kept, lost], Console(file=output), complete=True)
 
-    assert place.do(end) == 1
+    assert store.do(end) == 1
     assert output.getvalue().endswith("\n1 job lost\n")
 
 
-def test_a_job_that_has_not_ended_is_told(place: Place) -> None:
-    ids = place.put(2)
+def test_a_job_that_has_not_ended_is_shown(store: Store) -> None:
+    ids = store.put(2)
     output = StringIO()
 
     async def end(engine: Engine) -> int:
         return await tell_the_end(engine, ids, Console(file=output), complete=False)
 
-    assert place.do(end) == 1
+    assert store.do(end) == 1
     assert "2 jobs had not ended when the demo did\n0 jobs lost\n" in output.getvalue()
 
 
-def test_no_failure_is_missed_between_two_looks() -> None:
+def test_no_failure_is_missed_between_two_reads() -> None:
     def failure(number: int, retry_in: int | None) -> Failure:
         return Failure(error="x.Oh", message="no", number=number, attempt=number, retry_in=retry_in)
 

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.servers.redis_urls import RedisUrls
 from tidemill.engine.protocol import Engine
 from tidemill.model import storage
@@ -23,7 +23,7 @@ from tidemill.model.storage import HolderKind
 
 @contextmanager
 def a_reader(url: str) -> Iterator[None]:
-    """Somebody who keeps a snapshot of the place."""
+    """Somebody who keeps a snapshot of the store."""
     if url.startswith("sqlite:"):
         reader = sqlite3.connect(Path(urlsplit(url).path), isolation_level=None)
         reader.execute("BEGIN")
@@ -39,8 +39,8 @@ def a_reader(url: str) -> Iterator[None]:
 
 
 @pytest.mark.every_engine
-def test_all_is_well(place: Place, run: Run) -> None:
-    place.put(3)
+def test_all_is_well(store: Store, run: Run) -> None:
+    store.put(3)
     found = run("doctor", "--json").object
     assert found["warnings"] == []
     assert {part["name"] for part in found["parts"]} & {"job", "database"}
@@ -53,13 +53,13 @@ def test_all_is_well(place: Place, run: Run) -> None:
 @pytest.mark.every_engine
 @pytest.mark.parametrize("engine_mode", ["sqlite-file", "postgres-server"], indirect=True)  # have readers
 def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
-    place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
+    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(storage.MUCH_HELD, HolderKind.READER, 1)
     monkeypatch.setattr(storage, "LONG_HELD", 1)
-    place.put(1)
-    with a_reader(place.url):
-        place.put(50)
+    store.put(1)
+    with a_reader(store.url):
+        store.put(50)
         ran = run("doctor")
         assert ran.code == 1
         assert "warning: " in ran.err
@@ -74,23 +74,23 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
 
 @pytest.mark.every_engine
 @pytest.mark.parametrize("engine_mode", ["redis-server"], indirect=True)  # where it happens by itself
-def test_lost_data_is_a_warning(place: Place, run: Run, redis_urls: RedisUrls) -> None:
+def test_lost_data_is_a_warning(store: Store, run: Run, redis_urls: RedisUrls) -> None:
     member = MemberInfo(id=new_id(), name="here:1", roles=("controller",))
-    database = int(urlsplit(place.url).path.removeprefix("/"))
+    database = int(urlsplit(store.url).path.removeprefix("/"))
 
     async def heartbeat_again(engine: Engine) -> None:
         await engine.members.heartbeat(member)
         redis_urls.server.command("FLUSHDB", "SYNC", database=database)
         assert (await engine.members.heartbeat(member)).rolled_back
 
-    place.do(heartbeat_again)
+    store.do(heartbeat_again)
     ran = run("doctor")
     assert ran.code == 1
     assert "had lost acknowledged data" in ran.err
     assert [warning["kind"] for warning in run("doctor", "--json").object["warnings"]] == ["rolled back"]
 
 
-def test_a_place_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_not_made(run: Run, tmp_path: Path) -> None:
     ran = run("doctor", "--url", f"sqlite:///{tmp_path}/nothing.db")
     assert ran.code == 2
     assert not (tmp_path / "nothing.db").exists()

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tidemill.model.ids import parse_id, show_id
 from tidemill.model.jobs.job import JobRecord
 from tidemill.model.time import HOUR, MINUTE, SECOND
@@ -17,21 +17,21 @@ SCHEMA = b'{"positional":["to","subject"],"properties":{"to":{},"subject":{}},"r
 
 
 @pytest.fixture
-def mail(place: Place) -> Place:
-    """A place where a worker has published `shop.mail`."""
+def mail(store: Store) -> Store:
+    """A store where a worker has published `shop.mail`."""
     entry = TaskEntry(name="shop.mail", queue="mail", priority=2, schema=SCHEMA, key="to")
-    place.do(lambda engine: engine.tasks.publish([entry]))
-    return place
+    store.do(lambda engine: engine.tasks.publish([entry]))
+    return store
 
 
-def job_of(place: Place, text: str) -> JobRecord:
-    job = place.get(parse_id(text.strip()))
+def job_of(store: Store, text: str) -> JobRecord:
+    job = store.get(parse_id(text.strip()))
     assert job is not None
     return job
 
 
 @pytest.mark.every_engine
-def test_defaults_come_from_the_catalogue(mail: Place, run: Run) -> None:
+def test_defaults_come_from_the_catalogue(mail: Store, run: Run) -> None:
     ran = run("enqueue", "shop.mail", '["a@b.c"]', '{"subject": "hi"}')
     assert ran.code == 0
     job = job_of(mail, ran.out)
@@ -50,29 +50,29 @@ def send_email(to: str, subject: str) -> None: ...
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
-def test_the_example_of_its_help_works(place: Place, run: Run, tmp_path: Path, execute: Run) -> None:
-    (tmp_path / "shop.py").write_text(SHOP.format(url=place.url))
+def test_the_example_of_its_help_works(store: Store, run: Run, tmp_path: Path, execute: Run) -> None:
+    (tmp_path / "shop.py").write_text(SHOP.format(url=store.url))
     [example] = [line for line in run("enqueue", "--help").out.splitlines() if "tidemill enqueue -A" in line]
     ran = execute(*shlex.split(example)[1:])
-    job = job_of(place, ran.out)
+    job = job_of(store, ran.out)
     assert (job.task, job.state) == ("shop.send_email", "scheduled")
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
-def test_errors_name_the_options_of_the_command_line(mail: Place, run: Run) -> None:
+def test_errors_name_the_options_of_the_command_line(mail: Store, run: Run) -> None:
     unknown = run("enqueue", "shop.male", "[]")
     assert unknown.err.endswith("(to enqueue it all the same, give --queue)\n")
     both = run("enqueue", "shop.mail", '["a"]', "--delay", "5m", "--at", "2100-01-01T00:00:00Z")
     assert both.err == "tidemill: give --at or --delay, not both\n"
 
 
-def test_json_names_the_job(mail: Place, run: Run) -> None:
+def test_json_names_the_job(mail: Store, run: Run) -> None:
     done = run("enqueue", "shop.mail", '["a"]', "--json").object
     assert set(done) == {"id", "task"}
     assert job_of(mail, done["id"]).state == "ready"
 
 
-def test_options(mail: Place, run: Run) -> None:
+def test_options(mail: Store, run: Run) -> None:
     job = job_of(
         mail, run("enqueue", "shop.mail", '["a"]', "--delay", "5m", "--priority", "0", "-q", "vip").out
     )
@@ -81,21 +81,21 @@ def test_options(mail: Place, run: Run) -> None:
     assert job.due_at - job.created_at == 5 * MINUTE
 
 
-def test_a_moment(mail: Place, run: Run) -> None:
+def test_a_moment(mail: Store, run: Run) -> None:
     job = job_of(mail, run("enqueue", "shop.mail", '["a"]', "--at", "2100-01-01T01:00:00+01:00").out)
     assert job.due_at == 4_102_444_800 * SECOND
 
 
 @pytest.mark.every_engine
 @pytest.mark.row("C1")
-def test_an_id_of_ones_own_makes_a_repeat_harmless(mail: Place, run: Run) -> None:
+def test_an_id_of_ones_own_makes_a_repeat_harmless(mail: Store, run: Run) -> None:
     mine = str(uuid4())
     for _ in range(2):
         assert run("enqueue", "shop.mail", '["a"]', "--id", mine).out.strip() == mine
     assert mail.states() == {"ready": 1}
 
 
-def test_arguments_from_a_file_and_from_a_pipe(mail: Place, execute: Run, tmp_path: Path) -> None:
+def test_arguments_from_a_file_and_from_a_pipe(mail: Store, execute: Run, tmp_path: Path) -> None:
     (tmp_path / "args.json").write_text('["file"]')
     assert job_of(mail, execute("enqueue", "shop.mail", "@args.json").out).key == "file"
     assert job_of(mail, execute("enqueue", "shop.mail", "-", given='["pipe"]').out).key == "pipe"
@@ -126,7 +126,7 @@ def test_arguments_from_a_file_and_from_a_pipe(mail: Place, execute: Run, tmp_pa
     ],
 )
 def test_bad_input_enqueues_nothing(
-    mail: Place, run: Run, args: tuple[str, ...], code: int, says: str
+    mail: Store, run: Run, args: tuple[str, ...], code: int, says: str
 ) -> None:
     ran = run("enqueue", *args)
     assert ran.code == code, ran
@@ -135,19 +135,19 @@ def test_bad_input_enqueues_nothing(
     assert mail.states() == {}
 
 
-def test_a_payload_that_is_too_large_is_refused(mail: Place, run: Run, tmp_path: Path) -> None:
+def test_a_payload_that_is_too_large_is_refused(mail: Store, run: Run, tmp_path: Path) -> None:
     (tmp_path / "big.json").write_text('["' + "x" * (1 << 20) + '"]')
     ran = run("enqueue", "shop.mail", "@big.json")
     assert ran.code == 2
     assert "the limit is 1,048,576" in ran.err
 
 
-def test_an_unknown_task_with_a_queue_is_enqueued(place: Place, run: Run) -> None:
-    job = job_of(place, run("enqueue", "later.task", "-q", "later").out)
+def test_an_unknown_task_with_a_queue_is_enqueued(store: Store, run: Run) -> None:
+    job = job_of(store, run("enqueue", "later.task", "-q", "later").out)
     assert (job.task, job.queue, job.body) == ("later.task", "later", b"[[],{}]")
 
 
-def test_enqueue_makes_the_place(run: Run, tmp_path: Path) -> None:
+def test_enqueue_makes_the_store(run: Run, tmp_path: Path) -> None:
     assert run("enqueue", "x", "-q", "default").code == 0
     assert (tmp_path / "tidemill.db").exists()
 
@@ -165,7 +165,7 @@ def test_the_application_checks_its_arguments(execute: Run, tmp_path: Path) -> N
     assert (bad.code, len(bad.err.splitlines())) == (2, 1), bad
 
 
-def test_waiting_no_longer_than_asked(mail: Place, run: Run) -> None:
+def test_waiting_no_longer_than_asked(mail: Store, run: Run) -> None:
     ran = run("enqueue", "shop.mail", '["a"]', "--wait-for", "50ms")
     assert ran.code == 1
     assert "has not ended within 0.05 s" in ran.err

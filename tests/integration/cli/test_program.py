@@ -11,7 +11,7 @@ import click
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.cli import COMMANDS, main
 from tidemill.model.errors import EngineUnavailable
@@ -60,7 +60,7 @@ def test_every_listing_has_json() -> None:
 
 
 @pytest.mark.parametrize("command", LOOKING, ids=" ".join)
-def test_looking_at_a_file_that_is_not_there_makes_none(
+def test_reading_a_file_that_is_not_there_makes_none(
     run: Run, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     ran = run(*command)
@@ -105,7 +105,7 @@ def test_a_folder_that_nobody_can_write_is_named(run: Run) -> None:
 
 
 @pytest.mark.every_engine
-def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_out_of_reach_is_69(store: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(*_: object, **__: object) -> None:
         raise EngineUnavailable("the engine does not answer")
 
@@ -115,11 +115,11 @@ def test_an_engine_out_of_reach_is_69(place: Place, run: Run, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
-def test_a_locked_file_is_69(place: Place, run: Run, tmp_path: Path) -> None:
-    place.dead()
+def test_a_locked_file_is_69(store: Store, run: Run, tmp_path: Path) -> None:
+    store.dead()
     lock = sqlite3.connect(tmp_path / "tidemill.db", isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
-    ran = run("dead", "drop", "--all", "--yes", "--url", place.url + "&lock_timeout=0.1")
+    ran = run("dead", "drop", "--all", "--yes", "--url", store.url + "&lock_timeout=0.1")
     lock.execute("ROLLBACK")
     lock.close()
     assert ran.code == 69
@@ -145,7 +145,7 @@ def test_debug_shows_where_an_application_cannot_be_imported(
     assert debug.err.endswith(plain.err)
 
 
-def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_says_so(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
@@ -158,14 +158,16 @@ def test_a_bug_says_so(run: Run, place: Place, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("nonsense",), "No such command 'nonsense'"),
+        (("nonsense",), "No such command 'nonsense' (see"),
+        (("wroker",), "No such command 'wroker'; did you mean 'worker'? (see"),
+        (("events", "-q", "a b"), "'a b' is not a queue name"),
         (("jobs", "ls", "--nonsense"), "No such option"),
         (("jobs", "ls", "--state", "asleep"), "'asleep' is not one of"),
         (("jobs", "show"), "Missing argument"),
         (("jobs", "ls", "--queue", "a b"), "is not a queue name"),
     ],
 )
-def test_wrong_usage_is_one_line(place: Place, run: Run, args: tuple[str, ...], says: str) -> None:
+def test_wrong_usage_is_one_line(store: Store, run: Run, args: tuple[str, ...], says: str) -> None:
     ran = run(*args)
     assert ran.code == 2
     assert says in ran.err
@@ -178,8 +180,8 @@ def test_no_command_shows_the_help(run: Run) -> None:
     assert "Commands:" in ran.err
 
 
-def test_without_a_terminal_there_is_no_colour(place: Place, execute: Run) -> None:
-    place.dead(3)
+def test_without_a_terminal_there_is_no_colour(store: Store, execute: Run) -> None:
+    store.dead(3)
     for command in (
         ("jobs", "ls"),
         ("dead", "ls"),
@@ -191,8 +193,8 @@ def test_without_a_terminal_there_is_no_colour(place: Place, execute: Run) -> No
         assert "\x1b" not in ran.out + ran.err
 
 
-def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path) -> None:
-    first, second = Place(f"sqlite:///{tmp_path}/1.db"), Place(f"sqlite:///{tmp_path}/2.db")
+def test_the_url_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path) -> None:
+    first, second = Store(f"sqlite:///{tmp_path}/1.db"), Store(f"sqlite:///{tmp_path}/2.db")
     first.put(1)
     second.put(2)
     (tmp_path / ".env").write_text(f"TIDEMILL_URL={first.url}\n")
@@ -202,12 +204,12 @@ def test_the_place_comes_from_an_option_or_the_settings(run: Run, tmp_path: Path
 
 @pytest.mark.every_engine
 @pytest.mark.row("A11")
-def test_the_place_may_come_from_the_application(
+def test_the_url_may_come_from_the_application(
     engine_mode: str, execute: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/shop.db"
     (tmp_path / "shop.py").write_text(f"import tidemill\napp = tidemill.Tidemill({url!r})\nother = 1\n")
-    Place(url).put(3)
+    Store(url).put(3)
     assert len(execute("jobs", "ls", "-A", "shop:app", "--json").objects) == 3
     monkeypatch.setenv("TIDEMILL_APP", "shop:app")
     assert len(execute("jobs", "ls", "--json").objects) == 3
@@ -218,7 +220,7 @@ def test_the_place_may_come_from_the_application(
         assert (ran.code, len(ran.err.splitlines())) == (2, 1), ran
 
 
-def test_the_version_is_told_quickly() -> None:
+def test_the_version_is_shown_quickly() -> None:
     def once() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "tidemill", "--version"], check=True, capture_output=True)
@@ -242,8 +244,8 @@ def test_the_version_is_told_quickly() -> None:
         ("stats | true", 141, ""),
     ],
 )
-def test_an_output_that_cannot_be_written(place: Place, script: str, code: int, says: str) -> None:
-    place.put(500)
+def test_an_output_that_cannot_be_written(store: Store, script: str, code: int, says: str) -> None:
+    store.put(500)
     command = ["bash", "-c", f"set -o pipefail; {sys.executable} -m tidemill {script}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode in (code, 0 if code == 141 else code), done.stderr
@@ -252,7 +254,7 @@ def test_an_output_that_cannot_be_written(place: Place, script: str, code: int, 
     assert "Exception ignored" not in done.stderr
 
 
-def test_a_damaged_file_is_78(place: Place, run: Run, tmp_path: Path) -> None:
+def test_a_damaged_file_is_78(store: Store, run: Run, tmp_path: Path) -> None:
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     ran = run("stats", "--url", f"sqlite:///{tmp_path}/noise.db")
     assert ran.code == 78
@@ -260,7 +262,7 @@ def test_a_damaged_file_is_78(place: Place, run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine_mode", ["sqlite-file"], indirect=True)
-def test_an_interrupt_is_130(place: Place) -> None:
+def test_an_interrupt_is_130(store: Store) -> None:
     command = (sys.executable, "-m", "tidemill", "enqueue", "x", "-q", "default", "--wait")
     with running(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.conftest import Run
-from tests.integration.cli.place import Place
+from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.model.member import Health
 
@@ -35,11 +35,11 @@ print("an application may print")
 
 
 @pytest.fixture
-def shop(engine_mode: str, tmp_path: Path) -> Place:
-    """An application in the working folder, `shop:app`, and its place."""
-    place = Place(f"sqlite:///{tmp_path}/shop.db")
-    (tmp_path / "shop.py").write_text(SHOP.format(url=place.url))
-    return place
+def shop(engine_mode: str, tmp_path: Path) -> Store:
+    """An application in the working folder, `shop:app`, and its store."""
+    store = Store(f"sqlite:///{tmp_path}/shop.db")
+    (tmp_path / "shop.py").write_text(SHOP.format(url=store.url))
+    return store
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def config_of(ran: str) -> dict[str, object]:
 
 
 @pytest.mark.row("A11")
-def test_every_setting_of_a_worker_can_be_an_option(shop: Place, execute: Run) -> None:
+def test_every_setting_of_a_worker_can_be_an_option(shop: Store, execute: Run) -> None:
     options = (
         "-p 2 -c 20 -q mail -q default --heartbeat 1s --lease 9s --sweep 3 --give-up-after 5 --namespace n "
         "--shutdown-timeout 1m --cancel-grace never --log-format json --url sqlite:///x.db"
@@ -90,14 +90,14 @@ def test_every_setting_of_a_worker_can_be_an_option(shop: Place, execute: Run) -
     assert expected.items() <= config_of(ran.out).items()
 
 
-def test_without_options_a_worker_takes_all_queues_of_its_application(shop: Place, execute: Run) -> None:
+def test_without_options_a_worker_takes_all_queues_of_its_application(shop: Store, execute: Run) -> None:
     found = config_of(execute("_worker_config", "-A", "shop:app").out)
     assert found["queues"] == ["default", "mail"]
     assert found["url"] == shop.url
 
 
 def test_the_application_may_come_from_the_settings(
-    shop: Place, execute: Run, monkeypatch: pytest.MonkeyPatch
+    shop: Store, execute: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMILL_APP", "shop:app")
     monkeypatch.setenv("TIDEMILL_SLOTS", "7")
@@ -110,7 +110,8 @@ def test_the_application_may_come_from_the_settings(
     [
         ((), "which application?"),
         (("nowhere:app",), "nowhere"),
-        (("shop:nothing",), "nothing"),
+        (("shop:nothing",), "name the variable that holds Tidemill(...)"),
+        (("shop:ap",), "'shop' has no 'ap'; did you mean 'app'?"),
         (("shop",), "module:attribute"),
         (("shop:app", "-c", "0"), "option --slots: slots is a whole number between"),
         (("shop:app", "-p", "x"), "option --processes: processes is"),
@@ -121,7 +122,7 @@ def test_the_application_may_come_from_the_settings(
     ],
 )
 def test_a_worker_that_cannot_start_says_why(
-    shop: Place, execute: Run, tmp_path: Path, args: tuple[str, ...], says: str
+    shop: Store, execute: Run, tmp_path: Path, args: tuple[str, ...], says: str
 ) -> None:
     (tmp_path / "broken.py").write_text("1 / 0\n")
     ran = execute("worker", *args)
@@ -131,7 +132,7 @@ def test_a_worker_that_cannot_start_says_why(
 
 
 @pytest.mark.row("C1")
-def test_from_the_command_line_to_the_result(shop: Place, execute: Run) -> None:
+def test_from_the_command_line_to_the_result(shop: Store, execute: Run) -> None:
     url = ("--url", shop.url)
     with worker("shop:app", "-c", "3") as process:
         done = execute("enqueue", "shop.double", "[21]", "--wait-for", "30s", "--json", *url)

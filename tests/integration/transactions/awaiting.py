@@ -10,7 +10,7 @@ import psycopg
 import sqlalchemy
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
-from tests.integration.transactions.places import path_of
+from tests.integration.transactions.sqlite_path import path_of
 
 
 class Way(ABC):

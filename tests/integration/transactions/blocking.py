@@ -15,7 +15,7 @@ from django.db import connections, transaction
 from django.db.utils import ConnectionHandler
 from sqlalchemy import orm
 
-from tests.integration.transactions.places import path_of
+from tests.integration.transactions.sqlite_path import path_of
 
 if not settings.configured:
     settings.configure(DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.integration.transactions.places import path_of
+from tests.integration.transactions.sqlite_path import path_of
 from tidemill import Tidemill, current_job
 
 app = Tidemill()

@@ -135,7 +135,7 @@ def test_bad_arguments_are_refused_as_ever(app: Tidemill, add: Task[[int, int], 
 
 
 @every_way
-def test_another_place_is_refused(
+def test_another_database_is_refused(
     add: Task[[int, int], int],
     way: Way,
     kind: type[Way],

@@ -38,7 +38,7 @@ on_postgres = pytest.mark.parametrize(("engine_mode", "kind"), [("postgres-serve
 
 @pytest.fixture
 async def app(url: str) -> AsyncIterator[Tidemill]:
-    """An app whose member heartbeats often, and the user's table."""
+    """An app whose member sends heartbeats often, and the user's table."""
     made = Tidemill(settings=Settings.load(url=url, heartbeat=0.1, lease=0.5, sweep=0.1))
     with pytest.raises(UnknownJob):
         await made.job("ab" * 16).ainfo()

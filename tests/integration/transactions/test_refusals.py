@@ -16,7 +16,7 @@ from sqlalchemy import orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
 from tests.integration.transactions.blocking import Django, sqlalchemy_url
-from tests.integration.transactions.places import path_of
+from tests.integration.transactions.sqlite_path import path_of
 from tidemill import NoTransaction, SyncInLoop, Task, Tidemill, UnknownJob
 
 on_postgres = pytest.mark.parametrize("engine_mode", ["postgres-server"])

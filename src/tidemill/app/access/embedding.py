@@ -40,8 +40,8 @@ def embed(
     yes_or_no("controller", controller)
     for definition in app.registry.definitions():
         definition.signature.check()
-    place = settings.app or _place_of(app)
-    if not place and any(definition.runs_in == "process" for definition in app.registry.definitions()):
+    named = settings.app or _name_of(app)
+    if not named and any(definition.runs_in == "process" for definition in app.registry.definitions()):
         raise BadInput(
             'tasks with runs_in="process" run in processes that import the app: make it a variable of a '
             "module that can be imported, or set TIDEMILL_APP=module:attribute"
@@ -49,7 +49,7 @@ def embed(
     config = WorkerConfig(
         url=app.url,
         namespace=app.namespace,
-        app=place,
+        app=named,
         roles=("worker", "controller") if controller else ("worker",),
         queues=settings.queues if queues is None else tuple(queues),
         slots=settings.slots if slots is None else slots,
@@ -63,7 +63,7 @@ def embed(
     return EmbeddedWorker(app.registry, config, adopt=AppInWorker(app).adopt)
 
 
-def _place_of(app: "Tidemill") -> str:
+def _name_of(app: "Tidemill") -> str:
     """`module:attribute` of the app, found where its tasks are defined; "" if it is nowhere to be found."""
     for definition in app.registry.definitions():
         module = sys.modules.get(definition.function.__module__)

@@ -26,7 +26,7 @@ class AppInWorker:
         return self._registry
 
     def work_on(self, url: str, namespace: str) -> None:
-        """Forget what the settings say: in a worker process, state lives where the worker was told."""
+        """Forget what the settings say: in a worker process, state lives at the worker's own URL."""
         self._link.move(url, namespace)
 
     def adopt(self, engine: Engine) -> Callable[[], None]:

@@ -41,7 +41,7 @@ T = TypeVar("T")
 Work = Callable[[EngineSession], Coroutine[Any, Any, T]]
 
 IN_MEMORY = "sqlite://"
-FAREWELL_S = 2.0
+LAST_EVENTS_S = 2.0
 """How long the last events of a program that was not closed may hold up its end."""
 
 
@@ -50,7 +50,7 @@ class Link:
 
     def __init__(self, url: str, namespace: str) -> None:
         # Nameless memory belongs to one engine object alone; the portal and an embedded worker have one
-        # each and must meet in the same place.
+        # each and must have the same URL.
         self.url = f"{IN_MEMORY}?name={new_id().hex()}" if url == IN_MEMORY else url
         self.namespace = namespace
         self._start_over()
@@ -110,8 +110,8 @@ class Link:
         return await self.producer().hand_over(jobs)
 
     def transactions(self, name: str) -> TransactionsFacet:
-        """The facet whose scripts run on a connection of the caller's; from any thread without a loop. An
-        engine that is open already is not asked: a script does no I/O."""
+        """The facet whose scripts run on a connection of the caller's; from any thread without a loop. If
+        the engine is open already, no other thread is needed: a script does no I/O."""
         refuse_in_loop(name)
         session = self._session
         engine = session.open_engine_or_none if session is not None else None
@@ -126,7 +126,7 @@ class Link:
         return _facet_of(engine)
 
     def move(self, url: str, namespace: str) -> None:
-        """Another place; only before the first call."""
+        """Use another URL and namespace; only before the first call."""
         if self._session is not None and (url, namespace) != (self.url, self.namespace):
             raise Refused("the engine is in use already")
         self.url, self.namespace = url, namespace
@@ -142,15 +142,15 @@ class Link:
             if session is not None:  # threads that were just about to hand something over
                 session.producer.refuse_all()
 
-    def farewell(self) -> None:
-        """The program ends, and nobody closed the app: what it told last may still be on its way."""
+    def send_last_events(self) -> None:
+        """The program ends, and nobody closed the app: its last events may not have been emitted yet."""
         portal, session = self._portal, self._session
         engine = session.open_engine_or_none if session is not None else None
         busy = isinstance(engine, EmittingEngine) and engine.emitter.busy
         if busy and portal is not None and session is not None:
             self._portal = self._session = None  # whatever is called now begins anew
-            with suppress(Exception):  # there is nobody left to tell
-                portal.submit(session.close).result(FAREWELL_S)
+            with suppress(Exception):  # there is nobody left to report it to
+                portal.submit(session.close).result(LAST_EVENTS_S)
 
     def _submit(self, work: Work[T]) -> "Future[T]":
         session = self._shared()
@@ -196,7 +196,7 @@ class Link:
         return left
 
     async def open_engine(self) -> Engine:
-        """Another engine on the same place, for the running loop."""
+        """Another engine on the same URL, for the running loop."""
         return EmittingEngine(await connect(self.url, namespace=self.namespace))
 
     def _after_fork(self) -> None:
@@ -232,7 +232,7 @@ def _after_fork() -> None:
 
 def _at_exit() -> None:
     for link in list(_links):
-        link.farewell()
+        link.send_last_events()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from tidemill.app.accepting import accepts, read_limit, read_mapping, read_retry, unknown_option, yes_or_no
+from tidemill.app.accepting import accepts, read_limit, read_mapping, read_retry, yes_or_no
 from tidemill.app.declaring import on_dead, schedules
 from tidemill.app.declaring.on_dead import HandlerT
 from tidemill.app.declaring.schedules import TaskT
 from tidemill.app.enqueueing.options import Seconds, Using, read_keep, read_timeout
 from tidemill.app.task import Task
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.options import unknown_option
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import KEEP, WAITING_LIMIT, Missed, Overlap
 from tidemill.task.definition import Definition, RunsIn

@@ -10,10 +10,9 @@ from tidemill.app.enqueueing.options import Defaults, Options, resolve, too_larg
 from tidemill.model.errors import BadArguments, UnknownTask
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
-from tidemill.model.names import KEY_LIMIT, check_key, check_task
+from tidemill.model.names import KEY_LIMIT, check_key, check_task, nearest
 from tidemill.model.view import TaskEntry
 from tidemill.task import codec
-from tidemill.task.registry import nearest
 
 if TYPE_CHECKING:
     from tidemill.app.tidemill import Tidemill

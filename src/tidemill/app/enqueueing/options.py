@@ -10,13 +10,14 @@ from uuid import UUID
 
 import msgspec
 
-from tidemill.app.accepting import read_retry, unknown_option
+from tidemill.app.accepting import read_retry
 from tidemill.app.declaring.on_dead import read_handler
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import NewJob, ParentDied
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_key
+from tidemill.model.options import unknown_option
 from tidemill.model.queues.lane import DEFAULT_PRIORITY, check_priority
 from tidemill.model.queues.queue import Keep
 from tidemill.model.time import LONGEST, Span, instant_of, span_of

@@ -31,16 +31,16 @@ Known: TypeAlias = tuple[NewJob, Definition | None]
 
 async def refuse_others(session: EngineSession, calls: Iterable[Known]) -> None:
     """`IdTaken` if one of these ids, which the engine has known, is that of another call."""
-    asked = list(calls)
-    found = await session.engine.jobs.watch([new.id for new, _ in asked], waiter="", ttl=0)
-    _compare(asked, found)
+    sent = list(calls)
+    found = await session.engine.jobs.watch([new.id for new, _ in sent], waiter="", ttl=0)
+    _compare(sent, found)
 
 
 async def refuse_others_unlocked(session: EngineSession, calls: Iterable[Known]) -> None:
     """The same after an enqueue in a transaction of the caller's, which may hold locks that a `watch` needs:
     only read. What that transaction has stored itself is not to be seen yet."""
-    asked = list(calls)
-    _compare(asked, await session.engine.inspect.get([new.id for new, _ in asked]))
+    sent = list(calls)
+    _compare(sent, await session.engine.inspect.get([new.id for new, _ in sent]))
 
 
 def _compare(calls: list[Known], found: list[JobRecord | None]) -> None:

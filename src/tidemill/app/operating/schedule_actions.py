@@ -1,30 +1,29 @@
 """What people do with schedules: the same for programs and for the command line."""
 
-from difflib import get_close_matches
-
 import msgspec
 from msgspec import UNSET
 
 from tidemill.engine.protocol import Engine
-from tidemill.model.errors import Refused, UnknownParent, UnknownSchedule
+from tidemill.model.errors import BadInput, Refused, UnknownParent, UnknownSchedule
 from tidemill.model.ids import JobId, show_id
+from tidemill.model.names import nearest
 from tidemill.model.schedules.firing import job_of, room_in_line, unfinished_of
 from tidemill.model.schedules.keeping import kept_after
 from tidemill.model.schedules.schedule import Cron, Every, Schedule, tick_id
 from tidemill.model.time import Instant
 
 TRIES = 5
-"""A schedule may fire just while it is asked to run, somebody else may ask, or a job of its line is dropped:
-then it is looked at again."""
+"""A schedule may fire at the moment of the request, somebody else may request a run too, or a job of its line
+may be dropped. Then the schedule is read again."""
 
 
 async def find(engine: Engine, name: str) -> Schedule:
     """The schedule, or `UnknownSchedule` with the nearest name."""
+    if not isinstance(name, str):
+        raise BadInput(f"a schedule's name is a text, not {type(name).__name__}")
     found = {each.name: each for each in await engine.schedules.list()}
     if name not in found:
-        near = get_close_matches(name, found, n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownSchedule(f"there is no schedule {name!r}{hint}")
+        raise UnknownSchedule(f"there is no schedule {name!r}{nearest(name, found)}")
     return found[name]
 
 
@@ -69,7 +68,11 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
             last = tick_id(name, unfinished[-1])
             raise Refused(f"the last run of {name!r} has not ended: job {show_id(last)}")
         if not room_in_line(schedule, unfinished):
-            raise Refused(f"{schedule.waiting} jobs of {name!r} wait already, as many as its waiting= allows")
+            wait = f"job of {name!r} waits" if schedule.waiting == 1 else f"jobs of {name!r} wait"
+            raise Refused(
+                f"{schedule.waiting} {wait} already, the most that the schedule allows; run it again when "
+                "one has ended"
+            )
         now = await engine.now()
         after = unfinished if schedule.overlap == "queue" else []
         job = msgspec.structs.replace(job_of(schedule, now, after=after), at=None)

@@ -28,7 +28,7 @@ class MemberProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A process group that heartbeats: a supervisor with its worker processes, a program with a worker
+    """A process group that sends heartbeats: a supervisor with its worker processes, a program with a worker
     inside, or a controller."""
 
     name: str
@@ -50,7 +50,7 @@ class Member:
     heartbeat_at: datetime
     """Its last heartbeat, by the engine's clock."""
     memory: int | None
-    """Resident bytes of the process that heartbeats; None: not known."""
+    """Resident bytes of the process that sends the heartbeats; None: not known."""
     processes: tuple[MemberProcess, ...]
 
 

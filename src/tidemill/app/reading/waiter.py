@@ -1,8 +1,8 @@
 """Results are awaited by signal.
 
 `watch` tells the engine who waits and answers the present state in one step, so nothing can end unseen in
-between. The signal is only a hint: every job that is waited for is also looked at now and then, first soon
-and then every two seconds. All who wait in this process share one waiter, one subscription and one look.
+between. The signal is only a hint: every job that is waited for is also polled, first after 50 ms and then
+every two seconds. All who wait in this process share one waiter, one subscription and one poll.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from tidemill.model.jobs.job import LIVE, JobRecord
 from tidemill.model.time import SECOND
 
 WATCHED_FOR = 60 * SECOND
-"""How long the engine remembers us; every look prolongs it."""
-FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 2.0
-"""The safety look backs off between these."""
+"""How long the engine remembers us; every poll prolongs it."""
+FIRST_POLL_S, LONGEST_POLL_S = 0.05, 2.0
+"""The pause between two polls doubles from the first to the second."""
 
 
 class Waiter:
@@ -30,8 +30,8 @@ class Waiter:
         self._engine = engine
         self._name = new_id().hex()
         self._waiting: defaultdict[JobId, set[asyncio.Future[JobRecord | None]]] = defaultdict(set)
-        self._ask: set[JobId] = set()
-        """Jobs to look at now: new ones, and those that a signal named."""
+        self._unread: set[JobId] = set()
+        """Jobs to read now: new ones, and those that a signal named."""
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._listening: Subscription | None = None
@@ -40,11 +40,11 @@ class Waiter:
         """The record of a job once it has ended; None if the engine does not know it."""
         future: asyncio.Future[JobRecord | None] = asyncio.get_running_loop().create_future()
         self._waiting[job].add(future)
-        self._ask.add(job)
+        self._unread.add(job)
         self._wake.set()
         if not self._tasks:
             self._tasks = [
-                asyncio.create_task(self._to_the_end(self._look())),
+                asyncio.create_task(self._to_the_end(self._poll())),
                 asyncio.create_task(self._to_the_end(self._listen())),
             ]
         try:
@@ -55,7 +55,7 @@ class Waiter:
                 del self._waiting[job]
 
     def stop(self) -> None:
-        """Whoever still waits is told. On the loop."""
+        """Whoever still waits gets an `EngineClosed`. To be called on the loop."""
         for futures in list(self._waiting.values()):
             for future in futures:
                 if not future.done():
@@ -91,32 +91,32 @@ class Waiter:
             if signal is None:
                 return
             try:
-                self._ask.add(bytes.fromhex(signal.text))
+                self._unread.add(bytes.fromhex(signal.text))
             except ValueError:
-                self._ask.update(self._waiting)  # "something may have changed": look at all of them
+                self._unread.update(self._waiting)  # "something may have changed": read all of them
             self._wake.set()
 
-    async def _look(self) -> None:
-        pause_s = FIRST_LOOK_S
+    async def _poll(self) -> None:
+        pause_s = FIRST_POLL_S
         while True:
             try:
                 async with asyncio.timeout(pause_s if self._waiting else None):
                     await self._wake.wait()
-                pause_s = FIRST_LOOK_S
-                ids = [job for job in self._ask if job in self._waiting]
+                pause_s = FIRST_POLL_S
+                ids = [job for job in self._unread if job in self._waiting]
             except TimeoutError:
-                pause_s = min(pause_s * 2, LONGEST_LOOK_S)
+                pause_s = min(pause_s * 2, LONGEST_POLL_S)
                 ids = list(self._waiting)
             self._wake.clear()
-            self._ask.clear()
+            self._unread.clear()
             for start in range(0, len(ids), BATCH_LIMIT):
-                await self._look_at(ids[start : start + BATCH_LIMIT])
+                await self._read(ids[start : start + BATCH_LIMIT])
 
-    async def _look_at(self, ids: list[JobId]) -> None:
+    async def _read(self, ids: list[JobId]) -> None:
         try:
             jobs = await self._engine.jobs.watch(ids, waiter=self._name, ttl=WATCHED_FOR)
         except EngineUnavailable:
-            return  # the next look asks again
+            return  # the next poll reads again
         for job_id, job in zip(ids, jobs, strict=True):
             if job is None or job.state not in LIVE:
                 for future in self._waiting.get(job_id, ()):

@@ -10,7 +10,7 @@ from tidemill.cli.program import debug_option
 
 
 @click.command()
-@click.option("--url", metavar="URL", help="The engine. Default: a SQLite file in a temporary place.")
+@click.option("--url", metavar="URL", help="The engine. Default: a SQLite file in a temporary folder.")
 @click.option(
     "--jobs", type=click.IntRange(100, 1_000_000), default=20_000, show_default=True, help="Jobs of a turn."
 )

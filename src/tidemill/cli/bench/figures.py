@@ -27,7 +27,7 @@ class BenchShape(msgspec.Struct, frozen=True, kw_only=True):
 
     tidemill: Annotated[str, Meta(description="its version")]
     python: str
-    engine: Annotated[str, Meta(description="scheme and place, without a password")]
+    engine: Annotated[str, Meta(description="the URL, without a password")]
     cores: int
     jobs: Annotated[int, Meta(description="jobs of one turn")]
     figures: list[Figure]

@@ -55,7 +55,7 @@ def run(plan: Plan, url: str | None, as_json: bool) -> None:
 
 @contextmanager
 def _place(url: str | None) -> Iterator[None]:
-    """The place, in the environment: the application that is measured reads it as any other would."""
+    """The URL, in the environment: the application that is measured reads it as any other would."""
     with TemporaryDirectory(prefix="tidemill-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["TIDEMILL_URL"] = url or f"sqlite:///{folder}/bench.db"
         keep_litter_in(folder)

@@ -1,4 +1,4 @@
-"""Doing something to many jobs: by id, or to all that a filter matches, after a look at them.
+"""Doing something to many jobs: by id, or to all that a filter matches, after a preview.
 
 A filter's jobs are walked by the engine's cursor: what is changed leaves the listing, what stays is neither
 skipped nor met twice, and finished jobs come newest first, so that a replayed job that dies again at once is
@@ -46,7 +46,7 @@ class Deed(NamedTuple):
     good: frozenset[str]
     """The answers that mean it was done."""
     states: tuple[JobState, ...]
-    """The states in which a filter looks for jobs."""
+    """The states of the jobs that a filter matches."""
 
 
 def bulk_options(command: F) -> F:
@@ -165,17 +165,17 @@ async def cleared(engine: "Engine", jobs: Sequence[JobId], by: str) -> list[str]
     live = [job for job, answer in zip(jobs, dropped, strict=True) if answer == "live"]
     if not live:
         return dropped
-    asked = await engine.jobs.cancel(live, by=by)
+    cancelled = await engine.jobs.cancel(live, by=by)
     again = iter(await engine.jobs.drop(live, by=by))
-    told = iter(asked)
+    answers = iter(cancelled)
     return [
-        _after_cancel(next(told).value, next(again).value) if answer == "live" else answer
+        _after_cancel(next(answers).value, next(again).value) if answer == "live" else answer
         for answer in dropped
     ]
 
 
-def _after_cancel(asked: str, dropped: str) -> str:
-    return asked if dropped == "live" else dropped
+def _after_cancel(cancelled: str, dropped: str) -> str:
+    return cancelled if dropped == "live" else dropped
 
 
 async def jobs_of(engine: "Engine", ids: Sequence[JobId]) -> list[JobRecord | None]:

@@ -1,4 +1,4 @@
-"""A look at the jobs that a filter matches, before something is done to them."""
+"""A preview of the jobs that a filter matches, before something is done to them."""
 
 import time
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ async def preview(engine: "Engine", filters: Sequence[JobFilter], found: Estimat
 
 
 async def estimate(engine: "Engine", filters: Sequence[JobFilter]) -> Estimate:
-    """How many there are: by the engine's own counts if it has them, else by looking, for a while."""
+    """How many there are: by the engine's own counts if it has them, else by a scan, for a while."""
     if not any(only.task or only.key or only.tag or only.text for only in filters):
         counts = await engine.inspect.counts()
         jobs = sum(

@@ -15,6 +15,7 @@ from tidemill.cli.output.text import NOTHING, STATE_COLOURS, one_line
 from tidemill.model.event import Event, EventFilter, Gap
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import JobState
+from tidemill.model.names import check_queue, check_task
 
 if TYPE_CHECKING:
     from tidemill.engine.protocol import Engine
@@ -48,7 +49,12 @@ def events(
     are missing, a line says so.
     """
     only = frozenset(map(JobState, states)) or None
-    wanted = EventFilter(queue=queue, task=task, states=only, job=job)
+    wanted = EventFilter(
+        queue=None if queue is None else check_queue(queue),
+        task=None if task is None else check_task(task),
+        states=only,
+        job=job,
+    )
     try:
         with_engine(where, lambda engine: _follow(engine, wanted, as_json))
     except KeyboardInterrupt:  # the usual way to end it

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @json_option
 @where_options
 def members(where: Where, as_json: bool, verbose: bool) -> None:
-    """List the members: process groups that heartbeat, healthy, late or gone.
+    """List the members: process groups that send heartbeats, healthy, late or gone.
 
     The one whose role is marked, controller*, is the controller now; the others that have the role stand
     ready.

@@ -1,4 +1,4 @@
-"""`tidemill demo`: everything at work in a temporary place, with real worker processes."""
+"""`tidemill demo`: everything at work in a temporary store, with real worker processes."""
 
 import re
 from typing import Any
@@ -71,7 +71,7 @@ class WorkType(click.ParamType):  # type: ignore[type-arg]
 def demo(load: bool, rate: float, fail: float, work: tuple[float, float]) -> int:
     """See it work, in about 20 seconds.
 
-    In a temporary place (a file, or a namespace of its own on the server that TIDEMILL_URL names, dropped at
+    In a temporary store (a file, or a namespace of its own on the server that TIDEMILL_URL names, dropped at
     the end): jobs that succeed, wait, fail once, fail for good, run past their timeout, and one
     whose worker process is killed with -9 in the middle. At the end the dead letters, and the count of lost
     jobs as the engine knows it; the exit code is 0 only if that is 0.

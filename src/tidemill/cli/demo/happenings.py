@@ -1,6 +1,6 @@
-"""What happened to a job between two looks at it, told in lines.
+"""What happened to a job between two reads of its record, in lines for people.
 
-A look may miss a state that came and went, never a failure: those are numbered and kept."""
+A read may miss a state that came and went, never a failure: those are numbered and kept."""
 
 from collections.abc import Iterator
 

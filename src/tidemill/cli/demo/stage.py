@@ -1,4 +1,4 @@
-"""A temporary place with real workers in it, and what a demo finds there.
+"""A temporary store with real workers on it, and what a demo finds there.
 
 The worker is a process group of its own, so that a Ctrl-C in the terminal is for the demo alone, which then
 ends the worker in order. If the demo itself is killed, the kernel ends the worker by its lifeline.

@@ -19,7 +19,7 @@ from tidemill.task.settings import Settings
 
 
 class Venue(NamedTuple):
-    """A place that nobody else uses."""
+    """A store that nobody else uses."""
 
     url: str
     namespace: str

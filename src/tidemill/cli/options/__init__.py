@@ -1,1 +1,1 @@
-"""What commands are told: the engine, filters, payloads, lengths of time."""
+"""What the options of commands mean: the engine, filters, payloads, lengths of time."""

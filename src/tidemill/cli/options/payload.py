@@ -13,6 +13,11 @@ from tidemill.model.jobs.job import PAYLOAD_LIMIT
 READ_LIMIT = 4 * PAYLOAD_LIMIT
 """More than any payload may take once encoded; keeps a device or a wrong file from filling memory."""
 
+_FORM = (
+    "arguments are a JSON array (by position), a JSON object (by name), or one of each: "
+    """'["a@b.c"]' '{"subject": "hi"}'"""
+)
+
 
 def arguments(given: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     """Positional arguments from an array, keyword arguments from an object; one of each at most."""
@@ -25,10 +30,7 @@ def arguments(given: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
         elif isinstance(value, dict) and kwargs is None:
             kwargs = value
         else:
-            raise BadInput(
-                "arguments are a JSON array (by position), a JSON object (by name), or one of each: "
-                """'["a@b.c"]' '{"subject": "hi"}'"""
-            )
+            raise BadInput(_FORM)
     return args or [], kwargs or {}
 
 
@@ -38,7 +40,7 @@ def _decoded(text: str) -> Any:
         return msgspec.json.decode(_read(text) if source else text.encode())
     except (msgspec.DecodeError, UnicodeDecodeError, UnicodeEncodeError) as error:
         shown = source or (text if len(text) <= 60 else text[:60] + "...")
-        raise BadInput(f"{shown!r} is not JSON: {error}") from None
+        raise BadInput(f"{shown!r} is not JSON ({error}); {_FORM}") from None
 
 
 def _read(text: str) -> bytes:

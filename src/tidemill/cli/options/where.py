@@ -2,7 +2,7 @@
 
     --url  >  -A APP's own  >  a URL that the settings really set  >  the APP of the settings  >  the default
 
-The last but one keeps `tidemill jobs ls` in a project from looking at an empty default file while the
+The last but one keeps `tidemill jobs ls` in a project from reading an empty default file while the
 project's application says where its jobs are.
 """
 
@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Where(NamedTuple):
-    """The place of one invocation, and the settings around it."""
+    """The URL and namespace of one invocation, and the settings around them."""
 
     url: str
     namespace: str
@@ -38,7 +38,7 @@ class Where(NamedTuple):
     """The application that was named, or that the settings name."""
     settings: Settings
     loaded: "Tidemill | None" = None
-    """That application, if its code was asked for the place."""
+    """That application, if its code says the URL."""
 
     def __repr__(self) -> str:
         return f"Where({self.shown!r}, {self.namespace!r}, {self.app!r})"
@@ -49,7 +49,7 @@ class Where(NamedTuple):
         return without_password(self.url)
 
     def application(self) -> "Tidemill":
-        """An application at this place: the one that was loaded, or one without code."""
+        """An application on this URL: the one that was loaded, or one without code."""
         if self.loaded is not None and self.loaded.namespace == self.namespace:
             return self.loaded
         from tidemill.app.tidemill import Tidemill
@@ -80,18 +80,18 @@ def where_options(command: F) -> F:
 
 
 def find(*, url: str | None = None, namespace: str | None = None, app: str | None = None) -> Where:
-    """The place that options and settings name together."""
+    """The URL and namespace that options and settings name together."""
     settings = Settings.load(given_as="option --{name}", url=url, namespace=namespace, app=app)
     named = settings.source_of("app") != "default"
-    ask_app = url is None and (app is not None or (named and settings.source_of("url") == "default"))
-    if not ask_app or settings.app is None:
+    from_app = url is None and (app is not None or (named and settings.source_of("url") == "default"))
+    if not from_app or settings.app is None:
         return Where(settings.url, settings.namespace, settings.app, settings)
     found = load(settings.app)
     return Where(found.url, namespace or found.namespace, settings.app, found.settings, found)
 
 
 def load(spec: str) -> "Tidemill":
-    """The application. What its own code raises on the way is told as such, not as a bug of ours."""
+    """The application. What its own code raises on the way is shown as such, not as a bug of ours."""
     from tidemill.app.loading import load_app
 
     try:
@@ -124,7 +124,7 @@ async def _work(where: Where, work: Callable[["Engine"], Awaitable[T]], create: 
 
 
 def _check_there(where: Where) -> None:
-    """To look at a SQLite file that does not exist would make an empty one."""
+    """To open a SQLite file that does not exist would make an empty one."""
     if urlsplit(where.url).scheme != "sqlite":
         return
     from tidemill.engines.sqlite.url import parse_url

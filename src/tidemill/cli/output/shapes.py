@@ -220,10 +220,11 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     running: Annotated[int, Meta(description="jobs it has now")]
     since: Time
     heartbeat_at: Annotated[Time, Meta(description="its last heartbeat")]
-    heartbeat_s: Annotated[float, Meta(description="how often it heartbeats")]
+    heartbeat_s: Annotated[float, Meta(description="seconds between two heartbeats")]
     lease_s: Annotated[float, Meta(description="how long it may be silent")]
     memory: Annotated[
-        int | None, Meta(description="resident bytes of the process that heartbeats; null: not known")
+        int | None,
+        Meta(description="resident bytes of the process that sends the heartbeats; null: not known"),
     ]
     processes: Annotated[list[ProcessShape], Meta(description="those that run its jobs")]
 
@@ -254,7 +255,7 @@ class HolderShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WarningShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to be looked after."""
+    """Something that an operator should do."""
 
     kind: Annotated[str, Meta(description="held, dead, free, off or controller")]
     subject: Annotated[str, Meta(description="whom it is about")]
@@ -283,7 +284,7 @@ class GapShape(msgspec.Struct, frozen=True, kw_only=True):
 class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
     """What the doctor found."""
 
-    engine: Annotated[str, Meta(description="scheme and place, without a password")]
+    engine: Annotated[str, Meta(description="the URL, without a password")]
     bytes: Annotated[int, Meta(description="what the state takes")]
     parts: Annotated[list[PartShape], Meta(description="largest first")]
     holders: Annotated[list[HolderShape], Meta(description="whoever holds most back first")]

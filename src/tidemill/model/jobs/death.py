@@ -71,7 +71,7 @@ def handler_job(name: str, entry: TaskEntry | None, death: Death) -> NewJob:
     catalogue; without one it stands in the queue of the dead job. Its key is the dead job's. Its id may be
     taken: see `handler_id`."""
     entry = entry or TaskEntry(name=name, queue=death.queue)
-    told = DeadJob(
+    dead_job = DeadJob(
         id=show_id(death.id),
         task=death.task,
         queue=death.queue,
@@ -90,7 +90,7 @@ def handler_job(name: str, entry: TaskEntry | None, death: Death) -> NewJob:
         key=death.key,
         timeout=entry.timeout,
         attempts=(entry.retry or Retry()).attempts,
-        body=msgspec.json.encode(([told], {})),
+        body=msgspec.json.encode(([dead_job], {})),
         codec=PLAIN_CODEC,
     )
 

@@ -15,6 +15,7 @@ import msgspec
 from tidemill.model.errors import BadInput
 from tidemill.model.names import is_class_name, qualified_name
 from tidemill.model.numbers import check_whole
+from tidemill.model.options import OptionsMeta
 from tidemill.model.time import SECOND, Span, span_of
 
 Backoff = Literal["exponential", "fixed"]
@@ -25,7 +26,7 @@ ATTEMPTS_LIMIT = 10_000
 Error: TypeAlias = str | type[BaseException]
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
+class Retry(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
     """How often, and how long in between. `attempts` counts all tries, the first included.
 
     `on` and `give_up` take an exception class, its qualified name, or several of these. They keep the names,

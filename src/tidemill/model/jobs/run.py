@@ -48,7 +48,7 @@ class ClaimedJob(msgspec.Struct, gc=False):
 
 
 class Want(msgspec.Struct, frozen=True):
-    """One queue a claim looks at, and the most it may take from it (None: no bound of its own)."""
+    """One queue that a claim takes from, and the most it may take from it (None: no bound of its own)."""
 
     queue: str
     most: int | None = None
@@ -128,7 +128,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """Give a job back without using an attempt: to its place (None) or after a delay."""
+    """Release a job without using an attempt: to its old position (None) or after a delay."""
 
     id: JobId
     fence: Fence

@@ -10,6 +10,7 @@ from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_key, check_task
 from tidemill.model.numbers import check_whole
+from tidemill.model.options import OptionsMeta
 from tidemill.model.time import DAY, SECOND, Span, span_of
 
 _RATE = re.compile(r"\s*(\d+)\s*/\s*(\d*\.?\d*)\s*(ms|s|m|h|d)\s*")
@@ -19,7 +20,7 @@ COUNT_LIMIT = 1_000_000_000
 WEIGHT_LIMIT = 100
 
 
-class Rate(msgspec.Struct, frozen=True):
+class Rate(msgspec.Struct, frozen=True, metaclass=OptionsMeta):
     """At most `count` starts in any window of `per` seconds."""
 
     count: int
@@ -62,7 +63,7 @@ class Rate(msgspec.Struct, frozen=True):
         return span_of(self.per)
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class Limit(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
     """How many at once, and how many starts in a window ("100/m" or a `Rate`). None: no such limit."""
 
     concurrency: int | None = None
@@ -88,7 +89,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         return self.concurrency is not None or self.rate is not None
 
 
-class Keep(msgspec.Struct, frozen=True, kw_only=True):
+class Keep(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
     """How long finished jobs stay: the younger than `age` and the newest `count`. None: no bound.
 
     `Keep(count=0)` deletes at once and leaves a tombstone for `TOMBSTONE_AGE`."""

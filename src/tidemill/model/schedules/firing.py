@@ -28,7 +28,7 @@ MISSED_LIMIT = 100
 ON_TIME: Span = MINUTE
 """With `missed="skip"`, a tick that is fired no later than this was not missed."""
 SLACK: Span = SECOND
-"""How far the moments of two looks at one schedule may lie apart."""
+"""How far the moments of two reads of one schedule may lie apart."""
 
 EVERY = "every_s"
 """The header by which a job tells its worker that the end of its run sets the next one."""
@@ -111,9 +111,9 @@ def room_in_line(schedule: Schedule, unfinished: Sequence[Instant]) -> int:
 
 
 def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> list[Instant]:
-    """The last of the ticks from `first` to `until`. Those of a year of seconds are not counted one by one:
-    looks go back from the end, each twice as far. One that comes upon too many (the hour of the week whose
-    every second is a tick) breaks off, and the next lie between it and the one that found too few."""
+    """The last of the ticks from `first` to `until`. A year of seconds is not counted one by one:
+    the search goes back from the end, each time twice as far. A try that finds too many ticks (an hour whose
+    every second is one) breaks off. The next try starts between it and the one that found too few."""
     enough, crowded = 4 * most, False
     near, far = until, first - 1
     start = max(far, until - 2 * SECOND)

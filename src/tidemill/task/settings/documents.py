@@ -25,14 +25,14 @@ environment, an option where a command has it. Sources, strongest first:
 4. `[tool.tidemill]` in the nearest `pyproject.toml`, from the working folder upwards
 5. the default
 
-Those with a file variable may hold secrets: `TIDEMILL_TOKEN_FILE=/run/secrets/token` reads the value from a
-file. Secrets are never shown, and of a URL the password is not.
+A setting with a file variable may hold a password: `TIDEMILL_URL_FILE=/run/secrets/url` reads the value from
+a file. The password in a URL is never shown.
 
 A relative SQLite file named in a `.env` or a `pyproject.toml` is beside that file; elsewhere it is in the
 working folder. Options of an engine stand in its URL. SQLite's are `durability` (`full`, the default: on
 disk when a call returns; `normal`: a power cut may take the last moments; `off`) and `lock_timeout` (`30`:
-how many seconds a call waits while another program holds the file's lock). Those of PostgreSQL are in the
-[guide](guide.md#postgresql).
+how many seconds a call waits while another program holds the file's lock). Those of
+[PostgreSQL](guide.md#the-url) and of [Redis](guide.md#redis) are in the guide.
 
 Lengths of time are seconds, or a number with a unit: `500ms`, `30s`, `5m`, `24h`, `7d`. Sizes are bytes, or
 `64KiB`, `1MiB`. A retention is an age, a number of jobs, both (`24h 1000000`), or `forever`.
@@ -53,7 +53,7 @@ def settings_page() -> str:
 
 
 def _example(entry: Setting[Any]) -> str:
-    about = entry.about.replace("`", "") + _planned(entry)
+    about = entry.about.replace("`", "")
     file = f"# or, from a file:\n# {entry.file_variable}=/run/secrets/{entry.name}\n" if entry.secret else ""
     value = f'"{entry.default}"' if " " in entry.default else entry.default
     return f"\n# {about}\n# {entry.variable}={value}\n{file}"
@@ -62,8 +62,4 @@ def _example(entry: Setting[Any]) -> str:
 def _row(entry: Setting[Any]) -> str:
     default = f"`{entry.default}`" if entry.default else "none"
     file = f"`{entry.file_variable}`" if entry.file_variable else ""
-    return f"| `{entry.name}` | {default} | {entry.about}{_planned(entry)} | {file} |\n"
-
-
-def _planned(entry: Setting[Any]) -> str:
-    return " (Planned: nothing uses it yet.)" if entry.planned else ""
+    return f"| `{entry.name}` | {default} | {entry.about} | {file} |\n"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.model.errors import BadInput
-from tidemill.model.names import check_namespace, check_queue
+from tidemill.model.names import NAMESPACE_RULE, check_namespace, check_queue
 from tidemill.task.settings.setting import BadValue, Rule
 
 if TYPE_CHECKING:
@@ -107,13 +107,6 @@ def one_of(*choices: str) -> Rule[str]:
     return read
 
 
-def text(value: object) -> str:
-    """Any text but the empty one."""
-    if not isinstance(value, str) or not value.strip():
-        raise BadValue("a text that is not empty")
-    return value.strip()
-
-
 def url(value: object) -> str:
     """A URL; whether its scheme can be opened is for the engine registry to say."""
     if not isinstance(value, str) or not _SCHEME.match(value.strip()):
@@ -137,7 +130,10 @@ def _named(check: Callable[[str], str], name: object, what: str) -> str:
 
 def namespace(value: object) -> str:
     """A namespace's name."""
-    return _named(check_namespace, value.strip() if isinstance(value, str) else value, "a namespace")
+    try:
+        return check_namespace(value.strip())  # type: ignore[attr-defined]
+    except (AttributeError, BadInput):
+        raise BadValue(f"a namespace: {NAMESPACE_RULE}") from None
 
 
 def queues(value: object) -> tuple[str, ...]:

@@ -2,16 +2,13 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, Generic, Literal, NamedTuple, NoReturn, Protocol, TypeVar, overload
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar, overload
 
 from tidemill.model.errors import BadInput
 
 PREFIX = "TIDEMILL_"
 
 T = TypeVar("T")
-
-Secret = Literal["all", "password"]
-"""all: never shown. password: a URL, shown without the password that it may hold."""
 
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^:@/]*:).*@")
@@ -44,16 +41,13 @@ class Setting(Generic[T]):
 
     name: str
 
-    def __init__(
-        self, default: str, rule: Rule[T], about: str, *, secret: Secret | None = None, planned: bool = False
-    ) -> None:
+    def __init__(self, default: str, rule: Rule[T], about: str, *, secret: bool = False) -> None:
         self.default = default
         """As it would be written in a file; "" stands for nothing."""
         self.rule = rule
         self.about = about
         self.secret = secret
-        self.planned = planned
-        """For a part of Tidemill that is still to come: read and checked, but nothing uses it yet."""
+        """A URL that may hold a password: it is shown without it, and may come from a file of its own."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -95,9 +89,7 @@ class Setting(Generic[T]):
         """The value for people, without what is secret."""
         if value is None or value == ():
             return ""
-        if self.secret == "all":
-            return HIDDEN
-        if self.secret == "password":
+        if self.secret:
             return without_password(str(value))
         if isinstance(value, tuple):
             return ",".join(map(str, value))

@@ -1,10 +1,11 @@
 """Where values come from besides arguments: the environment, a .env file, a pyproject.toml."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tidemill.model.errors import BadInput
+from tidemill.model.names import nearest
 from tidemill.task.settings.setting import Setting
 
 DOTENV, PYPROJECT = ".env", "pyproject.toml"
@@ -36,11 +37,11 @@ class Project:
     def __init__(self, folder: Path | None, table: Mapping[str, Setting[Any]]) -> None:
         here = Path.cwd() if folder is None else folder
         pyproject = next(
-            (path for place in (here, *here.parents) if (path := place / PYPROJECT).is_file()), None
+            (path for each in (here, *here.parents) if (path := each / PYPROJECT).is_file()), None
         )
         top = here if pyproject is None else pyproject.parent
-        way = [place for place in (here, *here.parents) if place == top or top in place.parents]
-        self._dotenv = next((path for place in way if (path := place / DOTENV).is_file()), None)
+        way = [each for each in (here, *here.parents) if each == top or top in each.parents]
+        self._dotenv = next((path for each in way if (path := each / DOTENV).is_file()), None)
         self._variables = parse_dotenv(self._dotenv) if self._dotenv else {}
         self._pyproject = pyproject
         self._chosen = _tool_table(pyproject, table) if pyproject else {}
@@ -99,8 +100,6 @@ def _tool_table(path: Path, table: Mapping[str, Setting[Any]]) -> dict[str, Any]
     for name in chosen:
         if name not in table:
             raise BadInput(f"{path}: [tool.tidemill] has no setting {name!r}{nearest(name, table)}")
-        if table[name].secret == "all":
-            raise BadInput(f"{path}: {name} is a secret; set {table[name].file_variable} instead")
     return dict(chosen)
 
 
@@ -115,11 +114,3 @@ def _read(path: Path, source: str) -> str:
         raise BadInput(f"{source}: {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{source}: {path} is not UTF-8 text") from None
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean ...?`, if one of the names is close."""
-    import difflib
-
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

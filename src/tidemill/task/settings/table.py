@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.model.errors import BadInput
+from tidemill.model.names import nearest
 from tidemill.task.settings import rules
 from tidemill.task.settings.setting import Found, Setting
-from tidemill.task.settings.sources import Project, from_environment, nearest
+from tidemill.task.settings.sources import Project, from_environment
 
 _YEAR_S = 366 * 86_400.0
 PAYLOAD_MOST = 1 << 20
@@ -24,8 +25,8 @@ class Settings:
         "sqlite:///tidemill.db",
         rules.url,
         "Where state lives. `sqlite:///relative.db`, `sqlite:////absolute/path.db`, "
-        "`postgresql://user:password@host:5432/database`.",
-        secret="password",
+        "`postgresql://user:password@host:5432/database`, `redis://host:6379/0`.",
+        secret=True,
     )
     namespace = Setting(
         "tidemill",
@@ -48,7 +49,7 @@ class Settings:
     lease = Setting(
         "10s", rules.seconds(0.1, 86_400), "A member silent for this long is gone, and others get its jobs."
     )
-    sweep = Setting("2s", rules.seconds(0.05, 3_600), "How often a member looks for members that are gone.")
+    sweep = Setting("2s", rules.seconds(0.05, 3_600), "How often a member checks for members that are gone.")
     give_up_after = Setting(
         "30",
         rules.whole(1, 1_000_000),
@@ -88,25 +89,6 @@ class Settings:
         "text",
         rules.one_of("text", "json"),
         "How a worker writes its log: for people, or a JSON object a line.",
-    )
-    host = Setting("127.0.0.1", rules.text, "Where the server listens.", planned=True)
-    port = Setting("8765", rules.whole(0, 65_535), "The server's port; 0: any free one.", planned=True)
-    token = Setting(
-        "", rules.optional(rules.text), "The server's token; needed off loopback.", secret="all", planned=True
-    )
-    dispatch = Setting(
-        "",
-        rules.optional(rules.url),
-        "The RabbitMQ that delivers jobs: `amqp://host`.",
-        secret="password",
-        planned=True,
-    )
-    signals = Setting(
-        "",
-        rules.optional(rules.url),
-        "The Redis that carries signals: `redis://host`.",
-        secret="password",
-        planned=True,
     )
 
     _found: dict[str, Found]
@@ -161,7 +143,7 @@ class Settings:
         return self._found[name].source
 
     def shown(self, name: str) -> str:
-        """A value for people: passwords and tokens are hidden."""
+        """A value for people: passwords are hidden."""
         return self.table()[name].shown(self._found[name].value)
 
     def __iter__(self) -> Iterator[str]:

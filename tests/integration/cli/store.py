@@ -1,4 +1,4 @@
-"""A place with jobs in it, for commands to look at."""
+"""A store with jobs in it, for commands to look at."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,7 +31,7 @@ DEATH = Failure(
 )
 
 
-class Place:
+class Store:
     """One engine; every method opens it, does one thing and closes it, as a command does."""
 
     def __init__(self, url: str) -> None:
