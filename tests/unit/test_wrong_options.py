@@ -4,7 +4,7 @@ One table. The answer is a `BadInput` that says what is wrong and what would be 
 nothing that is taken and means something else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,13 @@ Rate: Any = typed.Rate
 Limit: Any = typed.Limit
 Keep: Any = typed.Keep
 app: Any = Tidemill("sqlite://")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _closed() -> Iterator[None]:
+    """Some calls open the engine: tests that count threads must not find its writer."""
+    yield
+    app.close()
 
 
 def f_(x: int = 0) -> int:
