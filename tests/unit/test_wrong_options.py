@@ -6,7 +6,7 @@ nothing that is taken and means something else.
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +23,13 @@ Rate: Any = typed.Rate
 Limit: Any = typed.Limit
 Keep: Any = typed.Keep
 app: Any = Tidemill("sqlite://")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _closed() -> Iterator[None]:
+    """Some calls open the engine: tests that count threads must not find its writer."""
+    yield
+    app.close()
 
 
 def f_(x: int = 0) -> int:
