@@ -223,8 +223,6 @@ async def test_failures_are_records(runs: Runs, tmp_path: Path) -> None:
         ("interrupts", "KeyboardInterrupt"),
         ("odd", "tests.integration.supervisor.app.Odd"),
         ("recurses", "RecursionError"),
-        ("unencodable", "tidemill.model.errors.Unencodable"),
-        ("too large", "tidemill.model.errors.PayloadTooLarge"),
     ],
 )
 async def test_whatever_is_raised_is_a_failure_of_the_job(runs: Runs, how: str, error: str) -> None:
@@ -236,6 +234,20 @@ async def test_whatever_is_raised_is_a_failure_of_the_job(runs: Runs, how: str, 
     (pid,) = children_of(os.getpid())
     assert await runs.run("misbehaves", "not at all") == Returned(None)
     assert children_of(os.getpid()) == [pid]
+
+
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [
+        ("unencodable", "tidemill.model.errors.UnencodableResult"),
+        ("too large", "tidemill.model.errors.ResultTooLarge"),
+    ],
+)
+async def test_a_result_that_cannot_be_stored_is_no_failed_attempt(runs: Runs, how: str, error: str) -> None:
+    """The work was done: the kind of the failure says that it must not be done again."""
+    outcome = await runs.run("misbehaves", how)
+    assert isinstance(outcome, Raised)
+    assert (outcome.failure.kind, outcome.failure.error) == ("payload", error)
 
 
 async def test_an_app_that_cannot_be_loaded_is_a_failed_attempt() -> None:
