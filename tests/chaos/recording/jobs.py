@@ -1,4 +1,4 @@
-"""The `jobs` facet: claims, outcomes, losses."""
+"""The `jobs` facet: claims, outcomes, lost_runs."""
 
 import time
 from typing import Any
@@ -53,13 +53,13 @@ class RecordedJobs(Facet):
         self._recorder.write("release", op=op, phase="ok", answers=[str(one) for one in answers])
         return answers
 
-    async def retire(self, claimant: Any, losses: Any = (), **options: Any) -> Any:
+    async def retire(self, claimant: Any, lost_runs: Any = (), **options: Any) -> Any:
         op = self._recorder.invoked(
-            "retire", jobs=[one.id.hex() for one in losses], fences=[one.fence for one in losses],
-            outcomes=[one.verdict for one in losses], claimant=claimant.hex(),
+            "retire", jobs=[one.id.hex() for one in lost_runs], fences=[one.fence for one in lost_runs],
+            outcomes=[one.verdict for one in lost_runs], claimant=claimant.hex(),
         )  # fmt: skip
         try:
-            held = await self._ask("retire", lambda: self._facet.retire(claimant, losses, **options))
+            held = await self._ask("retire", lambda: self._facet.retire(claimant, lost_runs, **options))
         except BaseException as error:
             self._recorder.write("retire", op=op, phase=phase_of(error))
             raise

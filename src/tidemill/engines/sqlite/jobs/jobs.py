@@ -30,7 +30,8 @@ from tidemill.engine.shared.turns import ClaimTurns
 from tidemill.engines.sqlite.claiming import claim as claiming
 from tidemill.engines.sqlite.claiming.runs import ClaimedRuns
 from tidemill.engines.sqlite.db.store import StoreSession
-from tidemill.engines.sqlite.jobs import commands, enqueue, lost_runs, plain_settle, promote, prune, settle
+from tidemill.engines.sqlite.jobs import commands, enqueue, plain_settle, promote, prune, settle
+from tidemill.engines.sqlite.jobs import lost_runs as losing
 from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.engines.sqlite.order import positions
 from tidemill.engines.sqlite.read import rows
@@ -154,14 +155,14 @@ class SqliteJobs:
     async def retire(
         self,
         claimant: bytes,
-        losses: Sequence[LostRun] = (),
+        lost_runs: Sequence[LostRun] = (),
         *,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> int:
-        check_lost_runs(claimant, losses)
-        known = plausible_lost_runs(losses)
-        return await self._session.change(lambda step: lost_runs.retire(step, claimant, known), now, moves)
+        check_lost_runs(claimant, lost_runs)
+        known = plausible_lost_runs(lost_runs)
+        return await self._session.change(lambda step: losing.retire(step, claimant, known), now, moves)
 
     async def reclaim(
         self,
@@ -173,7 +174,7 @@ class SqliteJobs:
     ) -> Reclaimed:
         check_member(member)
         check_batch(limit)
-        return await self._session.change(lambda step: lost_runs.reclaim(step, member, limit), now, moves)
+        return await self._session.change(lambda step: losing.reclaim(step, member, limit), now, moves)
 
     async def prune(
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
