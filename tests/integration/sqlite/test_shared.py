@@ -18,8 +18,20 @@ from tidemill.model.errors import EngineClosed, NotOurs
 from tidemill.testing.contract.fixtures import Clock, a_job, some_jobs
 
 
+BEFORE: set[threading.Thread] = set()
+"""The threads that other tests of this process have left: an app may stay open until the process ends."""
+
+
+@pytest.fixture(autouse=True)
+def _threads_before() -> None:
+    BEFORE.clear()
+    BEFORE.update(threading.enumerate())
+
+
 def threads(kind: str) -> int:
-    return sum(thread.name.startswith(f"tidemill-{kind} ") for thread in threading.enumerate())
+    """Of one kind, begun since the test began."""
+    begun = set(threading.enumerate()) - BEFORE
+    return sum(thread.name.startswith(f"tidemill-{kind} ") for thread in begun)
 
 
 def connections(path: Path) -> int:
