@@ -17,7 +17,6 @@ from tidemill import Tidemill
 from tidemill.model.errors import EngineClosed, NotOurs
 from tidemill.testing.contract.fixtures import Clock, a_job, some_jobs
 
-
 BEFORE: set[threading.Thread] = set()
 """The threads that other tests of this process have left: an app may stay open until the process ends."""
 
