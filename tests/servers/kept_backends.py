@@ -86,6 +86,9 @@ class KeptBackends:
         self._kept: dict[bytes, list[Backend]] = defaultdict(list)
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._sockets: set[asyncio.StreamWriter] = set()
+        """Every socket that may be open is owned here: none is left to the garbage collector, which would
+        warn of it in whatever test runs then."""
         self.port = 0
 
     async def start(self) -> "KeptBackends":
@@ -108,11 +111,15 @@ class KeptBackends:
             for backend in kept:
                 backend.writer.transport.abort()
         self._kept.clear()
+        for writer in self._sockets:
+            writer.transport.abort()
+        self._sockets.clear()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)
+        self._own(writer)
         try:
             await self._serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -160,7 +167,14 @@ class KeptBackends:
         return backend
 
     async def _open(self) -> Backend:
-        return Backend(*await asyncio.open_connection("127.0.0.1", self._target))
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._target)
+        self._own(writer)
+        return Backend(reader, writer)
+
+    def _own(self, writer: asyncio.StreamWriter) -> None:
+        """Hold on to it until it is closed."""
+        self._sockets = {one for one in self._sockets if not one.transport.is_closing()}
+        self._sockets.add(writer)
 
     def _keep(self, startup: bytes, backend: Backend) -> None:
         backend.idle = True
