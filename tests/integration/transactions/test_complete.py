@@ -1,7 +1,6 @@
 """`complete` in a transaction of the running code's own: its rows and the outcome commit together."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.transactions import awaiting, blocking
+from tests.logs import warnings_of
 from tidemill import (
     AlreadyCompleted,
     Job,
@@ -88,7 +88,7 @@ async def test_rows_and_outcome_from_a_thread(
         assert record.progress is not None
         assert [line.message for line in await lines(url, job)] == ["almost"]
     assert orders(url) == [7]
-    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert warnings_of(caplog) == []
 
 
 async def lines(url: str, job: Job[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
+from tests.logs import warnings_of
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.retry import Retry
 from tidemill.task.current import Abort, Aborted, current_job
@@ -143,7 +144,7 @@ async def test_code_that_returns_in_time_is_not_mentioned(
     await workplace.start()
     await workplace.enqueue("quick")
     await workplace.settled()
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings_of(caplog) == []
 
 
 async def test_whatever_comes_out_after_the_timeout_counts_as_the_timeout(workplace: Workplace) -> None:
