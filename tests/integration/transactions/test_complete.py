@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.transactions import awaiting, blocking
-from tests.logs import warnings_of
+from tests.logs import warnings_about
 from tidemill import (
     AlreadyCompleted,
     Job,
@@ -88,7 +88,7 @@ async def test_rows_and_outcome_from_a_thread(
         assert record.progress is not None
         assert [line.message for line in await lines(url, job)] == ["almost"]
     assert orders(url) == [7]
-    assert warnings_of(caplog) == []
+    assert warnings_about(job.id, caplog) == []
 
 
 async def lines(url: str, job: Job[Any]) -> list[Any]:

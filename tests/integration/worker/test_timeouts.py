@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from tests.integration.worker.workplace import Workplace
-from tests.logs import warnings_of
+from tests.logs import warnings_about
+from tidemill.model.ids import show_id
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.retry import Retry
 from tidemill.task.current import Abort, Aborted, current_job
@@ -142,9 +143,9 @@ async def test_code_that_returns_in_time_is_not_mentioned(
 
     workplace.task(quick, timeout=3_600)
     await workplace.start()
-    await workplace.enqueue("quick")
+    job_id = await workplace.enqueue("quick")
     await workplace.settled()
-    assert warnings_of(caplog) == []
+    assert warnings_about(show_id(job_id), caplog) == []
 
 
 async def test_whatever_comes_out_after_the_timeout_counts_as_the_timeout(workplace: Workplace) -> None:
