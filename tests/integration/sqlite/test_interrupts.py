@@ -1,10 +1,15 @@
 """A thread that is interrupted while it writes for itself and for others, as by Ctrl-C."""
 
+import inspect
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -14,7 +19,7 @@ from tidemill.engines.sqlite.db.calls import ThreadCall
 from tidemill.engines.sqlite.db.shared import stores
 from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.engines.sqlite.url import parse_url
-from tidemill.model.errors import Refused
+from tidemill.model.errors import EngineUnavailable, Refused
 
 
 @pytest.mark.row("A3")
@@ -49,3 +54,73 @@ def test_a_call_in_the_middle_of_another_is_refused(path: Path) -> None:
         assert store.writer.run_here(ThreadCall(lambda _: 7, None)) == 7
     finally:
         let_go()
+
+
+@pytest.mark.row("A3")
+def test_a_call_is_never_answered_by_another_threads_interrupt(path: Path) -> None:
+    """At every moment at which Python calls handlers of signals, one after the other: where a function
+    begins, and after each call into C. Another thread's call is in the same transaction each time."""
+    store, _, let_go = stores.take(parse_url(file_url(path)), "tidemill", migrate=True)
+    writer = store.writer
+    acknowledged: list[int] = []
+
+    def other(n: int) -> None:
+        with suppress(EngineUnavailable):
+            acknowledged.append(writer.run_here(ThreadCall(lambda step: _note(step, n), None)))
+
+    try:
+        writer.run_here(ThreadCall(lambda step: step.db.execute("CREATE TABLE noted (n)"), None))
+        moment, interrupted = 0, True
+        while interrupted:
+            moment += 1
+            writer.let_go()  # the turn is ours
+            thread = threading.Thread(target=other, args=(moment,))
+            thread.start()
+            while not writer._waiting:
+                time.sleep(0)
+            interrupted = _interrupted_at(
+                moment, lambda: writer.run_here(ThreadCall(lambda step: _note(step, -1), None))
+            )
+            writer.go_on()
+            thread.join()
+            assert writer.run_here(ThreadCall(lambda _: 7, None)) == 7, "nothing stays locked or open"
+    finally:
+        let_go()
+    with closing(sqlite3.connect(path)) as db:
+        stored = [n for (n,) in db.execute("SELECT n FROM noted WHERE n > 0 ORDER BY n")]
+    assert set(acknowledged) <= set(stored)
+    assert len(stored) == len(set(stored))
+    assert moment in acknowledged
+    assert len(acknowledged) < moment, "some transactions were interrupted"
+
+
+class Interrupted(BaseException):
+    """As KeyboardInterrupt."""
+
+
+def _note(step: Step, n: int) -> int:
+    step.db.execute("INSERT INTO noted VALUES (?)", (n,))
+    return n
+
+
+def _interrupted_at(moment: int, call: Callable[[], object]) -> bool:
+    """Make a call, and raise at the n-th moment at which the handler of a signal could. Whether it came."""
+    passed = 0
+
+    def pass_by(frame: FrameType, event: str, _: object) -> None:
+        nonlocal passed
+        if "tidemill" not in frame.f_globals["__name__"] or frame.f_code.co_flags & inspect.CO_GENERATOR:
+            return  # what is raised where the garbage collector calls back or ends a generator is lost
+        passed += event in ("call", "c_return", "c_exception")
+        if passed == moment:
+            sys.setprofile(None)
+            raise Interrupted
+
+    sys.setprofile(pass_by)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False

@@ -81,6 +81,8 @@ class Writer(CallThread):
         self._stopping = False
         self._away = False
         """The connection was closed for a fork."""
+        self._open_ended = False
+        """A transaction was begun, and neither committed nor undone: the undoing itself was interrupted."""
         self._guest = False
         """The turn is a calling thread's, in which handlers of signals may run."""
         self._flushes = False
@@ -186,8 +188,12 @@ class Writer(CallThread):
         if group:
             try:
                 signals = self._transact(group)
-            finally:
+            except BaseException:  # also from the handler of a signal, before the first line of `_transact`
+                for call in group:
+                    call.error = self._interrupted()
                 answer_calls(group)
+                raise
+            answer_calls(group)
         self._outbox.send(signals)
 
     def _shut(self) -> None:
@@ -202,7 +208,10 @@ class Writer(CallThread):
             if self._away:
                 self._use(patiently(self._url, lambda: open_connection(self._url, writes=True)))
                 self._away = False
+            if self._open_ended:
+                self._undo()
             db = self._db
+            self._open_ended = True
             begin(db, self._url.lock_timeout)
             self._catalogue.refresh()
             if len(group) == 1:
@@ -212,12 +221,11 @@ class Writer(CallThread):
                     signals += self._apply(calls)
             if db.in_transaction:  # not if its only call was refused
                 db.execute("COMMIT")
+            self._open_ended = False
             return signals
         except BaseException as error:
             self._undo()
             if not isinstance(error, Exception) or self._is_interrupt(error):
-                for call in group:
-                    call.error = self._interrupted()
                 raise
             for call in group:
                 call.error = error if isinstance(error, EngineError) else translate(error, self._url)
@@ -235,6 +243,7 @@ class Writer(CallThread):
         self._catalogue.forget()
         if not self._away and self._db.in_transaction:  # some errors end it by themselves
             roll_back(self._db)
+        self._open_ended = False
 
     def _apply(self, calls: list[ThreadCall[Any]], *, alone: bool = False) -> list[Signal]:
         """Run one call, or several as one operation, in a savepoint: one that is alone needs none."""
