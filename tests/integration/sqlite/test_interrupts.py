@@ -73,15 +73,14 @@ def test_a_call_is_never_answered_by_another_threads_interrupt(path: Path) -> No
         moment, interrupted = 0, True
         while interrupted:
             moment += 1
-            writer.let_go()  # the turn is ours
             thread = threading.Thread(target=other, args=(moment,))
-            thread.start()
-            while not writer._waiting:
-                time.sleep(0)
-            interrupted = _interrupted_at(
-                moment, lambda: writer.run_here(ThreadCall(lambda step: _note(step, -1), None))
-            )
-            writer.go_on()
+            with writer._turn:
+                thread.start()
+                while not writer._waiting:
+                    time.sleep(0)
+                interrupted = _interrupted_at(
+                    moment, lambda: writer.run_here(ThreadCall(lambda step: _note(step, -1), None))
+                )
             thread.join()
             assert writer.run_here(ThreadCall(lambda _: 7, None)) == 7, "nothing stays locked or open"
     finally:
