@@ -13,7 +13,7 @@ from tidemill.app.declaring.declarations import Declaring
 from tidemill.app.enqueueing import bulk
 from tidemill.app.enqueueing.by_name import job_by_name
 from tidemill.app.enqueueing.options import NOTHING, Options, Seconds, Using, read_options
-from tidemill.app.enqueueing.same_call import refuse_others, refuse_others_unlocked
+from tidemill.app.enqueueing.same_call import check_of, refuse_taken
 from tidemill.app.job import Job
 from tidemill.app.operating.schedules import Schedules
 from tidemill.app.reading.events import Events
@@ -136,7 +136,12 @@ class Tidemill(Declaring):
     def enqueue_many(self, calls: Iterable[Call[R]], *, transaction: object = None) -> list[Job[R]]:
         """Enqueue many calls in their order, in atomic chunks of 1,000. If the iterable fails on the way, or
         a chunk is refused, the chunks before stay enqueued and nothing later is. With `transaction`, a
-        connection of the caller's own, all of them exist if and only if its transaction commits."""
+        connection of the caller's own, all of them exist if and only if its transaction commits.
+
+        A chunk is also refused if one of its calls has an id (`using(id=...)`) that another call has, in the
+        engine or among these calls (`IdTaken`). One case is left, without `transaction`: another producer
+        stores that other call in the very moment of this one. Then this raises `IdTaken` as well, but the
+        rest of the chunk is stored."""
         refuse_in_loop("enqueue_many")
         return bulk.enqueue_many(self._link, calls, transaction)
 
@@ -215,12 +220,11 @@ class Tidemill(Declaring):
         if transaction is None:
             (created,) = self._link.enqueue_here((new,))
             if not created and options.id is not None:
-                self._link.wait(name, lambda session: refuse_others(session, [(new, definition)]))
+                self._link.wait(name, lambda session: refuse_taken(session, [(new, definition)]))
         else:
-            script = self._link.transactions(name).enqueue((new,))
+            check = None if options.id is None else check_of([(new, definition)])
+            script = self._link.transactions(name).enqueue((new,), check=check)
             connections.play(transaction, script, twin=f"a{name}")
-            if options.id is not None:
-                self._link.wait(name, lambda session: refuse_others_unlocked(session, [(new, definition)]))
         return Job(self._link, new.id, new.task, definition)
 
     async def _aput(self, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
@@ -229,11 +233,11 @@ class Tidemill(Declaring):
         if transaction is None:
             (created,) = await self._link.aenqueue((new,))
             if not created and options.id is not None:
-                await self._link.run(lambda session: refuse_others(session, [(new, definition)]))
+                await self._link.run(lambda session: refuse_taken(session, [(new, definition)]))
         else:
-            await connections.aplay(transaction, (await self._link.atransactions()).enqueue((new,)))
-            if options.id is not None:
-                await self._link.run(lambda session: refuse_others_unlocked(session, [(new, definition)]))
+            check = None if options.id is None else check_of([(new, definition)])
+            script = (await self._link.atransactions()).enqueue((new,), check=check)
+            await connections.aplay(transaction, script)
         return Job(self._link, new.id, new.task, definition)
 
     def _task_of(self, definition: Definition) -> Any:

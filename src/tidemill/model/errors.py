@@ -143,7 +143,8 @@ class SingleProcess(Refused):
 
 class IdTaken(Refused):
     """A job with the id that was given is there, of another task or with other arguments. It is left as it
-    is, and this call was not stored. (The same call again is no error: that is what ids are for.)"""
+    is, and this call was not stored. Or two calls of one `enqueue_many` have one id and are not the same.
+    (The same call again is no error: that is what ids are for.)"""
 
 
 class SyncInLoop(Refused):

@@ -7,8 +7,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.integration.app.claimer import record_of, with_hand
-from tidemill import IdTaken, Tidemill
+from tidemill import IdTaken, Tidemill, UnknownJob
+from tidemill.app.task import Call
 from tidemill.model.errors import EngineUnavailable
+
+in_memory = pytest.mark.parametrize("engine_mode", ["sqlite-memory"], indirect=True)
+"""For what the app does, whatever the engine."""
 
 
 @pytest.fixture
@@ -41,11 +45,109 @@ def test_another_call_is_refused_and_the_job_stays(app: Tidemill, chosen: Any) -
         other.using(id=chosen).enqueue(1)
     with pytest.raises(IdTaken, match="of the task t, not nobody"):
         app.enqueue("nobody", [1], id=chosen, queue="q")
-    calls = [task.call(7), task.using(id=chosen).call(2), task.call(8)]
+    assert job.info().args == (1,)
+
+
+def is_stored(app: Tidemill, call: Call[Any]) -> bool:
+    try:
+        app.job(UUID(bytes=call.job.id)).info()
+    except UnknownJob:
+        return False
+    return True
+
+
+def test_of_a_refused_chunk_nothing_is_stored(app: Tidemill, chosen: Any) -> None:
+    task, other = app.task(name="t")(lambda n: None), app.task(name="u")(lambda n: None)
+    job = task.using(id=chosen).enqueue(1)
+    taken = [task.call(7), task.using(id=chosen).call(2), task.call(8)]
+    with pytest.raises(IdTaken, match="with other arguments for t: it was left"):
+        app.enqueue_many(taken)
+    twins = uuid4()
+    one_id = [task.using(id=twins).call(1), task.call(7), task.using(id=twins).call(2)]
+    with pytest.raises(IdTaken, match=f"two calls have the id {twins}.* with other arguments for t: neither"):
+        app.enqueue_many(one_id)
+    with pytest.raises(IdTaken, match="of the task t, not u"):
+        app.enqueue_many([one_id[0], other.using(id=twins).call(1)])
+    assert [is_stored(app, call) for call in (taken[0], taken[2], *one_id)] == [False] * 5
+    assert job.info().args == (1,)
+    first, second = app.enqueue_many([task.using(id=twins).call(1), task.using(id=twins).call(n=1)])
+    assert first == second
+    assert first.info().args == (1,)
+
+
+@in_memory
+def test_the_chunks_before_a_refused_one_stay(app: Tidemill, chosen: Any) -> None:
+    """Also where it is one of them that has the id."""
+    task = app.task(name="t")(lambda n: None)
+    calls = [task.call(number) for number in range(1_002)]
+    calls[3], calls[1_000] = task.using(id=chosen).call(1), task.using(id=chosen).call(2)
+    with pytest.raises(IdTaken, match="with other arguments") as refused:
+        app.enqueue_many(calls)
+    assert refused.value.__notes__ == ["enqueue_many: the first 1,000 calls were stored"]
+    assert [is_stored(app, call) for call in (calls[0], calls[999], calls[1_001])] == [True, True, False]
+    assert app.job(chosen).info().args == (1,)
+
+
+@in_memory
+def test_another_call_that_comes_in_the_same_moment(
+    app: Tidemill, chosen: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the id, and the rest of the chunk is stored."""
+    task = app.task(name="t")(lambda n: None)
+    enqueue = app._link.enqueue
+
+    def too_late(jobs: Any) -> Any:
+        task.using(id=chosen).enqueue(1)
+        return enqueue(jobs)
+
+    monkeypatch.setattr(app._link, "enqueue", too_late)
+    calls = [task.using(id=chosen).call(2), task.call(3)]
     with pytest.raises(IdTaken, match="with other arguments"):
         app.enqueue_many(calls)
-    assert job.info().args == (1,)
-    assert [app.job(UUID(bytes=call.job.id)).info().args for call in (calls[0], calls[2])] == [(7,), (8,)]
+    assert app.job(chosen).info().args == (1,)
+    assert is_stored(app, calls[1])
+
+
+@in_memory
+def test_many_calls_are_read_once_and_without_ids_not_at_all(
+    app: Tidemill, chosen: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = app.task(name="t")(lambda n: None)
+    wait, trips = app._link.wait, []
+
+    def count(name: str, work: Any) -> Any:
+        trips.append(name)
+        return wait(name, work)
+
+    monkeypatch.setattr(app._link, "wait", count)
+    app.enqueue_many(task.call(number) for number in range(3))
+    assert trips == []
+    for _ in range(2):  # new, then known
+        app.enqueue_many([task.using(id=chosen).call(1), task.using(id=uuid4()).call(1), task.call(1)])
+        assert trips == ["enqueue_many"]
+        trips.clear()
+
+
+@in_memory
+def test_an_outage_before_a_chunk_is_left_to_the_step(
+    app: Tidemill, chosen: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is patient. What it passes over is compared when the engine is back."""
+    task = app.task(name="t")(lambda n: None)
+    job = task.using(id=chosen).enqueue(1)
+    wait, outages = app._link.wait, [1, 1]
+
+    def go_down(name: str, work: Any) -> Any:
+        if name == "enqueue_many" and outages.pop():
+            raise EngineUnavailable("down")
+        return wait(name, work)
+
+    monkeypatch.setattr(app._link, "wait", go_down)
+    (new,) = app.enqueue_many([task.using(id=uuid4()).call(3)])
+    outages.insert(0, 0)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        app.enqueue_many([task.using(id=chosen).call(2)])
+    assert (job.info().args, new.info().args) == ((1,), (3,))
 
 
 async def test_in_async_code_too(app: Tidemill, chosen: Any) -> None:
@@ -55,7 +157,15 @@ async def test_in_async_code_too(app: Tidemill, chosen: Any) -> None:
     with pytest.raises(IdTaken):
         await task.using(id=chosen).aenqueue(2)
     with pytest.raises(IdTaken):
-        await app.aenqueue_many([task.using(id=chosen).call(2)])
+        await app.aenqueue_many([task.using(id=chosen).call(2), other := task.call(3)])
+    bound = task.using(id=uuid4())
+    with pytest.raises(IdTaken, match="two calls"):
+        await app.aenqueue_many([other, bound.call(1), bound.call(2)])
+    with pytest.raises(UnknownJob):
+        await app.job(UUID(bytes=other.job.id)).ainfo()
+    again, new = await app.aenqueue_many([task.using(id=chosen).call(1), other])
+    assert again == job
+    assert (await new.ainfo()).args == (3,)
     await app.aclose()
 
 

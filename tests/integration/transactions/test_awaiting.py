@@ -1,12 +1,13 @@
 """`aenqueue` in a transaction of the caller's own, on every kind of connection that is awaited."""
 
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import pytest
 
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.awaiting import NAMES, WAYS, Way
-from tidemill import Job, JobState, Task, Tidemill, UnknownJob
+from tidemill import IdTaken, Job, JobState, Task, Tidemill, UnknownJob
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
@@ -98,6 +99,22 @@ async def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int
     await way.commit()
     jobs = await taken(app, "sums")
     assert [job.id for job in jobs] == [job.uuid.bytes for job in [*first, *many, named]]
+
+
+@every_way
+async def test_one_id_for_two_calls_of_one_transaction_is_refused(
+    app: Tidemill, add: Task[[int, int], int], way: Way
+) -> None:
+    bound = add.using(id=uuid4())
+    job = await bound.using(transaction=way.connection).aenqueue(1, 2)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        await bound.using(transaction=way.connection).aenqueue(5, 6)
+    with pytest.raises(IdTaken, match="it was left as it is"):
+        await app.aenqueue_many([add.call(7, 7), bound.call(5, 6)], transaction=way.connection)
+    again, _ = await app.aenqueue_many([bound.call(1, 2), add.call(3, 4)], transaction=way.connection)
+    assert again == job
+    await way.commit()
+    assert [item.body for item in await taken(app, "sums")] == [b"[[1,2],{}]", b"[[3,4],{}]"]
 
 
 @pytest.mark.row("F7")

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -119,6 +120,30 @@ def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, in
     way.commit()
     assert again == job
     assert [item.body for item in asyncio.run(taken(app, "sums"))] == [b"[[1,2],{}]"]
+
+
+@every_way
+def test_one_id_for_two_calls_of_one_transaction_is_refused(
+    app: Tidemill, add: Task[[int, int], int], way: Way
+) -> None:
+    """The first stays. Of a chunk that is refused nothing does, and the transaction is still good."""
+    chosen = uuid4()
+    bound = add.using(id=chosen)
+    job = bound.using(transaction=way.connection).enqueue(1, 2)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        bound.using(transaction=way.connection).enqueue(5, 6)
+    with pytest.raises(IdTaken, match="add, not other"):
+        app.enqueue("other", id=chosen, queue="sums", transaction=way.connection)
+    with pytest.raises(IdTaken, match="it was left as it is"):
+        app.enqueue_many([add.call(7, 7), bound.call(5, 6), add.call(8, 8)], transaction=way.connection)
+    twins = add.using(id=uuid4())
+    with pytest.raises(IdTaken, match="two calls have the id"):
+        app.enqueue_many([add.call(7, 7), twins.call(1, 1), twins.call(2, 2)], transaction=way.connection)
+    many = app.enqueue_many([add.call(3, 4), bound.call(1, 2), twins.call(9, 9)], transaction=way.connection)
+    assert many[1] == job == bound.using(transaction=way.connection).enqueue(1, 2)
+    way.commit()
+    bodies = [b"[[1,2],{}]", b"[[3,4],{}]", b"[[9,9],{}]"]
+    assert [item.body for item in asyncio.run(taken(app, "sums"))] == bodies
 
 
 @every_way

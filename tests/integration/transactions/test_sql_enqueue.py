@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.integration.app.claimer import record_of, taken
+from tests.integration.app.claimer import record_of, taken, with_hand
 from tidemill import JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.queues.queue import QueueOptions
@@ -144,8 +145,8 @@ def test_precedence_call_task_queue(app: Tidemill, connection: psycopg.Connectio
 
 def test_ids_and_due_times(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
     own = uuid4()
-    for args in ("[1]", "[2]"):  # the second changes nothing
-        assert sql("SELECT tidemill.enqueue('plain', %s, id => %s)", args, own) == own
+    for _ in range(2):  # the second changes nothing
+        assert sql("SELECT tidemill.enqueue('plain', '[1]', id => %s)", own) == own
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     later = app.job(sql("SELECT tidemill.enqueue('plain', at => %s)", tomorrow))
     past = app.job(sql("SELECT tidemill.enqueue('plain', at => now() - interval '1 day')"))
@@ -157,6 +158,97 @@ def test_ids_and_due_times(app: Tidemill, connection: psycopg.Connection[Any], s
     assert record.due_at == round(tomorrow.timestamp() * 1_000_000)
     assert record_of(past).state is JobState.READY
     assert record_of(unknown).task == "nobody.knows"
+
+
+def test_the_same_id_for_another_call_is_refused(
+    app: Tidemill, connection: psycopg.Connection[Any], sql: Sql
+) -> None:
+    """By the rule of Python: another task, or other arguments. In this transaction and in others."""
+    mine, theirs = uuid4(), uuid4()
+    app.enqueue("send_email", [{"id": 1, "x": "\u00e9"}], {"subject": "s"}, id=mine)
+    first = 'SELECT tidemill.enqueue(\'send_email\', \'[{"id": 1, "x": "\u00e9"}, "s"]\', id => %s)'
+    assert sql(first, theirs) == theirs
+    for own in (mine, theirs):
+        for call, says in [
+            (
+                "'send_email', '[{\"id\": 2}, \"s\"]'",
+                f"{own} is there already, with other arguments for send_e",
+            ),
+            ('\'send_email\', \'[{"id": 1}]\', \'{"subject": "s", "tries": 1}\'', "with other arguments"),
+            ("'plain'", "of the task send_email, not plain: it was left as it is, and this call was not"),
+            ("'nobody', queue => 'email'", "of the task send_email, not nobody"),
+        ]:
+            with pytest.raises(errors.UniqueViolation, match=says), connection.transaction():
+                connection.execute(f"SELECT tidemill.enqueue({call}, id => %s)", [own])
+        assert sql(first, own) == own
+        by_name = '\'{"subject": "s", "user": {"x": "\u00e9", "id": 1.0}}\', \'slow\', 9, delay => \'1 h\''
+        assert sql(f"SELECT tidemill.enqueue('send_email', '[]', {by_name}, id => %s)", own) == own
+    connection.commit()
+    assert len(asyncio.run(taken(app, "email"))) == 2
+
+
+def test_another_call_waits_for_the_transaction_that_has_the_id(
+    app: Tidemill, url: str, connection: psycopg.Connection[Any], sql: Sql
+) -> None:
+    call, own = "SELECT tidemill.enqueue('plain', %s, id => %s)", uuid4()
+    with psycopg.connect(url) as other, ThreadPoolExecutor() as threads:
+        sql(call, "[1]", own)
+        answer = threads.submit(other.execute, call, ["[2]", own])
+        with psycopg.connect(url, autocommit=True) as onlooker:
+            blocked = "SELECT cardinality(pg_blocking_pids(%s))"
+            while onlooker.execute(blocked, [other.info.backend_pid]).fetchone() == (0,):
+                assert not answer.done()
+        connection.commit()
+        with pytest.raises(errors.UniqueViolation, match="with other arguments"):
+            answer.result()
+
+
+def test_which_arguments_are_the_same(app: Tidemill, connection: psycopg.Connection[Any], sql: Sql) -> None:
+    @app.task(name="sets")
+    def sets(a: set[str], b: set[int] | None = None, c: list[int] | None = None) -> None: ...
+
+    @app.task(name="small", queue="small")
+    def small(text: str) -> None: ...
+
+    async def put() -> None:
+        engine = await open_engine(app.url)
+        await engine.queues.configure("small", QueueOptions(keep_body=False))
+        await publish(engine, app.registry)
+        await engine.close()
+
+    asyncio.run(put())
+
+    def again(own: Any, *call: str) -> bool:
+        """Whether it is the same call."""
+        texts = ", ".join(f"'{each}'" for each in call)
+        try:
+            with connection.transaction():
+                assert sql(f"SELECT tidemill.enqueue({texts}, id => %s)", own) == own
+        except errors.UniqueViolation:
+            return False
+        return True
+
+    def job(bound: Any, *args: Any) -> Any:
+        return bound.using(id=uuid4()).enqueue(*args).uuid
+
+    own = job(sets, {"x", "y", "z"}, {1, 2}, [1, 2])
+    assert again(own, "sets", '[["z", "x", "y", "x"], [2, 1]]', '{"c": [1, 2]}')
+    assert not again(own, "sets", '[["x", "y"], [1, 2], [1, 2]]')
+    assert not again(own, "sets", '[["x", "y", "z"], [1, 2], [2, 1]]')  # the order of a list counts
+    plain = job(app.task(name="more")(lambda *args, **more: None), 1, 2)
+    assert again(plain, "more", "[1, 2]", "{}", "default")
+    assert not again(plain, "more", "[2, 1]", "{}", "default")
+    zero = job(small, "a zero: \0")  # which no jsonb can hold
+    assert not again(zero, "small", '["a zero: "]')
+    connection.commit()
+
+    async def finish(hand: Any) -> None:
+        for run in await hand.take("small"):
+            await hand.settle(run)
+
+    asyncio.run(with_hand(app, finish))
+    assert again(zero, "small", '["nobody knows its arguments any more"]')
+    assert not again(zero, "sets", "[[]]")
 
 
 def test_several_keep_their_order_and_one_statement_may_make_many(

@@ -2,22 +2,25 @@
 
 The next chunk is made while one is stored, and handed over when that is confirmed: after a chunk that was
 refused, or of which nobody knows, nothing later of the same call is stored.
+
+A chunk with ids of the caller's is compared with what the engine has before it is handed over (`same_call`).
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, wait
 from functools import partial
-from itertools import islice, repeat
+from itertools import islice
 from typing import Generic, TypeVar
 
 from tidemill.app.access.link import Link
-from tidemill.app.enqueueing.same_call import Known, refuse_others, refuse_others_unlocked
+from tidemill.app.enqueueing.same_call import ChosenCall, check_of, refuse_taken, refuse_twins
 from tidemill.app.job import Job
 from tidemill.app.task import Call
 from tidemill.engine import connections
 from tidemill.engine.merging import StepRoom
-from tidemill.model.errors import BadInput
+from tidemill.model.errors import BadInput, EngineUnavailable
+from tidemill.model.ids import JobId
 
 R = TypeVar("R")
 
@@ -34,23 +37,24 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
     if transaction is not None:
         transactions = link.transactions("enqueue_many")
         while chunk := chunks.next():
-            script = transactions.enqueue([call.job for call in chunk])
+            refuse_twins(chosen := _chosen(chunk))
+            script = transactions.enqueue([call.job for call in chunk], check=check_of(chosen))
             connections.play(transaction, script, twin="app.aenqueue_many")
-            if chosen := _chosen(chunk):
-                link.wait("enqueue_many", partial(refuse_others_unlocked, calls=chosen))
             jobs += _handles(link, chunk)
         return jobs
     answer: Future[list[bool]] | None = None
     sent: list[Call[R]] = []
+    new_ids: set[JobId] = set()
     try:
         while chunk := chunks.next():
             if answer is not None:
-                _confirm(link, sent, answer.result())
+                _confirm(link, sent, new_ids, answer.result())
+            new_ids = _refuse(link, chunk)
             answer = link.enqueue([call.job for call in chunk])
             sent = chunk
             jobs += _handles(link, chunk)
         if answer is not None:
-            _confirm(link, sent, answer.result())
+            _confirm(link, sent, new_ids, answer.result())
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             wait([answer])
@@ -66,23 +70,25 @@ async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: objec
     if transaction is not None:
         transactions = await link.atransactions()
         while chunk := await chunks.anext():
-            await connections.aplay(transaction, transactions.enqueue([call.job for call in chunk]))
-            if chosen := _chosen(chunk):
-                await link.run(partial(refuse_others_unlocked, calls=chosen))
+            refuse_twins(chosen := _chosen(chunk))
+            script = transactions.enqueue([call.job for call in chunk], check=check_of(chosen))
+            await connections.aplay(transaction, script)
             jobs += _handles(link, chunk)
         return jobs
     answer: asyncio.Future[list[bool]] | None = None
     sent: list[Call[R]] = []
+    new_ids: set[JobId] = set()
     try:
         while chunk := await chunks.anext():
             if answer is not None:
-                await _aconfirm(link, sent, await answer)
+                await _aconfirm(link, sent, new_ids, await answer)
+            new_ids = await _arefuse(link, chunk)
             # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
             answer = link.producer().hand_over([call.job for call in chunk])
             sent = chunk
             jobs += _handles(link, chunk)
         if answer is not None:
-            await _aconfirm(link, sent, await answer)
+            await _aconfirm(link, sent, new_ids, await answer)
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             if isinstance(error, asyncio.CancelledError):
@@ -93,23 +99,53 @@ async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: objec
     return jobs
 
 
-def _confirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
-    """A chunk is stored. `IdTaken` if one of its ids was that of another call; the others stay stored."""
-    if known := _chosen(sent, created):
-        link.wait("enqueue_many", partial(refuse_others, calls=known))
+def _refuse(link: Link, chunk: list[Call[R]]) -> set[JobId]:
+    """Before a chunk is stored: `IdTaken` if one of the caller's ids is that of another call. Answers which
+    of them are new. During an outage all of them may be: the step that follows is patient with the engine,
+    and the ids that it passes over are compared afterwards."""
+    if not (chosen := _chosen(chunk)):
+        return set()
+    refuse_twins(chosen)
+    try:
+        return link.wait("enqueue_many", partial(refuse_taken, calls=chosen))
+    except EngineUnavailable:
+        return {new.id for new, _ in chosen}
 
 
-async def _aconfirm(link: Link, sent: list[Call[R]], created: list[bool]) -> None:
-    if known := _chosen(sent, created):
-        await link.run(partial(refuse_others, calls=known))
+async def _arefuse(link: Link, chunk: list[Call[R]]) -> set[JobId]:
+    if not (chosen := _chosen(chunk)):
+        return set()
+    refuse_twins(chosen)
+    try:
+        return await link.run(partial(refuse_taken, calls=chosen))
+    except EngineUnavailable:
+        return {new.id for new, _ in chosen}
 
 
-def _chosen(calls: list[Call[R]], created: Iterable[bool] = repeat(False)) -> list[Known]:
-    """Those that were not created, of ids that the caller has chosen."""
+def _confirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> None:
+    """A chunk is stored. `IdTaken` if another call has come by one of its new ids meanwhile."""
+    if raced := _raced(sent, new_ids, created):
+        link.wait("enqueue_many", partial(refuse_taken, calls=raced))
+
+
+async def _aconfirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> None:
+    if raced := _raced(sent, new_ids, created):
+        await link.run(partial(refuse_taken, calls=raced))
+
+
+def _chosen(calls: list[Call[R]]) -> list[ChosenCall]:
+    """Those whose ids the caller has chosen."""
+    return [(call.job, call.definition) for call in calls if call.id_chosen]
+
+
+def _raced(calls: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> list[ChosenCall]:
+    """Those that were not created, of ids that were new before."""
+    if not new_ids:
+        return []
     return [
         (call.job, call.definition)
-        for call, new in zip(calls, created, strict=False)
-        if call.id_chosen and not new
+        for call, was_created in zip(calls, created, strict=True)
+        if not was_created and call.job.id in new_ids
     ]
 
 

@@ -77,7 +77,7 @@ from tidemill.engine.protocol.limits import (
 )
 from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
 from tidemill.engine.protocol.schedules import Fired, SchedulesFacet
-from tidemill.engine.protocol.transactions import BlockingFacet, Script, TransactionsFacet
+from tidemill.engine.protocol.transactions import BlockingFacet, CheckKnown, Script, TransactionsFacet
 
 __all__ = [
     "BATCH_LIMIT",
@@ -86,6 +86,7 @@ __all__ = [
     "PRUNE_LEAST",
     "PRUNE_LIMIT",
     "BlockingFacet",
+    "CheckKnown",
     "Engine",
     "Fired",
     "InspectFacet",

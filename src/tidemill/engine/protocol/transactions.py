@@ -1,10 +1,10 @@
 """The `transactions` and `blocking` facets: other ways to the same storage, for engines that have them."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob
 from tidemill.model.jobs.run import (
     Answer,
     Fate,
@@ -22,6 +22,9 @@ Script: TypeAlias = Generator[Statement, Sequence[Sequence[Any]], T]
 """Statements for a connection of the caller's own, one after the other: each is yielded, its rows are sent
 back (none: an empty list), the answer is returned. A script does no I/O itself."""
 
+CheckKnown: TypeAlias = Callable[[Sequence[KnownCall]], None]
+"""Is given the calls that are stored under some ids, and raises if one of them should not be there."""
+
 
 class TransactionsFacet(Protocol):
     """For engines that speak SQL: enqueue and complete inside the caller's own transaction.
@@ -32,10 +35,15 @@ class TransactionsFacet(Protocol):
     sequence, `:name` with a mapping. A connection that leads to another database or namespace than this
     engine's is refused (`Refused`), as far as that can be told from there."""
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
         """Store these jobs: they exist if and only if that transaction commits. Checked at the call as in
         `Jobs.enqueue`; an existing id is passed over; `after` is refused. A keyed job may get its lane
-        only with the next claim. The signal is sent with the commit, or left to the next poll."""
+        only with the next claim. The signal is sent with the commit, or left to the next poll.
+
+        If an id was passed over, `check` is given what is now stored under the ids of this call (tombstones
+        too, each id once, in any order): as that transaction sees it, with what it has stored itself. If no
+        id was, `check` may be called or not. If it raises, the script undoes what it has stored, raises the
+        same, and leaves the transaction as good as it was."""
         ...
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:

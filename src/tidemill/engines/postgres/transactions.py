@@ -2,11 +2,15 @@
 
 Enqueue is one call of a function. It inserts nothing with a unique index except the ids, so nobody ever waits
 for the caller's transaction. Its signal is sent with the commit. Every statement carries the identity of the
-namespace that it is meant for. Placeholders are $1, $2, ..."""
+namespace that it is meant for. Placeholders are $1, $2, ...
+
+A `check` that refuses undoes what its call has stored: by a savepoint, if the call has several jobs. A call
+of one job needs none, because a job that is refused was not stored. That matters: a transaction with more
+than 64 savepoints slows down everybody's reads."""
 
 from collections.abc import Sequence
 
-from tidemill.engine.protocol import BATCH_LIMIT, Script
+from tidemill.engine.protocol import BATCH_LIMIT, CheckKnown, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import ANSWERS
 from tidemill.engines.postgres.db.store import PostgresStore
@@ -14,7 +18,7 @@ from tidemill.engines.postgres.jobs import settle
 from tidemill.engines.postgres.jobs.arrays import job_arrays
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob
 from tidemill.model.jobs.run import Answer, Completed, Fate, Note, Settlement, check_own
 from tidemill.model.view import Statement
 
@@ -29,6 +33,7 @@ _ENQUEUE = (
     f"SELECT {{schema}}.enqueue_here_v1({_MARKS}, $17::text) "
     "FROM {schema}.check_identity_v1($18::text) AS here"
 )
+_FIND_CALLS = "SELECT id, task, codec, body FROM {schema}.job WHERE id = ANY ($1::bytea[])"
 _COMPLETE = (
     "SELECT {schema}.complete_here_v1($1::bytea, $2::bigint, $3::bigint, $4::bytea, $5::text) "
     "FROM {schema}.check_identity_v1($6::text) AS here"
@@ -41,6 +46,8 @@ _SET_SCHEDULE = (
     "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"
 )
 
+_BEGIN, _UNDO, _END = (Statement(f"{what} tidemill", ()) for what in ("SAVEPOINT", "ROLLBACK TO", "RELEASE"))
+
 
 class PostgresTransactions:
     """See `tidemill.engine.protocol.TransactionsFacet`."""
@@ -49,15 +56,29 @@ class PostgresTransactions:
         self._store = store
         self._identity = identity
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
         check_jobs(jobs)
         if any(job.after for job in jobs):
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
-        return self._enqueue(jobs)
+        if check is None:
+            return self._enqueue(jobs)
+        checked = self._enqueue_checked(jobs, check)
+        return checked if len(jobs) < 2 else _whole(checked)
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         if jobs:
-            yield self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._identity)
+            yield self._enqueue_statement(jobs)
+
+    def _enqueue_checked(self, jobs: Sequence[NewJob], check: CheckKnown) -> Script[None]:
+        if not jobs:
+            return
+        ((stored,),) = yield self._enqueue_statement(jobs)
+        if stored < len(jobs):
+            rows = yield self._statement(_FIND_CALLS, list({job.id for job in jobs}))
+            check([KnownCall(bytes(row[0]), row[1], row[2], row[3] and bytes(row[3])) for row in rows])
+
+    def _enqueue_statement(self, jobs: Sequence[NewJob]) -> Statement:
+        return self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._identity)
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
@@ -87,3 +108,17 @@ class PostgresTransactions:
 
     def _statement(self, sql: str, *parameters: object) -> Statement:
         return Statement(self._store.sql(sql), parameters)
+
+
+def _whole(script: Script[None]) -> Script[None]:
+    """All of a script or nothing, whatever the caller's transaction comes to."""
+    yield _BEGIN
+    try:
+        yield from script
+        yield _END
+    except GeneratorExit:
+        raise
+    except BaseException:
+        yield _UNDO
+        yield _END
+        raise

@@ -1,9 +1,9 @@
 """The `transactions` facet: enqueue and complete on a connection of the caller's own.
 
-Enqueue reads nothing here: its statements look everything up themselves (queue, order, lane). A keyed queue's
-lane is not worked out in SQL: such jobs are stored in the plain lane, which is marked, so that the next
-claim of that queue puts them where they belong before it takes any. Completing reads the run first, under
-the file's lock, and then writes what `moves.to_final` would."""
+Enqueue reads nothing here, except for a `check`: its statements look everything up themselves (queue, order,
+lane). A keyed queue's lane is not worked out in SQL: such jobs are stored in the plain lane, which is marked,
+so that the next claim of that queue puts them where they belong before it takes any. Completing reads the run
+first, under the file's lock, and then writes what `moves.to_final` would."""
 
 import os
 import sqlite3
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tidemill.engine.protocol import Script
+from tidemill.engine.protocol import CheckKnown, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.statements import load_statements
@@ -24,7 +24,7 @@ from tidemill.engines.sqlite.jobs.step import COMPLETED, RUNNING
 from tidemill.engines.sqlite.jobs.transitions import keep_of
 from tidemill.model.errors import BadInput, WrongPlace
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob
 from tidemill.model.jobs.run import (
     LOG_LINES_KEPT,
     Answer,
@@ -71,11 +71,11 @@ class SqliteTransactions:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
         check_jobs(jobs)
         if any(job.after for job in jobs):
             raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
-        return self._whole(self._enqueue(jobs))
+        return self._whole(self._enqueue(jobs, check))
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):
@@ -117,7 +117,7 @@ class SqliteTransactions:
             raise
         return answer
 
-    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
+    def _enqueue(self, jobs: Sequence[NewJob], check: CheckKnown | None = None) -> Script[None]:
         for queue in dict.fromkeys(job.queue for job in jobs):
             yield Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS})
             yield Statement(SQL.note_queue, {"name": queue})
@@ -125,6 +125,8 @@ class SqliteTransactions:
             values = _values(job)
             for text in _STEPS:
                 yield Statement(text, values)
+        if check is not None:
+            check((yield from _known(jobs)))
 
     def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
         rows = yield Statement(SQL.find_run, {"id": settlement.id})
@@ -192,6 +194,14 @@ def _fate(db: sqlite3.Connection, job_id: JobId, fence: Fence) -> Fate:
     if row[2] == fence:
         return Fate.SETTLED
     return Fate.FREE if row[0] == RUNNING and row[1] == fence else Fate.GONE
+
+
+def _known(jobs: Sequence[NewJob]) -> Script[list[KnownCall]]:
+    found: list[KnownCall] = []
+    for job_id in dict.fromkeys(job.id for job in jobs):
+        for task, number, body in (yield Statement(SQL.find_call, {"id": job_id})):
+            found.append(KnownCall(job_id, task.decode(), number, body))
+    return found
 
 
 def _values(job: NewJob) -> dict[str, object]:

@@ -102,6 +102,16 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The schedule that fired it."""
 
 
+class KnownCall(msgspec.Struct, frozen=True, gc=False):
+    """The call of a stored job: what counts when its id comes again."""
+
+    id: JobId
+    task: str
+    codec: int
+    body: bytes | None
+    """None: no longer kept."""
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One attempt that did not complete."""
 

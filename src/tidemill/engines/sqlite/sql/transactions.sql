@@ -67,6 +67,10 @@ INSERT INTO tally (queue, state, count)
 SELECT queue, state, 1 FROM job WHERE id = :id AND pk = (SELECT seq FROM counter)
 ON CONFLICT (queue, state) DO UPDATE SET count = count + 1;
 
+-- name: find_call
+-- As bytes: the caller's connection may make something else of texts.
+SELECT CAST(task AS BLOB), codec, body FROM job WHERE id = :id;
+
 -- name: where_am_i
 SELECT file FROM pragma_database_list WHERE name = 'main';
 

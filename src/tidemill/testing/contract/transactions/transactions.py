@@ -1,20 +1,23 @@
 """`transactions`: enqueue inside the caller's own transaction. Here the engine's own clock runs."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
 from tidemill.engine.protocol import BATCH_LIMIT, Engine, Script, TransactionsFacet
-from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.errors import BadInput, IdTaken
+from tidemill.model.jobs.job import JobState, KnownCall, NewJob
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.member import MemberInfo
-from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import HOUR, SECOND
 from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     UserConnection,
     a_job,
+    completed,
     ids_of,
     job_of,
     play,
@@ -72,16 +75,20 @@ def strike(connection: UserConnection, script: Script[object], after: int) -> bo
 async def test_a_script_that_fails_half_way_leaves_nothing_even_if_the_rest_commits(
     engine: Engine, transactions: TransactionsFacet, connection: UserConnection
 ) -> None:
-    await engine.jobs.enqueue(some_jobs(1))
+    known = some_jobs(1)
+    await engine.jobs.enqueue(known)
     before = await engine.inspect.counts()
-    after = 0
-    while strike(connection, transactions.enqueue(jobs := some_jobs(2)), after):
-        connection.commit()
-        assert await states_of(engine, jobs) == [None] * 2
-        assert await engine.inspect.counts() == before
-        after += 1
-    connection.rollback()
-    assert after > 0
+    for again, check in (([], None), (known, lambda found: None)):
+        after = 0
+        while strike(connection, transactions.enqueue((jobs := some_jobs(2)) + again, check=check), after):
+            connection.commit()
+            assert await states_of(engine, jobs) == [None] * 2
+            assert await engine.inspect.counts() == before
+            connection.execute("BEGIN", ())
+            after += 1
+        connection.rollback()
+        connection.execute("BEGIN", ())
+        assert after > 0
 
 
 @pytest.mark.row("F7")
@@ -140,6 +147,55 @@ async def test_an_existing_id_is_passed_over(
     connection.commit()
     assert (await job_of(engine, known.id)).body == b"[[1],{}]"
     assert await take(engine) == ids_of([known, new])
+
+
+async def test_a_check_is_given_what_the_transaction_sees_and_may_refuse_it(
+    engine: Engine, transactions: TransactionsFacet, connection: UserConnection
+) -> None:
+    known, mine, new = a_job(body=b"[[1],{}]"), a_job(task="mine"), a_job()
+    await engine.jobs.enqueue([known])
+    run(connection, transactions, [mine])
+    given: list[KnownCall] = []
+
+    def note(found: Sequence[KnownCall]) -> None:
+        given[:] = sorted(found, key=lambda call: call.id)
+
+    def refuse(found: Sequence[KnownCall]) -> None:
+        note(found)
+        raise IdTaken("a sign")
+
+    def stored(*jobs: NewJob) -> list[KnownCall]:
+        return sorted(
+            [KnownCall(job.id, job.task, job.codec, job.body) for job in jobs], key=lambda call: call.id
+        )
+
+    other = msgspec.structs.replace(known, body=b"[[2],{}]")
+    for jobs, found in (([other], [known]), ([mine], [mine]), ([other, new, mine], [known, new, mine])):
+        with pytest.raises(IdTaken, match="a sign"):
+            play(connection, transactions.enqueue(jobs, check=refuse))
+        assert given == stored(*found)
+    twin = msgspec.structs.replace(new, task="twin")
+    play(connection, transactions.enqueue([other, new, twin], check=note))  # all that was undone is new again
+    assert given == stored(known, new)
+    connection.commit()
+    assert await take(engine) == ids_of([known, mine, new])
+
+
+async def test_a_check_is_given_tombstones_and_jobs_without_bodies(
+    engine: Engine, transactions: TransactionsFacet, connection: UserConnection
+) -> None:
+    await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)))
+    await engine.queues.configure("small", QueueOptions(keep_body=False))
+    jobs = [a_job(queue="gone", task="t"), a_job(queue="small", task="t")]
+    await engine.jobs.enqueue(jobs)
+    claimant = Claimant(engine, Clock())
+    await engine.members.heartbeat(claimant.member)
+    runs = (await engine.jobs.claim(claimant.request("gone", "small"))).jobs
+    await engine.jobs.settle([completed(run) for run in runs])
+    given: list[KnownCall] = []
+    play(connection, transactions.enqueue(jobs, check=given.extend))
+    connection.rollback()
+    assert {(call.id, call.task, call.body) for call in given} == {(job.id, "t", None) for job in jobs}
 
 
 async def test_jobs_stand_in_the_order_of_the_call(

@@ -79,6 +79,74 @@ BEGIN
     END;
 END $$;
 
+-- The arguments of a call by the names of their parameters, and the rest of those in order: the same for calls that
+-- are the same. The members of a set are sorted, if the set is a whole argument. NULL: a call that has no such form.
+CREATE FUNCTION named_v1(p_entry jsonb, p_args jsonb, p_kwargs jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    v_schema jsonb := convert_from(decode(p_entry ->> 'schema', 'base64'), 'UTF8')::jsonb;
+    v_positional text[] := ARRAY(SELECT jsonb_array_elements_text(v_schema -> 'positional'));
+    v_sets text[] := ARRAY(
+        SELECT p.name FROM jsonb_each(v_schema -> 'properties') AS p (name, type)
+        WHERE p.type @> '{"uniqueItems": true}' OR p.type -> 'anyOf' @> '[{"uniqueItems": true}]'
+    );
+    v_named jsonb;
+    v_more jsonb;
+BEGIN
+    IF p_kwargs ?| v_positional[:jsonb_array_length(p_args)] THEN
+        RETURN NULL;
+    END IF;
+    SELECT jsonb_object_agg(p.name, p_args -> (p.position::integer - 1)) INTO v_named
+    FROM unnest(v_positional) WITH ORDINALITY AS p (name, position) WHERE p.position <= jsonb_array_length(p_args);
+    v_named := coalesce(v_named, '{}') || p_kwargs;
+    v_named := v_named || coalesce((
+        SELECT jsonb_object_agg(
+            s.name, ARRAY(SELECT DISTINCT m FROM jsonb_array_elements(v_named -> s.name) AS m ORDER BY m))
+        FROM unnest(v_sets) AS s (name) WHERE jsonb_typeof(v_named -> s.name) = 'array'
+    ), '{}');
+    SELECT jsonb_agg(a.value ORDER BY a.position) INTO v_more
+    FROM jsonb_array_elements(p_args) WITH ORDINALITY AS a (value, position)
+    WHERE a.position > cardinality(v_positional);
+    RETURN jsonb_build_array(v_named, v_more);
+END $$;
+
+-- Whether these are the arguments of a job that is there. Numbers are compared by value, and so is every other JSON.
+CREATE FUNCTION same_arguments_v1(p_entry jsonb, p_codec smallint, p_body bytea, p_args jsonb, p_kwargs jsonb)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_body jsonb;
+BEGIN
+    IF p_codec <> 1 THEN
+        RETURN false;
+    END IF;
+    v_body := convert_from(p_body, 'UTF8')::jsonb;
+    RETURN coalesce(named_v1(p_entry, v_body -> 0, v_body -> 1) = named_v1(p_entry, p_args, p_kwargs), false);
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN  -- no jsonb can hold it, so it is not the same as one
+    RETURN false;
+END $$;
+
+-- 23505 if the job that has this id is of another task or has other arguments. Arguments that are no longer kept count
+-- as the same, as they do in Python (decision 0018).
+CREATE FUNCTION refuse_other_v1(p_id bytea, p_task text, p_entry jsonb, p_args jsonb, p_kwargs jsonb)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_task text;
+    v_codec smallint;
+    v_body bytea;
+    v_what text;
+BEGIN
+    SELECT j.task, j.codec, j.body INTO v_task, v_codec, v_body FROM job AS j WHERE j.id = p_id;
+    IF v_task <> p_task THEN
+        v_what := format('of the task %s, not %s', v_task, p_task);
+    ELSIF v_body IS NOT NULL AND NOT same_arguments_v1(p_entry, v_codec, v_body, p_args, p_kwargs) THEN
+        v_what := format('with other arguments for %s', v_task);
+    ELSE
+        RETURN;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = '23505', MESSAGE = format(
+        'the job %s is there already, %s: it was left as it is, and this call was not stored; give each call an id of '
+        'its own', show_id_v1(p_id), v_what);
+END $$;
+
 -- A length of time in microseconds, months counted from now.
 CREATE FUNCTION span_v1(p_name text, p_length interval, p_least bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
@@ -106,6 +174,7 @@ DECLARE
     v_attempts integer;
     v_body bytea;
     v_id bytea := coalesce(uuid_send(enqueue.id), new_id_v1());
+    v_stored bytea[];
 BEGIN
     IF enqueue.task IS NULL OR enqueue.task !~ '^[^[:space:][:cntrl:]]{1,200}$' THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format(
@@ -151,7 +220,7 @@ BEGIN
         ((v_options ->> 'timeout')::numeric * 1000000)::bigint);
     v_attempts := coalesce(
         (v_entry #>> '{retry,attempts}')::integer, (v_options #>> '{retry,attempts}')::integer, 5);
-    PERFORM store_v1(
+    v_stored := store_v1(
         ARRAY[v_id], ARRAY[enqueue.task], ARRAY[v_queue], ARRAY[v_priority::smallint], ARRAY[v_body],
         ARRAY[1::smallint],
         ARRAY[CASE WHEN cardinality(enqueue.tags) > 0
@@ -160,6 +229,9 @@ BEGIN
         ARRAY[(extract(epoch FROM enqueue.at) * 1000000)::bigint], ARRAY[span_v1('expires', enqueue.expires, 1)],
         ARRAY[v_timeout], ARRAY[NULL::bytea], ARRAY[v_attempts], ARRAY[v_entry ->> 'on_dead'], ARRAY[NULL::text],
         instant_v1(), true);
+    IF v_stored = '{}' AND enqueue.id IS NOT NULL THEN
+        PERFORM refuse_other_v1(v_id, enqueue.task, v_entry, enqueue.args, enqueue.kwargs);
+    END IF;
     PERFORM pg_notify('tidemill:' || current_schema(), to_json(ARRAY['ready:' || v_queue])::text);
     RETURN encode(v_id, 'hex')::uuid;
 END $$;
