@@ -118,8 +118,8 @@ def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
 
 @plant("settle::test_a_run_that_fails_after_it_was_asked_to_stop_is_cancelled")
 def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
-    old = "IF j.cancel_asked THEN\n            signals := to_final_v1(j, 6, p_now);"
-    rewrite(patch, "jobs/settle", old, old.replace("j.cancel_asked", "false"))
+    old = "IF j.cancel_requested THEN\n            signals := to_final_v1(j, 6, p_now);"
+    rewrite(patch, "jobs/settle", old, old.replace("j.cancel_requested", "false"))
 
 
 @plant("prune::test_a_tombstone_answers_for_an_hour")

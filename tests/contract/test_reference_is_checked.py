@@ -90,7 +90,7 @@ def a_rate_permit_is_given_back(patch: pytest.MonkeyPatch) -> None:
 
 def a_lost_job_is_never_suspected(patch: pytest.MonkeyPatch) -> None:
     def wrong(verdict: object, **known: Any) -> AfterLoss:
-        state = JobState.CANCELLED if known["cancel_asked"] else JobState.READY
+        state = JobState.CANCELLED if known["cancel_requested"] else JobState.READY
         return AfterLoss(state, suspect=False, losses=known["losses"], crashes=known["crashes"])
 
     patch.setattr(members, "after_claimant_lost", wrong)

@@ -13,16 +13,16 @@ READY, DEAD, CANCELLED = JobState.READY, JobState.DEAD, JobState.CANCELLED
 
 
 def test_the_first_loss_is_forgiven_and_the_second_makes_a_suspect() -> None:
-    first = after_member_lost(suspect=False, started=True, losses=0, crashes=0, cancel_asked=False)
+    first = after_member_lost(suspect=False, started=True, losses=0, crashes=0, cancel_requested=False)
     assert first == AfterLoss(READY, suspect=False, losses=1, crashes=0)
-    second = after_member_lost(suspect=False, started=True, losses=1, crashes=0, cancel_asked=False)
+    second = after_member_lost(suspect=False, started=True, losses=1, crashes=0, cancel_requested=False)
     assert second == AfterLoss(READY, suspect=True, losses=2, crashes=0)
 
 
 def test_only_the_loss_of_a_suspect_that_had_started_is_proof() -> None:
-    proof = after_member_lost(suspect=True, started=True, losses=2, crashes=0, cancel_asked=False)
+    proof = after_member_lost(suspect=True, started=True, losses=2, crashes=0, cancel_requested=False)
     assert proof == AfterLoss(READY, suspect=True, losses=3, crashes=1)
-    chance = after_member_lost(suspect=True, started=False, losses=2, crashes=0, cancel_asked=False)
+    chance = after_member_lost(suspect=True, started=False, losses=2, crashes=0, cancel_requested=False)
     assert chance == AfterLoss(READY, suspect=True, losses=3, crashes=0)
 
 
@@ -30,7 +30,7 @@ def test_a_poisonous_job_dies_after_three_proofs_and_never_earlier() -> None:
     suspect, losses, crashes, states = False, 0, 0, []
     for _ in range(5):
         state, suspect, losses, crashes = after_member_lost(
-            suspect=suspect, started=True, losses=losses, crashes=crashes, cancel_asked=False
+            suspect=suspect, started=True, losses=losses, crashes=crashes, cancel_requested=False
         )
         states.append(state)
     assert states == [READY, READY, READY, READY, DEAD]
@@ -48,26 +48,26 @@ def test_a_poisonous_job_dies_after_three_proofs_and_never_earlier() -> None:
 def test_the_supervisor_of_a_dead_child_gives_its_verdict(
     verdict: LossVerdict | None, after: AfterLoss
 ) -> None:
-    assert after_claimant_lost(verdict, suspect=False, losses=1, crashes=0, cancel_asked=False) == after
+    assert after_claimant_lost(verdict, suspect=False, losses=1, crashes=0, cancel_requested=False) == after
 
 
 def test_the_third_proven_crash_is_the_end() -> None:
-    last = after_claimant_lost("crash", suspect=True, losses=0, crashes=2, cancel_asked=False)
+    last = after_claimant_lost("crash", suspect=True, losses=0, crashes=2, cancel_requested=False)
     assert last == AfterLoss(DEAD, suspect=True, losses=0, crashes=3)
-    beside = after_claimant_lost("suspect", suspect=True, losses=0, crashes=2, cancel_asked=False)
+    beside = after_claimant_lost("suspect", suspect=True, losses=0, crashes=2, cancel_requested=False)
     assert beside == AfterLoss(READY, suspect=True, losses=0, crashes=2)
 
 
 def test_a_suspect_stays_one() -> None:
     for verdict in (None, "suspect", "crash"):
-        assert after_claimant_lost(verdict, suspect=True, losses=0, crashes=0, cancel_asked=False).suspect
-    assert after_member_lost(suspect=True, started=False, losses=0, crashes=0, cancel_asked=False).suspect
+        assert after_claimant_lost(verdict, suspect=True, losses=0, crashes=0, cancel_requested=False).suspect
+    assert after_member_lost(suspect=True, started=False, losses=0, crashes=0, cancel_requested=False).suspect
 
 
 def test_a_lost_job_that_was_asked_to_stop_is_cancelled_whatever_it_did() -> None:
     for crashes, flag in itertools.product((0, 2), (True, False)):
-        gone = after_member_lost(suspect=flag, started=flag, losses=5, crashes=crashes, cancel_asked=True)
-        died = after_claimant_lost("crash", suspect=flag, losses=0, crashes=crashes, cancel_asked=True)
+        gone = after_member_lost(suspect=flag, started=flag, losses=5, crashes=crashes, cancel_requested=True)
+        died = after_claimant_lost("crash", suspect=flag, losses=0, crashes=crashes, cancel_requested=True)
         assert gone.state is died.state is CANCELLED
 
 

@@ -126,7 +126,7 @@ def info_of(record: model.JobRecord, definition: Definition | None, result: R_co
         failures=tuple(map(_failure, record.failures)),
         progress=None if record.progress is None else msgspec.json.decode(record.progress),
         waits_for=record.waits_for,
-        cancel_asked=record.cancel_asked,
+        cancel_asked=record.cancel_requested,
         schedule=record.schedule,
         on_dead=record.on_dead,
     )

@@ -78,7 +78,7 @@ def _facts(job: JobRecord) -> Iterator[tuple[str, object]]:
     yield "queue", job.queue
     yield "priority", job.priority
     yield "key", job.key
-    yield "state", job.state.value + (", asked to stop" if job.cancel_asked and job.state in LIVE else "")
+    yield "state", job.state.value + (", asked to stop" if job.cancel_requested and job.state in LIVE else "")
     yield "attempts", attempt_of(job)
     yield "crashes", f"{job.crashes}{' (runs in a process of its own)' if job.suspect else ''}"
     yield "losses", job.losses or None

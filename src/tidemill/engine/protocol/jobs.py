@@ -197,7 +197,7 @@ class JobsFacet(Protocol):
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_asked`
+        """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_requested`
         is set, the member is signalled and told by its next heartbeat. A repeat answers the same, unless the
         job moved on."""
         ...
@@ -214,7 +214,7 @@ class JobsFacet(Protocol):
     ) -> list[ReplayAnswer]:
         """Run finished jobs again: ready at the end of their lane, at once.
 
-        `attempts`, `crashes`, `losses` start again at 0; cancel_asked, result, progress, ended_at,
+        `attempts`, `crashes`, `losses` start again at 0; cancel_requested, result, progress, ended_at,
         due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
         checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
         goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is

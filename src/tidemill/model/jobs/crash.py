@@ -31,25 +31,25 @@ class AfterLoss(NamedTuple):
 
 
 def after_member_lost(
-    *, suspect: bool, started: bool, losses: int, crashes: int, cancel_asked: bool
+    *, suspect: bool, started: bool, losses: int, crashes: int, cancel_requested: bool
 ) -> AfterLoss:
     """The whole member vanished. `started`: a start was written for this run."""
     losses += 1
     crashes += suspect and started
     return AfterLoss(
-        _state(crashes, cancel_asked), suspect or losses >= LOSSES_UNTIL_SUSPECT, losses, crashes
+        _state(crashes, cancel_requested), suspect or losses >= LOSSES_UNTIL_SUSPECT, losses, crashes
     )
 
 
 def after_claimant_lost(
-    verdict: LossVerdict | None, *, suspect: bool, losses: int, crashes: int, cancel_asked: bool
+    verdict: LossVerdict | None, *, suspect: bool, losses: int, crashes: int, cancel_requested: bool
 ) -> AfterLoss:
     """One child died under a living supervisor, which gives its verdict (None: had not started)."""
     crashes += verdict == "crash"
-    return AfterLoss(_state(crashes, cancel_asked), suspect or verdict is not None, losses, crashes)
+    return AfterLoss(_state(crashes, cancel_requested), suspect or verdict is not None, losses, crashes)
 
 
-def _state(crashes: int, cancel_asked: bool) -> JobState:
-    if cancel_asked:
+def _state(crashes: int, cancel_requested: bool) -> JobState:
+    if cancel_requested:
         return JobState.CANCELLED
     return JobState.DEAD if crashes >= CRASH_LIMIT else JobState.READY

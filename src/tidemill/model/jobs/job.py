@@ -141,7 +141,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How often its whole member vanished with it."""
     suspect: bool = False
     """Runs in a process of its own: it may have crashed one."""
-    cancel_asked: bool = False
+    cancel_requested: bool = False
     replays: int = 0
     created_at: Instant = 0
     due_at: Instant | None = None

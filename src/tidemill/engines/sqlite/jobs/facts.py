@@ -28,7 +28,7 @@ class Facts(NamedTuple):
     losses: int
     failures: int
     replay_token: bytes | None
-    cancel_asked: int
+    cancel_requested: int
     has_children: int
     waits_for: int
     parent_died: str | None

@@ -47,7 +47,7 @@ def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
         suspect=bool(job.suspect),
         losses=job.losses,
         crashes=job.crashes,
-        cancel_asked=bool(job.cancel_asked),
+        cancel_requested=bool(job.cancel_requested),
     )
     _record(step, job, "crash" if verdict == "crash" else "lost", message or PROCESS_DIED)
     _release_lost(step, job, after)
@@ -85,7 +85,7 @@ def leave(step: Step, member: bytes) -> int:
 
 def release(step: Step, job: Facts) -> None:
     """Release a job whose holder cannot do so. The job keeps its position in the lane."""
-    if job.cancel_asked:
+    if job.cancel_requested:
         transitions.to_final(step, job, CANCELLED)
     else:
         transitions.to_ready(step, job, keep_seq=True)
@@ -97,7 +97,7 @@ def _lose(step: Step, job: Facts) -> None:
         started=job.started_at is not None,
         losses=job.losses,
         crashes=job.crashes,
-        cancel_asked=bool(job.cancel_asked),
+        cancel_requested=bool(job.cancel_requested),
     )
     crashed = after.crashes > job.crashes
     _record(step, job, "crash" if crashed else "lost", "its member vanished")

@@ -141,7 +141,7 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
 
 def record_failure(step: Step, job: Facts, outcome: Failed) -> None:
     """Add a failed attempt to its job's history."""
-    retry_in = None if job.cancel_asked else outcome.retry_in
+    retry_in = None if job.cancel_requested else outcome.retry_in
     failure = msgspec.structs.replace(outcome.failure, retry_in=retry_in)
     append_failure(step, job, failure, attempt=job.attempts + 1)
 

@@ -46,7 +46,7 @@ CREATE TABLE more (
     failures      INTEGER NOT NULL DEFAULT 0,   -- how many there were; the kept ones are in failure
     replays       INTEGER NOT NULL DEFAULT 0,
     replay_token  BLOB,
-    cancel_asked  INTEGER NOT NULL DEFAULT 0,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
     has_children  INTEGER NOT NULL DEFAULT 0,
     waits_for     INTEGER NOT NULL DEFAULT 0,
     parent_died   TEXT,
@@ -112,7 +112,7 @@ SELECT
     END AS started_at,
     ifnull(more.losses, 0) AS losses, ifnull(more.failures, 0) AS failures,
     ifnull(more.replays, 0) AS replays, more.replay_token AS replay_token,
-    ifnull(more.cancel_asked, 0) AS cancel_asked, ifnull(more.has_children, 0) AS has_children,
+    ifnull(more.cancel_requested, 0) AS cancel_requested, ifnull(more.has_children, 0) AS has_children,
     ifnull(more.waits_for, 0) AS waits_for, more.parent_died AS parent_died, more.progress AS progress,
     job.timeout AS timeout, job.retry AS retry, job.on_dead AS on_dead, job.schedule AS schedule,
     job.codec AS codec, job.headers AS headers, job.body AS body, outcome.result AS result

@@ -16,7 +16,7 @@ SELECT pk FROM claimant WHERE id = ?;
 -- name: asked
 SELECT job.id, job.pk + run.ahead FROM claimant
 CROSS JOIN run ON run.claimant = claimant.pk
-CROSS JOIN more ON more.pk BETWEEN run.first AND run.last AND more.cancel_asked = 1
+CROSS JOIN more ON more.pk BETWEEN run.first AND run.last AND more.cancel_requested = 1
 CROSS JOIN job ON job.pk = more.pk
 WHERE claimant.member = ? ORDER BY 2;
 

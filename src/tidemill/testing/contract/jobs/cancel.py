@@ -53,7 +53,7 @@ async def test_what_runs_is_told_by_the_next_heartbeat(
     other = await a_claimant(engine, clock, name="other")
     assert await engine.jobs.cancel([run.id], now=clock.now) == [ASKED]
     record = await job_of(engine, run.id)
-    assert (record.state, record.cancel_asked) == (JobState.RUNNING, True)
+    assert (record.state, record.cancel_requested) == (JobState.RUNNING, True)
     assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
     assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
     assert (await other.heartbeat()).asked == []

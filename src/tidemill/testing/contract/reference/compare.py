@@ -96,7 +96,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
     if job.due_at is not None or job.replays:
         fields["due_at"] = job.due_at
     if job.state in LIVE:
-        fields["cancel_asked"] = job.cancel_asked
+        fields["cancel_requested"] = job.cancel_requested
         fields["expires_at"] = job.expires_at
     if job.state is JobState.BLOCKED:
         fields["waits_for"] = len(job.waits)

@@ -61,7 +61,7 @@ class ReferenceMembers:
         asked = {
             StopRequest(job.id, job.fence or 0)
             for job in self._store.held_by_member(info.id)
-            if job.cancel_asked
+            if job.cancel_requested
         }
         return ReceivedHeartbeat(known is None, lost, asked)
 
@@ -85,7 +85,7 @@ class ReferenceMembers:
                 suspect=job.suspect,
                 losses=job.losses,
                 crashes=job.crashes,
-                cancel_asked=job.cancel_asked,
+                cancel_requested=job.cancel_requested,
             )
             self._store.lose(job, after, now)
         record = self._store.claimants.setdefault(claimant, ClaimantRecord(b""))
@@ -122,7 +122,7 @@ class ReferenceMembers:
             started=job.started_at is not None,
             losses=job.losses,
             crashes=job.crashes,
-            cancel_asked=job.cancel_asked,
+            cancel_requested=job.cancel_requested,
         )
         self._store.note_failure(job, "crash" if after.crashes > job.crashes else "lost", now)
         self._store.lose(job, after, now)

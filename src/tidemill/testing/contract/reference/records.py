@@ -40,7 +40,7 @@ class ReferenceJob:
     crashes: int = 0
     losses: int = 0
     suspect: bool = False
-    cancel_asked: bool = False
+    cancel_requested: bool = False
     replays: int = 0
     token: bytes | None = None
     """Of the last replay."""

@@ -189,7 +189,7 @@ class ReferenceStore:
 
     def release_run(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
         """A run ends without an outcome: to its old position, or to a later time."""
-        state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
+        state = state_after_release(cancel_requested=job.cancel_requested, delayed=due_at is not None)
         if state is JobState.CANCELLED:
             self.end(job, state, now)
         else:

@@ -43,7 +43,7 @@ BEGIN
         back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, started_at = NULL, ended_at = j.ended_at,
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
         attempts = j.attempts, crashes = j.crashes, losses = j.losses, failures = j.failures, replays = j.replays,
-        replay_token = j.replay_token, cancel_asked = j.cancel_asked, settled_fence = j.settled_fence,
+        replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
         waits_for = 0, result = j.result, progress = j.progress
     WHERE id = j.id;
     IF v_lane <> '' THEN

@@ -19,7 +19,7 @@ CREATE TABLE job (
     codec         smallint NOT NULL,
     suspect       boolean NOT NULL DEFAULT false,
     back          boolean NOT NULL DEFAULT false,   -- ready with a seq that claims may have passed already
-    cancel_asked  boolean NOT NULL DEFAULT false,
+    cancel_requested boolean NOT NULL DEFAULT false,
     gated         boolean NOT NULL DEFAULT false,   -- running behind a gate
     has_children  boolean NOT NULL DEFAULT false,
     id            bytea PRIMARY KEY,
