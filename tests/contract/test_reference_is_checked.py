@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase
 
 from tidemill.model.errors import ClaimOutOfOrder
-from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.crash import AfterLostRun
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Answer, ClaimRequest, Failed, Settlement
 from tidemill.model.time import Instant
@@ -89,9 +89,9 @@ def a_rate_permit_is_given_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_job_is_never_suspected(patch: pytest.MonkeyPatch) -> None:
-    def wrong(verdict: object, **known: Any) -> AfterLoss:
+    def wrong(verdict: object, **known: Any) -> AfterLostRun:
         state = JobState.CANCELLED if known["cancel_requested"] else JobState.READY
-        return AfterLoss(state, suspect=False, losses=known["losses"], crashes=known["crashes"])
+        return AfterLostRun(state, suspect=False, lost_runs=known["lost_runs"], crashes=known["crashes"])
 
     patch.setattr(members, "after_claimant_lost", wrong)
 

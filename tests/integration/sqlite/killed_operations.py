@@ -5,7 +5,7 @@ import msgspec
 
 from tidemill.engine.protocol import Engine, Pruned, Reclaimed
 from tidemill.model.jobs.job import DropAnswer
-from tidemill.model.jobs.run import Answer, Failed, LogLine, LossVerdict, LostRun, Release, Stopped, Then
+from tidemill.model.jobs.run import Answer, Failed, LogLine, LostRun, LostRunVerdict, Release, Stopped, Then
 from tidemill.model.member import ClaimantHeartbeat
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
@@ -167,7 +167,7 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
     runs = await stage.claimant.take(suspects=1)
     by_id = {run.id: run for run in runs}
     assert set(by_id) == set(ids_of(jobs))
-    verdicts: tuple[LossVerdict, ...] = ("crash", "suspect", "crash")
+    verdicts: tuple[LostRunVerdict, ...] = ("crash", "suspect", "crash")
     lost_runs = [
         LostRun(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
         for job, verdict in zip(jobs, verdicts, strict=False)

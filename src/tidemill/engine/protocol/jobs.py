@@ -214,7 +214,7 @@ class JobsFacet(Protocol):
     ) -> list[ReplayAnswer]:
         """Run finished jobs again: ready at the end of their lane, at once.
 
-        `attempts`, `crashes`, `losses` start again at 0; cancel_requested, result, progress, ended_at,
+        `attempts`, `crashes`, `lost_runs` start again at 0; cancel_requested, result, progress, ended_at,
         due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
         checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
         goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is

@@ -137,7 +137,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts used up. A running job is at attempt `attempts + 1`: people are shown `attempts_begun`."""
     max_attempts: int = 5
     crashes: int = 0
-    losses: int = 0
+    lost_runs: int = 0
     """How often its whole member vanished with it."""
     suspect: bool = False
     """Runs in a process of its own: it may have crashed one."""

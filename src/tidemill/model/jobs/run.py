@@ -135,7 +135,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     delay: Span | None = None
 
 
-LossVerdict = Literal["suspect", "crash"]
+LostRunVerdict = Literal["suspect", "crash"]
 
 
 class LostRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class LostRun(msgspec.Struct, frozen=True, kw_only=True):
 
     id: JobId
     fence: Fence
-    verdict: LossVerdict
+    verdict: LostRunVerdict
     message: str = ""
 
 

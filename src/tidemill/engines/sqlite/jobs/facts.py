@@ -25,7 +25,7 @@ class Facts(NamedTuple):
     key: str | None
     attempts: int
     crashes: int
-    losses: int
+    lost_runs: int
     failures: int
     replay_token: bytes | None
     cancel_requested: int

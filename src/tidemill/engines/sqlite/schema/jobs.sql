@@ -42,7 +42,7 @@ CREATE TABLE job (
 -- What most jobs never have. A job without a row here completes on the fast path.
 CREATE TABLE more (
     pk            INTEGER PRIMARY KEY,
-    losses        INTEGER NOT NULL DEFAULT 0,
+    lost_runs     INTEGER NOT NULL DEFAULT 0,
     failures      INTEGER NOT NULL DEFAULT 0,   -- how many there were; the kept ones are in failure
     replays       INTEGER NOT NULL DEFAULT 0,
     replay_token  BLOB,
@@ -110,7 +110,7 @@ SELECT
         WHEN outcome.pk IS NOT NULL THEN outcome.started_at
         WHEN run.last IS NULL OR more.started_fence = job.pk + run.ahead THEN more.started_at
     END AS started_at,
-    ifnull(more.losses, 0) AS losses, ifnull(more.failures, 0) AS failures,
+    ifnull(more.lost_runs, 0) AS lost_runs, ifnull(more.failures, 0) AS failures,
     ifnull(more.replays, 0) AS replays, more.replay_token AS replay_token,
     ifnull(more.cancel_requested, 0) AS cancel_requested, ifnull(more.has_children, 0) AS has_children,
     ifnull(more.waits_for, 0) AS waits_for, more.parent_died AS parent_died, more.progress AS progress,

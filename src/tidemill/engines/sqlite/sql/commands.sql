@@ -14,7 +14,7 @@ UPDATE job SET body = ?, codec = ?, key = ? WHERE pk = ?;
 
 -- name: count_replay
 INSERT INTO more (pk, replays, replay_token) VALUES (?, 1, ?)
-ON CONFLICT DO UPDATE SET losses = 0, cancel_requested = 0, progress = NULL, replays = replays + 1,
+ON CONFLICT DO UPDATE SET lost_runs = 0, cancel_requested = 0, progress = NULL, replays = replays + 1,
     replay_token = excluded.replay_token;
 
 -- name: set_started

@@ -80,7 +80,7 @@ async def test_an_answered_job_that_is_not_held_comes_back(
     assert (reply.new, reply.lost) == (False, [])
     assert (await job_of(engine, kept.id)).state is JobState.RUNNING
     job = await job_of(engine, lost.id)
-    assert (job.state, job.seq, job.attempts, job.losses) == (JobState.READY, lost.seq, 0, 0)
+    assert (job.state, job.seq, job.attempts, job.lost_runs) == (JobState.READY, lost.seq, 0, 0)
     assert job.failure_count == 0
     assert (await claimant.take_one()).id == lost.id
 
@@ -154,7 +154,7 @@ async def test_leaving_gives_everything_back(engine: Engine, clock: Clock, claim
     assert await engine.members.list(now=clock.now) == []
     for run in runs:
         job = await job_of(engine, run.id)
-        assert (job.state, job.seq, job.losses, job.failure_count) == (JobState.READY, run.seq, 0, 0)
+        assert (job.state, job.seq, job.lost_runs, job.failure_count) == (JobState.READY, run.seq, 0, 0)
     assert await claimant.complete(runs[0]) == [Answer.STALE]
     other = await a_claimant(engine, clock, name="other")
     assert ids_of(await other.take()) == ids_of(jobs)

@@ -42,7 +42,7 @@ async def test_a_dead_letter_runs_again_from_the_start(
     assert await engine.jobs.replay([run.id], token=new_id(), now=clock.now) == [REPLAYED]
     job = await job_of(engine, run.id)
     assert (job.state, job.ready_at, job.replays) == (JobState.READY, clock.now, 1)
-    assert (job.attempts, job.crashes, job.losses) == (0, 0, 0)
+    assert (job.attempts, job.crashes, job.lost_runs) == (0, 0, 0)
     assert (job.ended_at, job.due_at, job.expires_at) == (None, None, None)
     assert (job.result, job.progress, job.cancel_requested) == (None, None, False)
     assert (len(job.failures), job.failure_count) == (2, 2)

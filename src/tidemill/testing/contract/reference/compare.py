@@ -80,7 +80,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
         "attempts": job.attempts,
         "max_attempts": job.new.attempts,
         "crashes": job.crashes,
-        "losses": job.losses,
+        "lost_runs": job.lost_runs,
         "suspect": job.suspect,
         "replays": job.replays,
         "created_at": job.created_at,

@@ -143,7 +143,7 @@ class ReferenceJobs:
         after = after_claimant_lost(
             "crash",
             suspect=job.suspect,
-            losses=job.losses,
+            lost_runs=job.lost_runs,
             crashes=job.crashes,
             cancel_requested=job.cancel_requested,
         )
@@ -203,7 +203,7 @@ class ReferenceJobs:
             return ReplayAnswer.LIVE
         if not job.has_body:
             return ReplayAnswer.NO_BODY
-        job.attempts = job.crashes = job.losses = 0
+        job.attempts = job.crashes = job.lost_runs = 0
         job.cancel_requested, job.result, job.progress = False, None, None
         job.ended_at = job.due_at = job.expires_at = None
         job.replays += 1

@@ -72,10 +72,10 @@ class ReferenceMembers:
         self._forget(member, now)
         return len(held)
 
-    def retire(self, claimant: bytes, losses: Sequence[LostRun], *, now: Instant) -> int:
+    def retire(self, claimant: bytes, lost_runs: Sequence[LostRun], *, now: Instant) -> int:
         held = self._store.held_by(claimant)
         for job in held:
-            lost = next((lost for lost in losses if (lost.id, lost.fence) == (job.id, job.fence)), None)
+            lost = next((lost for lost in lost_runs if (lost.id, lost.fence) == (job.id, job.fence)), None)
             if lost is None:
                 self._store.release_run(job, now)
                 continue
@@ -83,7 +83,7 @@ class ReferenceMembers:
             after = after_claimant_lost(
                 lost.verdict,
                 suspect=job.suspect,
-                losses=job.losses,
+                lost_runs=job.lost_runs,
                 crashes=job.crashes,
                 cancel_requested=job.cancel_requested,
             )
@@ -120,7 +120,7 @@ class ReferenceMembers:
         after = after_member_lost(
             suspect=job.suspect,
             started=job.started_at is not None,
-            losses=job.losses,
+            lost_runs=job.lost_runs,
             crashes=job.crashes,
             cancel_requested=job.cancel_requested,
         )

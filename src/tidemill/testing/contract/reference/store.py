@@ -7,7 +7,7 @@ from itertools import count as count_from
 from typing import TypeAlias
 
 from tidemill.model.ids import JobId, handler_id
-from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.crash import AfterLostRun
 from tidemill.model.jobs.job import FINAL, Failure, FailureKind, JobRecord, JobState, NewJob
 from tidemill.model.jobs.lifecycle import check_step, state_after_release
 from tidemill.model.jobs.retry import Retry
@@ -198,9 +198,9 @@ class ReferenceStore:
             job.ready_at = now if state is JobState.READY else job.ready_at
         job.started_at = UNSAID
 
-    def lose(self, job: ReferenceJob, after: AfterLoss, now: Instant) -> None:
+    def lose(self, job: ReferenceJob, after: AfterLostRun, now: Instant) -> None:
         """A run was lost: back to its position, or to its end."""
-        job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
+        job.suspect, job.lost_runs, job.crashes = after.suspect, after.lost_runs, after.crashes
         if after.state is JobState.READY:
             self.release_run(job, now)
         else:

@@ -20,8 +20,8 @@ BEGIN
         j.attempts + 1, NULL, p_now);
     j.crashes := j.crashes + v_crashed::integer;
     IF p_verdict = 'lost' THEN
-        j.losses := j.losses + 1;
-        j.suspect := j.suspect OR j.losses >= 2;
+        j.lost_runs := j.lost_runs + 1;
+        j.suspect := j.suspect OR j.lost_runs >= 2;
     ELSE
         j.suspect := true;
     END IF;

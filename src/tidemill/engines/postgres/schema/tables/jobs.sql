@@ -9,7 +9,7 @@ CREATE TABLE job (
     attempts      integer NOT NULL DEFAULT 0,
     max_attempts  integer NOT NULL,
     crashes       integer NOT NULL DEFAULT 0,
-    losses        integer NOT NULL DEFAULT 0,
+    lost_runs     integer NOT NULL DEFAULT 0,
     failures      integer NOT NULL DEFAULT 0,       -- how many there were; the kept ones are in failure
     replays       integer NOT NULL DEFAULT 0,
     waits_for     integer NOT NULL DEFAULT 0,
