@@ -114,7 +114,7 @@ class HeartbeatReply(msgspec.Struct, kw_only=True):
     """The engine did not know this member: it is new, or was gone and has lost its jobs."""
     lost: list[Fence]
     """Held, says the heartbeat, but no longer ours."""
-    asked: list[StopRequest]
+    stop_requests: list[StopRequest]
     """Running jobs of this member that were asked to stop."""
     rolled_back: bool = False
     """The engine has found that it lost data since this member's last heartbeat. False proves nothing: a loss

@@ -51,7 +51,7 @@ class MembersFacet(Protocol):
         and whose fence is not in `held` is released with its `seq` (a claim or a release whose
         answer was lost on the way); a fence in `held` that is not running under it is reported as
         `lost`, also if it is a number that no fence can be: what a child has written must not silence
-        its member. Claimants that are not mentioned are left alone. `asked` lists the member's running
+        its member. Claimants that are not mentioned are left alone. `stop_requests` lists the member's running
         jobs that were asked to stop. A repeat is just another heartbeat.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a

@@ -38,8 +38,8 @@ def heartbeat(
     lost: list[Fence] = []
     for claimant in claimants:
         lost += _compare(step, claimant, release)
-    asked = [StopRequest(*found) for found in step.db.execute(SQL.asked, (info.id,))]
-    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, asked=asked)
+    stops = [StopRequest(*found) for found in step.db.execute(SQL.stop_requests, (info.id,))]
+    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, stop_requests=stops)
 
 
 def _compare(step: Step, sent: ClaimantHeartbeat, release: Callable[[Step, Facts], None]) -> list[Fence]:

@@ -40,7 +40,7 @@ async def test_a_heartbeat_registers_and_introduces(engine: Engine, clock: Clock
         lease=SECOND,
     )
     reply = await engine.members.heartbeat(info, now=clock.now)
-    assert (reply.new, reply.now, reply.lost, reply.asked) == (True, clock.now, [], [])
+    assert (reply.new, reply.now, reply.lost, reply.stop_requests) == (True, clock.now, [], [])
     (member,) = await engine.members.list(now=clock.now)
     assert member.info == info
     assert (member.since, member.heartbeat_at, member.steady_since) == (START, START, START)
@@ -138,7 +138,9 @@ async def test_asked_jobs_of_all_children_are_told(engine: Engine, clock: Clock,
     runs = [await claimant.take_one(), await sibling.take_one()]
     await engine.jobs.cancel(ids_of(runs), now=clock.now)
     reply = await claimant.heartbeat()
-    assert sorted((ask.id, ask.fence) for ask in reply.asked) == sorted((run.id, run.fence) for run in runs)
+    assert sorted((ask.id, ask.fence) for ask in reply.stop_requests) == sorted(
+        (run.id, run.fence) for run in runs
+    )
 
 
 # Sign-off

@@ -54,11 +54,11 @@ async def test_what_runs_is_told_by_the_next_heartbeat(
     assert await engine.jobs.cancel([run.id], now=clock.now) == [ASKED]
     record = await job_of(engine, run.id)
     assert (record.state, record.cancel_requested) == (JobState.RUNNING, True)
-    assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
-    assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
-    assert (await other.heartbeat()).asked == []
+    assert (await claimant.heartbeat()).stop_requests == [StopRequest(run.id, run.fence)]
+    assert (await claimant.heartbeat()).stop_requests == [StopRequest(run.id, run.fence)]
+    assert (await other.heartbeat()).stop_requests == []
     await claimant.stop(run)
-    assert (await claimant.heartbeat()).asked == []
+    assert (await claimant.heartbeat()).stop_requests == []
 
 
 async def test_finished_and_unknown_jobs_are_left_alone(

@@ -25,7 +25,7 @@ class ReceivedHeartbeat(NamedTuple):
 
     new: bool
     lost: set[Fence]
-    asked: set[StopRequest]
+    stop_requests: set[StopRequest]
 
 
 class Swept(NamedTuple):
@@ -58,12 +58,12 @@ class ReferenceMembers:
             for job in held:
                 if job.number <= heartbeat.answered_through and job.fence not in heartbeat.held:
                     self._store.release_run(job, now)
-        asked = {
+        stops = {
             StopRequest(job.id, job.fence or 0)
             for job in self._store.held_by_member(info.id)
             if job.cancel_requested
         }
-        return ReceivedHeartbeat(known is None, lost, asked)
+        return ReceivedHeartbeat(known is None, lost, stops)
 
     def leave(self, member: bytes, *, now: Instant) -> int:
         held = self._store.held_by_member(member)

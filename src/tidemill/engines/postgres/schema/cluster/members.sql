@@ -46,8 +46,8 @@ END $$;
 CREATE FUNCTION heartbeat_v1(
     p_id bytea, p_name text, p_info bytea, p_heartbeat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
     p_held_of integer[], p_held bigint[], p_now bigint,
-    OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT asked_ids bytea[],
-    OUT asked_fences bigint[], OUT signals text[]
+    OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT stop_ids bytea[],
+    OUT stop_fences bigint[], OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     m member;
@@ -95,7 +95,7 @@ BEGIN
         END LOOP;
     END LOOP;
     SELECT coalesce(array_agg(a.id ORDER BY a.token), '{}'), coalesce(array_agg(a.token ORDER BY a.token), '{}')
-    INTO asked_ids, asked_fences
+    INTO stop_ids, stop_fences
     FROM claimant AS c CROSS JOIN LATERAL running_v1(c.id) AS a WHERE c.member = p_id AND a.cancel_requested;
     -- after the releases: what was released runs no more
     FOR n IN 1 .. cardinality(p_claimants) LOOP
