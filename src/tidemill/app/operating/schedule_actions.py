@@ -86,7 +86,7 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
                 last_at=now,
                 line=after,
                 kept=kept_after(schedule, [now]),
-                asked=True,
+                requested=True,
                 by=by,
             )
         except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended

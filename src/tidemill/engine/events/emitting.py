@@ -332,7 +332,7 @@ class EmittingSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
@@ -347,7 +347,7 @@ class EmittingSchedules:
                 last_at=last_at,
                 line=line,
                 kept=kept,
-                asked=asked,
+                requested=requested,
                 by=by,
                 now=now,
             )

@@ -45,7 +45,7 @@ class SchedulesFacet(Protocol):
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
@@ -58,7 +58,7 @@ class SchedulesFacet(Protocol):
         next firing finds the job; with it `line` and `kept` are stored. None leaves the stored ones: a
         firing without jobs passes the tick over. (What becomes of the jobs beyond `keep` is the caller's
         business: `model.schedules.keeping`.)
-        `asked`: somebody wants a run now, at a tick of its own; a pause does not refuse it."""
+        `requested`: a caller requests a run now, at a tick of its own; a pause does not refuse it."""
         ...
 
     async def pause(
