@@ -71,8 +71,8 @@ class ReferenceClaims:
 
     def _promote(self, request: ClaimRequest, now: Instant, seen: Seen, *, repeat: bool) -> None:
         """Due jobs of the wanted queues move to ready, in the order of due time and former seq."""
-        asked_for = [job.queue for id_ in request.ids or () if (job := self._store.known(id_))]
-        for name in dict.fromkeys([want.queue for want in request.wants] + asked_for):
+        named = [job.queue for id_ in request.ids or () if (job := self._store.known(id_))]
+        for name in dict.fromkeys([want.queue for want in request.wants] + named):
             queue = self._store.queues.get(name)
             if queue is not None:
                 optional = repeat or queue.paused_at is not None or request.ids is not None
