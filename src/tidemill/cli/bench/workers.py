@@ -50,7 +50,7 @@ class BenchWorkers:
 
 
 @asynccontextmanager
-async def hire(
+async def start_workers(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
 ) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
