@@ -102,8 +102,8 @@ def waiter_topic(waiter: str) -> str:
 
 
 def member_topic(member: bytes) -> str:
-    """A job of this member was asked to stop: heartbeat now, and see."""
-    return f"asked:{member.hex()}"
+    """A stop of a job of this member was requested: send a heartbeat now, and learn of which."""
+    return f"stop:{member.hex()}"
 
 
 CONTROLLER_TOPIC = "controller"

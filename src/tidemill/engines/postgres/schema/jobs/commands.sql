@@ -32,7 +32,7 @@ BEGIN
             answers := answers || 1;
             IF NOT j.cancel_requested THEN
                 UPDATE job SET cancel_requested = true WHERE id = j.id;
-                signals := signals || ARRAY(SELECT 'asked:' || encode(member, 'hex') FROM claimant WHERE id = j.claimant);
+                signals := signals || ARRAY(SELECT 'stop:' || encode(member, 'hex') FROM claimant WHERE id = j.claimant);
                 v_changed := v_changed || j.id;
             END IF;
         ELSIF j.state < 3 THEN
