@@ -55,8 +55,8 @@ async def start_workers(
 ) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
     await engine.queues.configure(queue, QueueOptions(keep_completed=KEPT))
-    lifeline, ours = os.pipe()
-    options = ["-p", str(processes), "-q", queue, "--lifeline", str(lifeline)]
+    parent_pipe, ours = os.pipe()
+    options = ["-p", str(processes), "-q", queue, "--parent-pipe", str(parent_pipe)]
     if slots is not None:
         options += ["-c", str(slots)]
     command = (sys.executable, "-m", "tidemill", "worker", APP, *options)
@@ -66,9 +66,9 @@ async def start_workers(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        pass_fds=(lifeline,),
+        pass_fds=(parent_pipe,),
     )
-    os.close(lifeline)
+    os.close(parent_pipe)
     reader: asyncio.Task[None] | None = None
     try:
         said = await _until_ready(process, processes)

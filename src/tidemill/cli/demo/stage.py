@@ -1,7 +1,7 @@
 """A temporary store with real workers on it, and what a demo finds there.
 
 The worker is a process group of its own, so that a Ctrl-C in the terminal is for the demo alone, which then
-ends the worker in order. If the demo itself is killed, the kernel ends the worker by its lifeline.
+ends the worker in order. If the demo itself is killed, the kernel ends the worker because its parent pipe closes.
 """
 
 import asyncio
@@ -77,14 +77,14 @@ def keep_litter_in(folder: str) -> None:
 
 @contextmanager
 def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[bytes]]:
-    lifeline, ours = os.pipe()
+    parent_pipe, ours = os.pipe()
     options = (
         "-p",
         str(processes),
         "-c",
         str(slots),
-        "--lifeline",
-        str(lifeline),
+        "--parent-pipe",
+        str(parent_pipe),
         "--shutdown-timeout",
         "5s",
     )
@@ -96,9 +96,9 @@ def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[
             stdout=output,
             stderr=output,
             start_new_session=True,
-            pass_fds=(lifeline,),
+            pass_fds=(parent_pipe,),
         )
-    os.close(lifeline)
+    os.close(parent_pipe)
     try:
         yield worker
     finally:
