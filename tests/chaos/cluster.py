@@ -22,7 +22,7 @@ from tests.integration.supervisor.processes import children_of, is_gone
 ROOT = Path(__file__).parents[2]
 APP = "tests.chaos.app:app"
 RESTART_S = 0.3
-LOOK_S = 0.05
+POLL_S = 0.05
 PATIENCE_S = 60.0
 
 
@@ -147,7 +147,7 @@ class Cluster:
                 raise RuntimeError(
                     "the cluster did not start:\n" + "\n".join(one.log for one in self.members)
                 )
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def keep(self) -> None:
         """Start again what has ended, until cancelled."""
@@ -158,7 +158,7 @@ class Cluster:
                     await asyncio.sleep(RESTART_S)
                     if one.wanted:  # still
                         one.start()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def end_producers(self) -> None:
         await self._end(self.producers)
@@ -175,7 +175,7 @@ class Cluster:
         while left := [one for one in processes if one.code is None]:
             if time.monotonic() > give_up_at:
                 raise RuntimeError(f"{left[0].name} does not end: " + left[0].log[-2_000:])
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def close(self) -> None:
         everybody = (*self.producers, *self.members)

@@ -29,7 +29,7 @@ from tidemill.model.jobs.job import FINAL
 OPEN_LIMIT = 400
 """The most of its jobs that have not ended, as far as it knows, before it waits: a cluster that is mostly
 down must not be left with more than it can do afterwards."""
-LOOK_AT, LOOK_S = 50, 0.1
+READ_AT_ONCE, POLL_S = 50, 0.1
 """How many of them it looks at then, and how often."""
 RECENT = 200
 """How many of its own jobs it remembers to come back to."""
@@ -60,7 +60,7 @@ class Producer:
 
     def must_wait(self) -> bool:
         """Whether too many of its jobs have not ended; looks at the oldest of them."""
-        for _ in range(min(LOOK_AT, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
+        for _ in range(min(READ_AT_ONCE, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
             job = self._open.popleft()
             try:
                 ended = tasks.app.job(UUID(job)).info().state in FINAL
@@ -199,7 +199,7 @@ def main(seed: int, rate: float) -> None:
     one = Producer(Recorder(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]), dice)
     while not stopping:
         if one.must_wait():
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             continue
         one.act()
         time.sleep(dice.expovariate(rate))

@@ -26,7 +26,7 @@ from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import LIVE, JobRecord, JobState
 from tidemill.model.time import SECOND, moment_of
 
-LOOK_S = 0.05
+POLL_S = 0.05
 PATIENCE_S = 300.0
 """The longest that one turn may take."""
 CHUNK = 1_000
@@ -174,7 +174,7 @@ async def ended(engine: Engine, last: JobId) -> None:
                 (job,) = await engine.inspect.get([last])
                 if job is not None and job.state not in LIVE:
                     return
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 
@@ -187,7 +187,7 @@ async def drained(engine: Engine, queue: str) -> None:
                 [counts] = [found for found in await engine.inspect.counts() if found.queue == queue]
                 if counts.ready + counts.running + counts.scheduled == 0:
                     return
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 

@@ -17,7 +17,7 @@ from tidemill.cli.output.text import count
 from tidemill.model.ids import JobId, parse_id, show_id
 from tidemill.model.jobs.job import FINAL, JobRecord, JobState
 
-LOOK_S = 0.1
+POLL_S = 0.1
 PATIENCE_S = 90.0
 """The story takes 15 to 20 seconds; on a machine so busy that it takes this long it is broken off."""
 KILL_AFTER_FRAMES = 4
@@ -72,7 +72,7 @@ async def _watch(stage: DemoStage, screen: Screen, ids: Sequence[JobId]) -> bool
             return True
         stage.check_worker()
         with suppress(TimeoutError):
-            await asyncio.wait_for(stage.stopped.wait(), LOOK_S)
+            await asyncio.wait_for(stage.stopped.wait(), POLL_S)
     return False
 
 
