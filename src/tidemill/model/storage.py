@@ -10,7 +10,7 @@ import msgspec
 
 from tidemill.model.time import DAY, MINUTE, SECOND, Span
 
-LOSS_TOLD: Span = DAY
+LOST_DATA_SHOWN: Span = DAY
 """So long after it was noticed a loss of data is worth a warning."""
 LONG_HELD: Span = 5 * MINUTE
 """From here on a transaction that holds things back is worth a warning."""
@@ -103,7 +103,7 @@ class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 def warnings_of(storage: Storage) -> list[StorageWarning]:
     """What deserves attention, the cause before the effects."""
-    found = [*_losses(storage), *map(_held, filter(_holds_much, storage.holders))]
+    found = [*_lost_data(storage), *map(_held, filter(_holds_much, storage.holders))]
     if not storage.cleared:
         text = "autovacuum is off on the server: dead rows are never removed; switch it on"
         found.append(StorageWarning(kind="off", subject="autovacuum", text=text))
@@ -112,9 +112,9 @@ def warnings_of(storage: Storage) -> list[StorageWarning]:
     return found
 
 
-def _losses(storage: Storage) -> Iterator[StorageWarning]:
+def _lost_data(storage: Storage) -> Iterator[StorageWarning]:
     """What has been lost, or will be."""
-    if storage.rolled_back is not None and storage.rolled_back < LOSS_TOLD:
+    if storage.rolled_back is not None and storage.rolled_back < LOST_DATA_SHOWN:
         text = (
             f"the store had lost acknowledged data when a worker checked {_ago(storage.rolled_back)} ago: it "
             "was restarted without its file, or a replica took over that lagged; jobs may be missing or have "

@@ -257,7 +257,7 @@ def _difference(given: object, found: object) -> str | None:
         same = False
     else:
         same = _alike(given, found)
-    return None if same else _told(given, found)
+    return None if same else _change(given, found)
 
 
 def _in_items(given: Sequence[Any], found: Sequence[Any], keys: Iterable[Any] | None = None) -> str | None:
@@ -321,10 +321,10 @@ def _alike(given: Any, found: Any) -> bool:
         if given == found:
             return True
         # Two datetimes of different zones are never equal in the hour in which clocks are set back.
-        can_tell = type(given).__eq__ is not _NO_EQ and not isinstance(given, datetime)
+        decides = type(given).__eq__ is not _NO_EQ and not isinstance(given, datetime)
     except Exception:  # arrays
-        can_tell = False
-    return not can_tell and type(given) is type(found) and _encodes_alike(given, found)
+        decides = False
+    return not decides and type(given) is type(found) and _encodes_alike(given, found)
 
 
 def _encodes_alike(given: object, found: object) -> bool:
@@ -334,7 +334,7 @@ def _encodes_alike(given: object, found: object) -> bool:
         return True
 
 
-def _told(given: object, found: object) -> str:
+def _change(given: object, found: object) -> str:
     if type(given) is type(found):
         return f": a {type(given).__qualname__} of another value"
     return f": a {type(given).__qualname__} as a {type(found).__qualname__}"

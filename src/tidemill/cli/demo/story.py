@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from tidemill.app.task import Call
-from tidemill.cli.demo.ending import tell_the_end
+from tidemill.cli.demo.ending import show_the_end
 from tidemill.cli.demo.screen import Screen
 from tidemill.cli.demo.stage import DemoStage
 from tidemill.cli.output.text import count
@@ -43,7 +43,7 @@ def cast() -> list[Call[object]]:
     ]
 
 
-async def tell(stage: DemoStage) -> int:
+async def play_story(stage: DemoStage) -> int:
     """Play it; 0 if every job that was enqueued has ended, as the engine knows it."""
     from tidemill.cli.demo.app import app
 
@@ -55,7 +55,7 @@ async def tell(stage: DemoStage) -> int:
         screen.say(f"{count(len(handles), 'job')} enqueued")
         ids = [parse_id(job.id) for job in handles]
         ended = await _watch(stage, screen, ids)
-    return await tell_the_end(stage.engine, ids, screen.console, complete=ended)
+    return await show_the_end(stage.engine, ids, screen.console, complete=ended)
 
 
 async def _watch(stage: DemoStage, screen: Screen, ids: Sequence[JobId]) -> bool:
