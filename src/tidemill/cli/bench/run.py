@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 def run(plan: Plan, url: str | None, as_json: bool) -> None:
     """Measure and print."""
-    with _place(url):
+    with _url_in_environment(url):
         name, figures = asyncio.run(_measure(plan))
     if as_json:
         json_line(bench_shape(name, plan.jobs, figures))
@@ -54,7 +54,7 @@ def run(plan: Plan, url: str | None, as_json: bool) -> None:
 
 
 @contextmanager
-def _place(url: str | None) -> Iterator[None]:
+def _url_in_environment(url: str | None) -> Iterator[None]:
     """The URL, in the environment: the application that is measured reads it as any other would."""
     with TemporaryDirectory(prefix="tidemill-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["TIDEMILL_URL"] = url or f"sqlite:///{folder}/bench.db"
