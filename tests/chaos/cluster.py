@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 
 
 class Process:
-    """One program of a run, in its present incarnation."""
+    """One program of a run, as the process that it is now."""
 
     def __init__(
         self, name: str, folder: Path, command: Callable[[], list[str]], environment: dict[str, str]
@@ -126,10 +126,10 @@ class Cluster:
 
     def add_producer(self, url: str, seed: int, rate: float) -> None:
         number = len(self.producers)
-        incarnations = iter(range(1_000_000))
+        starts = iter(range(1_000_000))
 
-        def command() -> list[str]:  # another incarnation is another producer: it repeats nothing
-            of_its_own = seed * 1_000 + number * 100 + next(incarnations)
+        def command() -> list[str]:  # each start is another producer: it repeats nothing
+            of_its_own = seed * 1_000 + number * 100 + next(starts)
             return ["-m", "tests.chaos.producer", str(of_its_own), str(rate)]
 
         environment = {"TIDEMILL_URL": url, **self._environment}

@@ -1,7 +1,8 @@
 """A temporary store with real workers on it, and what a demo finds there.
 
 The worker is a process group of its own, so that a Ctrl-C in the terminal is for the demo alone, which then
-ends the worker in order. If the demo itself is killed, the kernel ends the worker because its parent pipe closes.
+ends the worker in order. If the demo itself is killed, its end of the parent pipe closes, and the kernel ends
+the worker.
 """
 
 import asyncio

@@ -51,8 +51,8 @@ class MembersFacet(Protocol):
         and whose fence is not in `held` is released with its `seq` (a claim or a release whose
         answer was lost on the way); a fence in `held` that is not running under it is reported as
         `lost`, also if it is a number that no fence can be: what a child has written must not silence
-        its member. Claimants that are not mentioned are left alone. `stop_requests` lists the member's running
-        jobs that were asked to stop. A repeat is just another heartbeat.
+        its member. Claimants that are not mentioned are left alone. `stop_requests` lists the member's
+        running jobs that were asked to stop. A repeat is just another heartbeat.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
         replica took over that lagged). An engine for which that happens in ordinary operation checks for it

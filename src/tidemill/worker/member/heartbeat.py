@@ -9,7 +9,7 @@ supervisor that was stopped, starts nothing because of an old heartbeat.
 **One heartbeat for all.** For every worker process a heartbeat carries the number of the last claim whose
 answer arrived, and the fences that the process holds. Both are read from its held table, so they are true
 even while the loop of the process is blocked. The engine releases what was claimed and never arrived. It
-answers with the runs that are no longer ours (`lost`) and those that an operator or a program requested to stop (`stop_requests`).
+answers with the runs that are no longer ours (`lost`) and those whose stop was requested (`stop_requests`).
 Both go once to the process that holds the run. What could not be sent, or is not in a held table yet, comes
 again with the next heartbeat.
 
