@@ -37,7 +37,7 @@ PARENT_SHARE = 0.1
 
 MIX = {
     "one": 40, "many": 8, "delayed": 10, "keyed": 10, "after": 5, "again": 4, "cancel": 7, "replay": 4,
-    "look": 10, "poison": 0.3,
+    "read": 10, "poison": 0.3,
 }  # fmt: skip
 CALLS = {
     "quick": 50, "nap": 25, "toil": 8, "flaky": 8, "doomed": 2, "overruns": 1, "apart": 1, "hog": 1,
@@ -132,7 +132,7 @@ class Producer:
             if handle.info().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
                 self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
 
-    def _look(self) -> None:
+    def _read_one(self) -> None:
         if not self._recent:
             return
         job = self._pick()
@@ -142,7 +142,7 @@ class Producer:
             return [record.state.value, str(record.replays), str(record.settled_fence or 0)]
 
         with suppress(UnknownJob):  # its enqueue is one of the unknown ones
-            self._do("look", [job], "", look)
+            self._do("read", [job], "", look)
 
     def _put(self, name: str, ids: list[str], **options: Any) -> None:
         bound = getattr(tasks, name).using(id=UUID(ids[0]), **options)

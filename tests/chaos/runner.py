@@ -201,7 +201,7 @@ async def _judge(
     (folder / "reading.json").write_bytes(msgspec.json.encode(reading))
     case = Case(history, reading, times)
     outcomes: dict[str, int] = {}
-    for operation in history.operations("enqueue", "cancel", "replay", "look", "settle", "release", "retire"):
+    for operation in history.operations("enqueue", "cancel", "replay", "read", "settle", "release", "retire"):
         outcomes[operation.phase] = outcomes.get(operation.phase, 0) + 1
     outcomes["ok"] = outcomes.get("ok", 0) + len(history.of("claim"))
     played: dict[str, int] = {}

@@ -32,7 +32,7 @@ def final_states_stay(case: Case) -> list[str]:
     """Whoever saw a job ended sees it ended the same way ever after, unless it was replayed."""
     found: list[str] = []
     seen: dict[tuple[str, str], Operation] = {}
-    for look in sorted(case.history.operations("look"), key=lambda one: one.ended):
+    for look in sorted(case.history.operations("read"), key=lambda one: one.ended):
         if look.phase == "ok" and look.answers[0] in ENDED:
             first = seen.setdefault((look.jobs[0], look.answers[1]), look)
             if first.answers != look.answers and first.ended < look.began:
