@@ -36,7 +36,7 @@ def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("release::test_a_released_job_keeps_its_place")
-def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+def what_is_released_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
         "jobs/transitions",
@@ -46,7 +46,7 @@ def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("release::test_a_released_job_keeps_its_place")
-def what_is_given_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+def what_is_released_is_not_marked(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "jobs/transitions", "back = p_keep_seq", "back = false")
 
 

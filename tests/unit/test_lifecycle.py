@@ -102,7 +102,7 @@ def test_a_failed_job_that_was_asked_to_stop_is_never_retried(
         (False, False, JobState.READY),
     ],
 )
-def test_a_job_given_back_goes_on_unless_it_was_asked_to_stop(
+def test_a_released_job_goes_on_unless_it_was_asked_to_stop(
     cancel_requested: bool, delayed: bool, state: JobState
 ) -> None:
     assert state_after_release(cancel_requested=cancel_requested, delayed=delayed) is state

@@ -207,7 +207,7 @@ async def jobs_prune__everything(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))
 
 
-async def members_heartbeat__that_gives_back(stage: Stage) -> Cut:
+async def members_heartbeat__that_releases(stage: Stage) -> Cut:
     """One run is held and asked to stop, one was asked and is given back, so are two others."""
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
@@ -256,7 +256,7 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
         jobs_retire__with_a_last_crash,
         jobs_reclaim__from_several,
         jobs_prune__everything,
-        members_heartbeat__that_gives_back,
+        members_heartbeat__that_releases,
         queues_configure__a_new_shape,
         locks_acquire__after_another,
     )

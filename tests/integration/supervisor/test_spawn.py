@@ -82,7 +82,7 @@ async def test_last_messages_are_received_before_the_end_is_known(started: Start
     program.kill()  # too late, and harmless
 
 
-async def test_it_hears_and_answers(started: Started) -> None:
+async def test_it_receives_and_answers(started: Started) -> None:
     program = await started.start("say(end.recv(100))\n")
     assert program.send(Said("hello"))
     assert "hello" in await started.receive()

@@ -122,7 +122,7 @@ async def test_what_a_member_holds_no_more_is_told(engine: Engine, clock: Clock,
 
 
 @pytest.mark.row("B11")
-async def test_a_job_given_back_by_a_heartbeat_after_it_was_asked_is_cancelled(
+async def test_a_job_that_a_heartbeat_releases_after_a_stop_request_is_cancelled(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
@@ -132,7 +132,9 @@ async def test_a_job_given_back_by_a_heartbeat_after_it_was_asked_is_cancelled(
     assert await states_of(engine, [run]) == [JobState.CANCELLED]
 
 
-async def test_asked_jobs_of_all_children_are_told(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_stop_requests_of_all_children_are_answered(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
     sibling = Claimant(engine, clock, member=claimant.member)
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     runs = [await claimant.take_one(), await sibling.take_one()]

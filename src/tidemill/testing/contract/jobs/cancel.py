@@ -91,7 +91,9 @@ async def test_a_repeat_answers_the_same(engine: Engine, clock: Clock, claimant:
 
 
 @pytest.mark.row("B11")
-async def test_an_asked_job_never_runs_again(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_a_job_with_a_stop_request_never_runs_again(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     jobs = await claimant.take()
     await engine.jobs.cancel([job.id for job in jobs], now=clock.now)

@@ -216,7 +216,7 @@ async def test_cancelled_jobs_take_their_children_along(
 
 
 @pytest.mark.row("C2")
-async def test_what_is_given_back_is_named(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_what_is_released_is_named(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     plain, delayed, asked, kept = await claimant.take()
     await engine.jobs.cancel([asked.id], now=clock.now)
