@@ -164,7 +164,7 @@ class WrongDatabase(Refused):
 
 
 class StaleRun(Refused):
-    """This run no longer holds its job: somebody else has it, or it has ended. Nothing was written; let the
+    """This run no longer holds its job: another run has it, or it has ended. Nothing was written; let the
     error end the transaction."""
 
 

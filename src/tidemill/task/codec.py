@@ -148,7 +148,7 @@ _PLAIN = (str, int, float, bool, list, tuple, dict, type(None))
 
 def never_stored(wanted: Any) -> str | None:
     """The name of the type in `wanted` of which no value has a JSON form, if `wanted` can then not be
-    stored at all; None where some value can be, or nobody can tell."""
+    stored at all; None where some value can be, or where it is not known."""
     try:
         info = msgspec.inspect.type_info(wanted)
     except (TypeError, NameError, ValueError):  # nothing that msgspec knows: NoReturn, some unions
@@ -239,7 +239,7 @@ def _difference(given: object, found: object) -> str | None:
 
     `==` alone sees too little (a subclass whose base has an `__eq__`) and too much (objects without one). A
     plain value of which the annotation makes more (a str that becomes an Enum, a dict that becomes a Struct,
-    a tuple that becomes a list) comes back as was asked."""
+    a tuple that becomes a list) comes back as was requested."""
     kind: Any = type(given)
     if kind in _SCALARS:
         same = given == found or type(found) not in _SCALARS
@@ -330,7 +330,7 @@ def _alike(given: Any, found: Any) -> bool:
 def _encodes_alike(given: object, found: object) -> bool:
     try:
         return encode(given) == encode(found)
-    except Unencodable:  # it travels as part of a model, which knows how; whether it changed nobody can tell
+    except Unencodable:  # it travels as part of a model, which knows how; whether it changed is not known
         return True
 
 

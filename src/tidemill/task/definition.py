@@ -174,7 +174,7 @@ def _name_of(function: Any) -> str:
             f"a {type(function).__qualname__} has no name of its own by which a worker could find it: give "
             "the task one by name="
         )
-    # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, whoever imports it.
+    # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, from wherever it is imported.
     return f"{module_of(function).removesuffix('.__main__')}.{path}"
 
 

@@ -13,8 +13,8 @@ from tidemill.model.schedules.schedule import Cron, Every, Schedule, tick_id
 from tidemill.model.time import Instant
 
 TRIES = 5
-"""A schedule may fire at the moment of the request, somebody else may request a run too, or a job of its line
-may be dropped. Then the schedule is read again."""
+"""A schedule may fire at the moment of the request, another caller may request a run too, or a job of its
+line may be dropped. Then the schedule is read again."""
 
 
 async def find(engine: Engine, name: str) -> Schedule:

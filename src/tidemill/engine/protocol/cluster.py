@@ -16,7 +16,7 @@ class LocksFacet(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The same
+        """Take the lease if it is free or the former holder's ttl is over: a fresh fence. The same
         holder asking again within its ttl keeps its fence and is prolonged (a repeat). None: another
         holds it."""
         ...

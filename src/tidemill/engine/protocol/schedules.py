@@ -51,7 +51,7 @@ class SchedulesFacet(Protocol):
     ) -> Fired | None:
         """Advance and insert in one step: if `next_at` is still `tick` and `last_at` still `before`, as the
         caller has read them (None: still none), and the schedule is neither paused nor retired, set the new
-        `next_at` and enqueue the jobs. Otherwise None, and nothing changed: somebody else was first, or this
+        `next_at` and enqueue the jobs. Otherwise None, and nothing changed: another caller was first, or this
         is a repeat (the jobs' ids come from their ticks).
 
         `last_at`: the tick of the last of the jobs, which is not `tick` where ticks were missed: by it the

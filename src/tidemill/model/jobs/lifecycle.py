@@ -55,7 +55,7 @@ def state_after_failure(*, cancel_requested: bool, retry: bool) -> JobState:
 
 
 def state_after_release(*, cancel_requested: bool, delayed: bool) -> JobState:
-    """Where a job that is given back goes."""
+    """Where a released job goes."""
     if cancel_requested:
         return K
     return S if delayed else R
