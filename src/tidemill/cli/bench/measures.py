@@ -43,7 +43,7 @@ class MeasuredRate(NamedTuple):
 
     jobs_s: float
     cpu_us: float
-    """Processor time per job, of whoever was measured."""
+    """Processor time per job, of the processes that were measured."""
 
 
 class Quantiles(NamedTuple):
@@ -167,7 +167,7 @@ def import_ms() -> float:
 
 
 async def ended(engine: Engine, last: JobId) -> None:
-    """Wait for the last job of a turn. To look at one job disturbs nobody; to count them all does."""
+    """Wait for the last job of a turn. To read one job disturbs nothing; to count them all does."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -211,7 +211,7 @@ class Stopwatch:
     """Times a block, in seconds and in processor time of this process."""
 
     def __enter__(self) -> "Stopwatch":
-        gc.collect()  # so that nobody pays for a former turn's rubbish
+        gc.collect()  # so that no turn pays for a former turn's rubbish
         self._began, self._cpu_began = time.perf_counter(), time.process_time()
         return self
 

@@ -107,7 +107,7 @@ async def _until_ready(process: asyncio.subprocess.Process, processes: int) -> s
 
 
 async def _read_on(process: asyncio.subprocess.Process) -> None:
-    """Nobody looks at the rest of its log, but a full pipe would stop it."""
+    """The rest of its log is not used, but a full pipe would stop it."""
     assert process.stderr is not None
     while await process.stderr.read(1 << 16):
         pass

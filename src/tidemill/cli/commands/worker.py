@@ -125,7 +125,7 @@ def configured(app: str | None, given: dict[str, Any]) -> "WorkerConfig":
 
     from tidemill.worker.config import WorkerConfig
 
-    # A URL may hold a password, and everybody can read the arguments of a process: it goes by a pipe.
+    # A URL may hold a password, and every user can read the arguments of a process: it goes by a pipe.
     url = given.get("url")
     options = [*_written({**given, "url": None}), *(["--url-on-stdin"] if url else [])]
     if debugging():

@@ -33,7 +33,7 @@ class Load:
         self._enqueued = 0
 
     async def run(self, stage: DemoStage) -> int:
-        """Enqueue and show until somebody stops it."""
+        """Enqueue and show until the user stops it."""
         console = new_console()
         if stage.where:
             console.print(Text(f"On {stage.where}, which is dropped at the end."))

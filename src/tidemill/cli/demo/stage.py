@@ -35,7 +35,7 @@ class DemoStage(NamedTuple):
     engine: Engine
     worker: subprocess.Popen[bytes]
     stopped: asyncio.Event
-    """Somebody has pressed Ctrl-C."""
+    """The user has pressed Ctrl-C."""
     where: str = ""
     """For people."""
 

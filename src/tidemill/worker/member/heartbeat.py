@@ -94,7 +94,7 @@ class LocalClaimant(Protocol):
         ...
 
     def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        """Somebody requested to cancel these runs."""
+        """A stop of these runs was requested."""
         ...
 
     def publish_again(self) -> bool:
@@ -241,7 +241,7 @@ class Heartbeats:
         return forgotten
 
     def _forget_old_news(self, reply: HeartbeatReply) -> None:
-        """Forget what the engine no longer says: it was received, or concerns nobody any more."""
+        """Forget what the engine no longer says: it was received, or concerns no run any more."""
         news = {("lost", fence) for fence in reply.lost} | {
             ("stop", stop.fence) for stop in reply.stop_requests
         }

@@ -6,7 +6,8 @@ record must have it, and the counter of all heartbeats must have reached it. The
 that its process has got or holds: the counter of fences must have reached it. A claim notices lost data by
 the number of the claimant's last claim that brought jobs. The call that notices it changes the epoch, a token
 that every heartbeat answers (see `epoch.lua`), and notes the time for `storage`. Each member that knew
-another epoch gets `rolled_back`. If only new jobs were lost, but no heartbeat and no claim, nobody notices.
+another epoch gets `rolled_back`. If only new jobs were lost, but no heartbeat and no claim, it is not
+noticed.
 
 **A server that evicts** is refused when an engine is opened. Its policy may change later: heartbeats check
 it.

@@ -43,7 +43,7 @@ def heartbeat(
 
 
 def _compare(step: Step, sent: ClaimantHeartbeat, release: Callable[[Step, Facts], None]) -> list[Fence]:
-    """Give back what the engine thinks it holds and it does not; report the opposite."""
+    """Release what the engine thinks it holds and it does not; report the opposite."""
     row = step.db.execute(SQL.find_claimant, (sent.claimant,)).fetchone()
     if row is None:
         return list(sent.held)

@@ -19,7 +19,7 @@ SQL = load_statements("tidemill.engines.sqlite", "commands")
 
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
-    """Stop jobs: those not started never start, running ones are told."""
+    """Stop jobs: those not started never start, running ones get a stop request."""
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)

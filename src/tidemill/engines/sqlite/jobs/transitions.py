@@ -60,7 +60,7 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
 
 
 def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) -> None:
-    """It ended. Tell waiters and children; leave only a tombstone where nothing is kept."""
+    """It ended. Signal waiters and update children; leave only a tombstone where nothing is kept."""
     step.moved(job.id, state, job.queue, job.task)
     if state == DEAD:
         on_dead.leave_handler(step, job)

@@ -1,4 +1,4 @@
-"""`members`: heartbeats, what they give back and learn, sign-off, and health."""
+"""`members`: heartbeats, what they release and learn, sign-off, and health."""
 
 import pytest
 
@@ -64,7 +64,7 @@ async def test_heartbeat_numbers_grow_in_the_namespace(connect: Connect, clock: 
     assert numbers == sorted(set(numbers))
 
 
-# What is given back
+# What is released
 
 
 @pytest.mark.row("A4")

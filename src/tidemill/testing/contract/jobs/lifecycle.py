@@ -1,4 +1,4 @@
-"""Whoever tries whatever in whichever state: a job only makes the steps of `model.lifecycle`."""
+"""Every call in every state: a job only makes the steps of `model.lifecycle`."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""Rates: exact in every window by the engine's clock, nearly used up, and never given back."""
+"""Rates: exact in every window by the engine's clock, nearly used up, and never returned."""
 
 import random
 from itertools import pairwise

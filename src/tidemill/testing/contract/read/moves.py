@@ -285,7 +285,7 @@ async def test_what_is_replayed_is_named(engine: Engine, clock: Clock, claimant:
 async def test_one_step_names_no_more_than_the_bound(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    """A claimant that held more than that is dead: nothing else bounds what retire gives back."""
+    """A claimant that held more than that is dead: nothing else bounds what retire releases."""
     for _ in range(MOVES_LIMIT // 1_000 + 1):
         await engine.jobs.enqueue(some_jobs(1_000), now=clock.now)
         assert len(await claimant.take(most=1_000)) == 1_000

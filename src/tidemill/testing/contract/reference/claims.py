@@ -218,7 +218,7 @@ class ReferenceClaims:
                 self._store.expire(job, now)
 
     def _check_none_passed_over(self, answer: Claim, now: Instant) -> None:
-        """Whoever stood before a job that was taken, and had expired, is dead now."""
+        """A job that stood before one that was taken, and had expired, is dead now."""
         store = self._store
         taken = [store.jobs[shown.id] for shown in answer.jobs]
         for job in store.in_state(JobState.READY):

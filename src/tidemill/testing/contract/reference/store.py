@@ -230,7 +230,7 @@ class ReferenceStore:
             self.end(child, JobState.CANCELLED, now)
 
     def forget(self, jobs: Iterable[ReferenceJob], now: Instant) -> None:
-        """Delete finished jobs; nobody can wait for them any more."""
+        """Delete finished jobs; no job can wait for them any more."""
         for job in jobs:
             assert job.state in FINAL, f"a job that is {job.state} was deleted"
             del self.jobs[job.id]

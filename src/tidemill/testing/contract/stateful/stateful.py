@@ -4,7 +4,7 @@ Three members with two children each enqueue, claim, settle, lose answers and re
 swept; operators configure, pause, cancel, replay, drop; the clock jumps. Every command may be given
 twice, as by a caller whose reply was lost. A failure is shrunk by Hypothesis to a short script.
 
-Whoever runs the suite defines the fixture `fresh_engine_url`: a callable that gives the URL of a
+The project that runs the suite defines the fixture `fresh_engine_url`: a callable that gives the URL of a
 new, empty database each time. `TIDEMILL_STATEFUL=deep` searches much longer (give pytest `--timeout=0`),
 `sample` a quarter as long; `TIDEMILL_STATEFUL_SEED` is a number that chooses the commands.
 """
