@@ -166,7 +166,7 @@ CREATE TABLE ended_parent (
     last_child INTEGER NOT NULL
 ) STRICT;
 
--- Who wants to be told when a job ends.
+-- Who gets a signal when a job ends.
 CREATE TABLE watch (
     job    INTEGER NOT NULL,
     waiter TEXT NOT NULL,

@@ -18,7 +18,7 @@ $$;
 --   p_anew   search again for what is beyond counts of more than 10,000, and begin at the oldest end
 --   p_marks  otherwise the last answer: {queue: {state: [version, ended, born, from]}}: of that version of the queue
 --            the newest job beyond its count, and the end of the last one deleted. Deleted rows leave index entries,
---            which stay while somebody holds the horizon back; the next call starts after them.
+--            which stay while a transaction holds the horizon back; the next call starts after them.
 CREATE FUNCTION prune_v1(p_limit integer, p_budget bigint, p_anew boolean, p_marks jsonb, p_now bigint,
                          OUT pruned integer, OUT more boolean, OUT marks jsonb, OUT signals text[])
 LANGUAGE plpgsql AS $$

@@ -73,7 +73,7 @@ BEGIN
     RETURN v_named || ('ready:' || j.queue);  -- so that timers are set
 END $$;
 
--- Count what ended, in its minute: an insert that waits for nobody, folded later.
+-- Count what ended, in its minute: an insert that never waits, folded later.
 CREATE FUNCTION count_finished_v1(
     p_queue text, p_completed integer, p_failed integer, p_dead integer, p_cancelled integer, p_now bigint
 ) RETURNS void LANGUAGE plpgsql AS $$

@@ -15,13 +15,13 @@ local raw = call('HGET', P .. 'member', member)
 local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
 
 -- Everything that this member was answered must be stored here, or data was lost. (A member that was swept has no record:
--- that is no lost data.) If its epoch is older than ours, somebody has noticed already. That may have been this member
+-- that is no lost data.) If its epoch is older than ours, another call has noticed already. That may have been this member
 -- itself, if the answer did not arrive.
 local last = call('HMGET', P .. 'n', 'heartbeat', 'fence', 'epoch')
 local epoch, fence, top = last[3], tonumber(last[2] or 0), A.top
 for _, said in ipairs(A.claimants) do
     for _, held in ipairs(said[2]) do
-        if held <= CLOCK + AHEAD then -- what nobody has handed out must not lift the counter for ever
+        if held <= CLOCK + AHEAD then -- what was never handed out must not lift the counter for ever
             top = math.max(top, held)
         end
     end

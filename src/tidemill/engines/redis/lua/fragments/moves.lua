@@ -209,7 +209,7 @@ function S.release(id, j, due_at)
     S.save(id, j)
 end
 
--- A run was lost (model.crash). verdict: 'suspect' or 'crash'; 'lost' if its member vanished, which blames nobody
+-- A run was lost (model.crash). verdict: 'suspect' or 'crash'; 'lost' if its member vanished, which blames no job
 function S.lose(id, j, verdict, said)
     local crashed = verdict == 'crash' or (verdict == 'lost' and j.su and j.sa)
     S.fail(id, j, said or { crashed and 'crash' or 'lost', '', 'its member vanished', '' }, (j.a or 0) + 1)
