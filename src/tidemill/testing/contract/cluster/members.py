@@ -47,7 +47,7 @@ async def test_a_heartbeat_registers_and_introduces(engine: Engine, clock: Clock
     assert (member.health, member.running) == (Health.HEALTHY, 0)
 
 
-async def test_the_latest_introduction_counts(engine: Engine, clock: Clock) -> None:
+async def test_the_latest_member_info_counts(engine: Engine, clock: Clock) -> None:
     first = MemberInfo(id=new_id(), name="a", slots=1)
     await engine.members.heartbeat(first, now=clock.now)
     clock.forward(1)

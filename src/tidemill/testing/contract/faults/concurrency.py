@@ -172,8 +172,8 @@ async def test_cancel_races_with_claim(connect: Connect, clock: Clock) -> None:
     states = dict(zip(ids_of(jobs), await states_of(operator, jobs), strict=True))
     for job_id, state in states.items():
         assert state is (JobState.RUNNING if job_id in ids_of(taken) else JobState.CANCELLED)
-    told = {ask.id for ask in (await claimant.heartbeat()).stop_requests}
-    assert told == asked
+    stopping = {stop.id for stop in (await claimant.heartbeat()).stop_requests}
+    assert stopping == asked
 
 
 @pytest.mark.row("E1")
