@@ -75,16 +75,16 @@ class LoopWatch:
     def _watch(self) -> None:
         while not self._stopped.wait(self._ask_s):
             self._answered.clear()
-            sent_at = time.monotonic()
+            asked_at = time.monotonic()
             try:
                 self._loop.call_soon_threadsafe(self._answer)
             except RuntimeError:  # it was closed
                 return
             in_time = self._answered.wait(self._blocked_after_s)
             if not in_time and not self._stopped.is_set():
-                self._report.loop_blocked(time.monotonic() - sent_at, self._busy_with(), self._stands_at())
+                self._report.loop_blocked(time.monotonic() - asked_at, self._busy_with(), self._stands_at())
                 self._answered.wait()
-            silent_s = time.monotonic() - sent_at
+            silent_s = time.monotonic() - asked_at
             if silent_s >= self._blocked_after_s and not self._stopped.is_set():
                 self._report.loop_answers(silent_s, warned=not in_time)
 

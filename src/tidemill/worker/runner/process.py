@@ -66,7 +66,7 @@ class RunnerProcess:
     async def perform(
         self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
     ) -> ProcessOutcome:
-        """Run one job, or `NeverBegan`. If the caller is cancelled, the process is killed."""
+        """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
         loop = asyncio.get_running_loop()
         self._began, self._on_began, self._running = False, began, running
         self._outcome = loop.create_future()
