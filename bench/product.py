@@ -14,8 +14,8 @@ from bench.progress import Steps
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Subject, compare
 from bench.subjects import RAW, Subjects
-from tidemill.cli.bench.crew import BenchWorkers, hire
 from tidemill.cli.bench.run import open_engine
+from tidemill.cli.bench.workers import BenchWorkers, start_workers
 from tidemill.engine.protocol import Engine
 
 WARM_UP = 2_000
@@ -56,7 +56,7 @@ async def run(
 
 
 class Product:
-    """What a measure needs: one engine, one raw loop, and workers to hire."""
+    """What a measure needs: one engine, one raw loop, and workers to start."""
 
     def __init__(self, engine: Engine, plan: Plan, steps: Steps, make: Subjects) -> None:
         from tidemill.cli.bench import app
@@ -79,10 +79,10 @@ class Product:
         return found
 
     @asynccontextmanager
-    async def hired(self, processes: int, slots: int | None) -> AsyncIterator[BenchWorkers]:
+    async def workers(self, processes: int, slots: int | None) -> AsyncIterator[BenchWorkers]:
         """A worker on a queue of its own, warmed up."""
-        queue = f"crew-{processes}-{slots or 'default'}"
-        async with hire(self.engine, queue, processes=processes, slots=slots) as crew:
+        queue = f"workers-{processes}-{slots or 'default'}"
+        async with start_workers(self.engine, queue, processes=processes, slots=slots) as workers:
             for task in (self.app.in_loop, self.app.in_thread):
-                await self.make.through(crew, task, min(WARM_UP, 2 * self.plan.jobs))()
-            yield crew
+                await self.make.through(workers, task, min(WARM_UP, 2 * self.plan.jobs))()
+            yield workers

@@ -8,7 +8,7 @@ from typing import Protocol
 from bench.raw import postgres, redis, sqlite
 from tests.servers.postgres import PostgresServer, program
 from tests.servers.redis import RedisServer
-from tidemill.cli.bench.crew import cpu_s_of
+from tidemill.cli.bench.workers import cpu_s_of
 
 RawJob = tuple[bytes, bytes]
 """Id and body."""

@@ -14,7 +14,7 @@ from bench.plan import BULK, Plan
 from bench.rounds import Subject, Turn, Watch
 from bench.stores import Raw
 from tidemill.cli.bench import measures
-from tidemill.cli.bench.crew import BenchWorkers
+from tidemill.cli.bench.workers import BenchWorkers
 from tidemill.engine.protocol import Engine
 
 RAW = "product_raw"
@@ -31,13 +31,15 @@ class Subjects:
 
         self._engine, self._plan, self._app, self._raw = engine, plan, app, raw
 
-    def through(self, crew: BenchWorkers, task: Any, jobs: int | None = None) -> Subject:
+    def through(self, workers: BenchWorkers, task: Any, jobs: int | None = None) -> Subject:
         """No-op jobs through a worker."""
 
         async def turn() -> Turn:
             app, count = self._app, jobs or self._plan.jobs
             also = self._plan.store.cpu_s
-            rate = await measures.throughput(self._engine, app.app, task, crew, app.PAYLOAD, count, also=also)
+            rate = await measures.throughput(
+                self._engine, app.app, task, workers, app.PAYLOAD, count, also=also
+            )
             return Turn(*rate)
 
         return turn

@@ -44,8 +44,8 @@ async def _heard(bench: Product, processes: int) -> list[Comparison | Figure]:
         measure="events", case=f"{shown}, all are read", against="nobody listens", wanted=WANTED_HEARD
     )
     missed: list[float] = []
-    async with bench.hired(processes, MANY_SLOTS) as crew:
-        quiet = bench.make.through(crew, bench.app.in_loop)
+    async with bench.workers(processes, MANY_SLOTS) as workers:
+        quiet = bench.make.through(workers, bench.app.in_loop)
 
         async def listened() -> Turn:
             async with _listener(bench.plan.url("product")) as child:

@@ -13,9 +13,9 @@ from bench.product import Product
 from bench.report import Figure
 from bench.rounds import Comparison, Question, Turn
 from bench.stores import PostgresStore
-from tidemill.cli.bench.crew import BenchWorkers
 from tidemill.cli.bench.measures import ended
 from tidemill.cli.bench.run import MANY_SLOTS
+from tidemill.cli.bench.workers import BenchWorkers
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.queues.queue import QueueOptions
@@ -50,13 +50,13 @@ async def _held(bench: Product, who: str, begin: str) -> list[Comparison | Figur
     session = await _session(bench)
     try:
         for limits, options in (("", QueueOptions()), (", a limited queue", ROOMY)):
-            async with bench.hired(PROCESSES, MANY_SLOTS) as crew:
-                await bench.engine.queues.configure(crew.queue, options)
+            async with bench.workers(PROCESSES, MANY_SLOTS) as workers:
+                await bench.engine.queues.configure(workers.queue, options)
                 held_s = min(bench.plan.held_s, LIMITED_S) if limits else bench.plan.held_s
                 case = f"a {who} for {held_s:g} s{limits}"
                 wanted = None if limits else WANTED
                 question = Question(measure="held", case=case, against="before", wanted=wanted)
-                comparison, slowest = await _under(bench, crew, session, begin, question, held_s)
+                comparison, slowest = await _under(bench, workers, session, begin, question, held_s)
                 most = None if limits else CLAIM_MS
                 found += [comparison, Figure(f"slowest claim: {case}", "ms", [slowest], most)]
     finally:
@@ -66,14 +66,14 @@ async def _held(bench: Product, who: str, begin: str) -> list[Comparison | Figur
 
 async def _under(
     bench: Product,
-    crew: BenchWorkers,
+    workers: BenchWorkers,
     session: "asyncpg.Connection[Any]",
     begin: str,
     question: Question,
     held_s: float,
 ) -> tuple[Comparison, float]:
     """Some turns before, then turns as long as the transaction is open, of which the last ones count."""
-    rounds, turn = bench.plan.rounds, bench.make.through(crew, bench.app.in_loop)
+    rounds, turn = bench.plan.rounds, bench.make.through(workers, bench.app.in_loop)
     advance = bench.steps.begin(question.case, rounds + 1)
     before = []
     for _ in range(rounds):
@@ -99,10 +99,10 @@ async def late(bench: Product) -> list[Figure]:
     advance = bench.steps.begin("late", bench.plan.rounds)
     session = await _session(bench)
     try:
-        async with bench.hired(PROCESSES, MANY_SLOTS) as crew:
-            turn = bench.make.through(crew, bench.app.in_loop)
+        async with bench.workers(PROCESSES, MANY_SLOTS) as workers:
+            turn = bench.make.through(workers, bench.app.in_loop)
             for number in range(bench.plan.rounds):
-                job = NewJob(id=new_id(), task=bench.app.stamp.name, queue=crew.queue, body=b"[[],{}]")
+                job = NewJob(id=new_id(), task=bench.app.stamp.name, queue=workers.queue, body=b"[[],{}]")
                 await session.execute("BEGIN")
                 for statement in transactions.enqueue([job]):
                     await session.fetch(statement.sql, *statement.parameters)

@@ -6,7 +6,7 @@ from bench.plan import Plan
 from bench.progress import Steps
 from bench.report import Figure
 from tidemill.cli.bench import measures
-from tidemill.cli.bench.crew import hire
+from tidemill.cli.bench.workers import start_workers
 from tidemill.engine.protocol import Engine
 
 SAMPLES = 300
@@ -33,16 +33,16 @@ async def measure(engine: Engine, plan: Plan, steps: Steps, bounds: Bounds) -> l
     advance = steps.begin("quiet", 3 * plan.rounds + 1)
     samples = min(SAMPLES, plan.jobs)
     waits, late, shares = [], [], []
-    async with hire(engine, "quiet") as crew:
-        await measures.latency(engine, app.stamp, crew, 10)
+    async with start_workers(engine, "quiet") as workers:
+        await measures.latency(engine, app.stamp, workers, 10)
         for _ in range(plan.rounds):
-            waits.append(await measures.latency(engine, app.stamp, crew, samples))
+            waits.append(await measures.latency(engine, app.stamp, workers, samples))
             advance()
-            late.append(await measures.lateness(engine, app.app, app.stamp, crew, samples))
+            late.append(await measures.lateness(engine, app.app, app.stamp, workers, samples))
             advance()
-            shares.append(100 * await measures.idle_share(crew))
+            shares.append(100 * await measures.idle_share(workers))
             advance()
-        memory, of_worker = crew.memory_mb(), crew.worker_memory_mb()
+        memory, of_worker = workers.memory_mb(), workers.worker_memory_mb()
     took = measures.import_ms()
     advance()
     called, returned = [wait.from_call for wait in waits], [wait.from_return for wait in waits]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tests.servers.postgres import PostgresServer, program
 from tests.servers.redis import RedisServer
-from tidemill.cli.bench.crew import cpu_s_of
+from tidemill.cli.bench.workers import cpu_s_of
 
 
 class Broker(Protocol):

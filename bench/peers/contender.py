@@ -28,7 +28,7 @@ WARM_UPS = 10
 """Batches at most, until both processes have had jobs."""
 READY_S = 60.0
 DRAIN_S = 180.0
-LOOK_S = 0.02
+POLL_S = 0.02
 AFTER_S = 0.25
 """After the last job: its acknowledgement belongs to the processor time."""
 
@@ -127,7 +127,7 @@ class Contender:
             async with asyncio.timeout(seconds):
                 while (found := look()) is None:
                     workers.check()
-                    await asyncio.sleep(LOOK_S)
+                    await asyncio.sleep(POLL_S)
                 return found
         except TimeoutError:
             said = workers.last_words()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tidemill.cli.bench.crew import cpu_s_of
+from tidemill.cli.bench.workers import cpu_s_of
 
 STOP_S = 15.0
 LOG_LINES = 4

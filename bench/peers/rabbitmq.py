@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.peers.brokers import first_number
 from tests.servers.postgres import NoServer, free_port
-from tidemill.cli.bench.crew import cpu_s_of
+from tidemill.cli.bench.workers import cpu_s_of
 
 PROGRAM = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 """Not the one on PATH, which is the system's own node."""

@@ -14,7 +14,7 @@ RUN_S = 1.0
 PATIENCE_S = 75.0
 NOTHING_S = 5.0
 """If the queue knows nothing more and nothing runs for so long, the rest is lost."""
-LOOK_S = 0.5
+POLL_S = 0.5
 
 
 class Recovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ async def measure(contender: Contender) -> Recovery:
         quiet_since = time.monotonic()
         give_up = quiet_since + PATIENCE_S
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
             workers.check()
             begun = _since(restarted, ledger.events("begin"))
             running = len(begun) - len(_since(restarted, ledger.events("end")))

@@ -21,7 +21,7 @@ async def work(bench: Product) -> list[Comparison]:
     """No-op jobs through real workers. Processor time is the workers' and the server's."""
     loop, thread, make = bench.app.in_loop, bench.app.in_thread, bench.make
     raw = make.raw_drain(bench.plan.jobs)
-    async with bench.hired(PROCESSES, MANY_SLOTS) as two, bench.hired(1, None) as default:
+    async with bench.workers(PROCESSES, MANY_SLOTS) as two, bench.workers(1, None) as default:
         quick = make.through(two, loop)
         cases = [
             Case("async, 2 processes, -c 200", quick, "raw", raw, 0.45, 2.0),
@@ -37,8 +37,8 @@ async def peer(bench: Product) -> list[Comparison]:
     store = plan.store
     assert isinstance(store, PostgresStore)
     cases = []
-    async with bench.hired(PROCESSES, MANY_SLOTS) as crew:
-        ours, bulk = make.through(crew, bench.app.in_loop), make.bulk(plan.jobs)
+    async with bench.workers(PROCESSES, MANY_SLOTS) as workers:
+        ours, bulk = make.through(workers, bench.app.in_loop), make.bulk(plan.jobs)
         for name, make_peer, wanted in (("PgQueuer", pgqueuer, 1.5), ("Graphile", graphile, 1.0)):
             try:
                 peer = await make_peer(store)

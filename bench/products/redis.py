@@ -18,7 +18,7 @@ async def work(bench: Product) -> list[Comparison]:
     """No-op jobs through real workers. Processor time is the workers' and the server's."""
     loop, thread, make, jobs = bench.app.in_loop, bench.app.in_thread, bench.make, bench.plan.jobs
     raw, pair = make.raw_drain(jobs), make.raw_pair(jobs)
-    async with bench.hired(PROCESSES, MANY_SLOTS) as two, bench.hired(PROCESSES, None) as default:
+    async with bench.workers(PROCESSES, MANY_SLOTS) as two, bench.workers(PROCESSES, None) as default:
         quick = make.through(two, loop)
         cases = [
             Case("async, 2 processes, -c 200", quick, "raw", raw, 0.45, 2.0),

@@ -28,9 +28,9 @@ async def work(bench: Product) -> list[Comparison]:
     loop, thread, make = bench.app.in_loop, bench.app.in_thread, bench.make
     raw = make.raw_drain(bench.plan.jobs)
     async with (
-        bench.hired(1, MANY_SLOTS) as one,
-        bench.hired(2, MANY_SLOTS) as two,
-        bench.hired(1, None) as default,
+        bench.workers(1, MANY_SLOTS) as one,
+        bench.workers(2, MANY_SLOTS) as two,
+        bench.workers(1, None) as default,
     ):
         quick = make.through(one, loop)
         cases = [
@@ -51,8 +51,8 @@ async def peer(bench: Product) -> list[Comparison]:
     except PeerMissing as missing:
         bench.steps.say(f"NOT MEASURED: {missing}")
         return []
-    async with bench.hired(1, MANY_SLOTS) as crew:
-        quick, one_by_one = bench.make.through(crew, bench.app.in_loop), bench.make.singles(singles)
+    async with bench.workers(1, MANY_SLOTS) as workers:
+        quick, one_by_one = bench.make.through(workers, bench.app.in_loop), bench.make.singles(singles)
         cases = [
             Case("async, -c 200", quick, "huey", drains[0], 4.0),
             Case("async, -c 200", quick, "huey, no sync", drains[1]),

@@ -22,12 +22,12 @@ from tests.integration.supervisor.processes import children_of, is_gone
 ROOT = Path(__file__).parents[2]
 APP = "tests.chaos.app:app"
 RESTART_S = 0.3
-LOOK_S = 0.05
+POLL_S = 0.05
 PATIENCE_S = 60.0
 
 
 class Process:
-    """One program of a run, in its present incarnation."""
+    """One program of a run, as the process that it is now."""
 
     def __init__(
         self, name: str, folder: Path, command: Callable[[], list[str]], environment: dict[str, str]
@@ -126,10 +126,10 @@ class Cluster:
 
     def add_producer(self, url: str, seed: int, rate: float) -> None:
         number = len(self.producers)
-        incarnations = iter(range(1_000_000))
+        starts = iter(range(1_000_000))
 
-        def command() -> list[str]:  # another incarnation is another producer: it repeats nothing
-            of_its_own = seed * 1_000 + number * 100 + next(incarnations)
+        def command() -> list[str]:  # each start is another producer: it repeats nothing
+            of_its_own = seed * 1_000 + number * 100 + next(starts)
             return ["-m", "tests.chaos.producer", str(of_its_own), str(rate)]
 
         environment = {"TIDEMILL_URL": url, **self._environment}
@@ -147,7 +147,7 @@ class Cluster:
                 raise RuntimeError(
                     "the cluster did not start:\n" + "\n".join(one.log for one in self.members)
                 )
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def keep(self) -> None:
         """Start again what has ended, until cancelled."""
@@ -158,7 +158,7 @@ class Cluster:
                     await asyncio.sleep(RESTART_S)
                     if one.wanted:  # still
                         one.start()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def end_producers(self) -> None:
         await self._end(self.producers)
@@ -175,7 +175,7 @@ class Cluster:
         while left := [one for one in processes if one.code is None]:
             if time.monotonic() > give_up_at:
                 raise RuntimeError(f"{left[0].name} does not end: " + left[0].log[-2_000:])
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     def close(self) -> None:
         everybody = (*self.producers, *self.members)

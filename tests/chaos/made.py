@@ -70,7 +70,7 @@ class Made:
             claimed(2.0, ONE, 5),
             *ran(2.1, ONE, 5),
             *settled(3.0, ONE, 5),
-            *asked("look", 4.0, jobs=[ONE], answers=["completed", "0", "5"]),
+            *asked("read", 4.0, jobs=[ONE], answers=["completed", "0", "5"]),
         ]
         self.jobs = {ONE: SeenJob(state="completed", settled_fence=5, result="5")}
         self.listed = {"completed": [ONE]}

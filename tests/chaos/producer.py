@@ -1,4 +1,4 @@
-"""A program that enqueues, cancels, replays and looks, and writes down what it was told.
+"""A program that enqueues, cancels, replays and reads, and writes down what it was told.
 
     python -m tests.chaos.producer SEED OPERATIONS_A_SECOND
 
@@ -29,15 +29,15 @@ from tidemill.model.jobs.job import FINAL
 OPEN_LIMIT = 400
 """The most of its jobs that have not ended, as far as it knows, before it waits: a cluster that is mostly
 down must not be left with more than it can do afterwards."""
-LOOK_AT, LOOK_S = 50, 0.1
-"""How many of them it looks at then, and how often."""
+READ_AT_ONCE, POLL_S = 50, 0.1
+"""How many of them it reads then, and how often."""
 RECENT = 200
 """How many of its own jobs it remembers to come back to."""
 PARENT_SHARE = 0.1
 
 MIX = {
     "one": 40, "many": 8, "delayed": 10, "keyed": 10, "after": 5, "again": 4, "cancel": 7, "replay": 4,
-    "look": 10, "poison": 0.3,
+    "read": 10, "poison": 0.3,
 }  # fmt: skip
 CALLS = {
     "quick": 50, "nap": 25, "toil": 8, "flaky": 8, "doomed": 2, "overruns": 1, "apart": 1, "hog": 1,
@@ -59,8 +59,8 @@ class Producer:
         self._acts: dict[str, Callable[[], None]] = {name: getattr(self, f"_{name}") for name in MIX}
 
     def must_wait(self) -> bool:
-        """Whether too many of its jobs have not ended; looks at the oldest of them."""
-        for _ in range(min(LOOK_AT, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
+        """Whether too many of its jobs have not ended; reads the oldest of them."""
+        for _ in range(min(READ_AT_ONCE, len(self._open)) if len(self._open) > OPEN_LIMIT else 0):
             job = self._open.popleft()
             try:
                 ended = tasks.app.job(UUID(job)).info().state in FINAL
@@ -132,17 +132,17 @@ class Producer:
             if handle.info().state in FINAL and not handle.task.endswith(tasks.ENDS_DEAD):
                 self._do("replay", [handle.uuid.hex], "", lambda: [str(handle.replay())])
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         if not self._recent:
             return
         job = self._pick()
 
-        def look() -> list[str]:
+        def state() -> list[str]:
             record = record_of(tasks.app.job(UUID(job)))
             return [record.state.value, str(record.replays), str(record.settled_fence or 0)]
 
         with suppress(UnknownJob):  # its enqueue is one of the unknown ones
-            self._do("look", [job], "", look)
+            self._do("read", [job], "", state)
 
     def _put(self, name: str, ids: list[str], **options: Any) -> None:
         bound = getattr(tasks, name).using(id=UUID(ids[0]), **options)
@@ -199,7 +199,7 @@ def main(seed: int, rate: float) -> None:
     one = Producer(Recorder(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]), dice)
     while not stopping:
         if one.must_wait():
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             continue
         one.act()
         time.sleep(dice.expovariate(rate))

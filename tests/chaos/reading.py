@@ -18,7 +18,7 @@ class SeenJob(msgspec.Struct, kw_only=True):
     attempts: int = 1
     max_attempts: int = 5
     crashes: int = 0
-    losses: int = 0
+    lost_runs: int = 0
     replays: int = 0
     settled_fence: int = 0
     result: str = ""
@@ -64,7 +64,7 @@ def seen(job: JobRecord) -> SeenJob:
         attempts=job.attempts,
         max_attempts=job.max_attempts,
         crashes=job.crashes,
-        losses=job.losses,
+        lost_runs=job.lost_runs,
         replays=job.replays,
         settled_fence=job.settled_fence or 0,
         result=(job.result or b"").decode(),

@@ -36,7 +36,7 @@ PRODUCERS = 2
 SLOTS = 5
 RATE = 25.0
 """Operations a second of each producer."""
-LOOK_S = 0.2
+POLL_S = 0.2
 PATIENCE_S = 60.0
 """For an engine that is to answer again after everything was healed."""
 PLAY_PATIENCE_S = 180.0
@@ -201,7 +201,7 @@ async def _judge(
     (folder / "reading.json").write_bytes(msgspec.json.encode(reading))
     case = Case(history, reading, times)
     outcomes: dict[str, int] = {}
-    for operation in history.operations("enqueue", "cancel", "replay", "look", "settle", "release", "retire"):
+    for operation in history.operations("enqueue", "cancel", "replay", "read", "settle", "release", "retire"):
         outcomes[operation.phase] = outcomes.get(operation.phase, 0) + 1
     outcomes["ok"] = outcomes.get("ok", 0) + len(history.of("claim"))
     played: dict[str, int] = {}
@@ -238,7 +238,7 @@ async def _answered(call: Callable[[], Awaitable[T]]) -> T:
         except EngineUnavailable:
             if time.monotonic() > give_up_at:
                 raise
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
 
 
 async def _until(fact: Callable[[], Awaitable[bool]], began: float, bound_s: float) -> float | None:
@@ -247,7 +247,7 @@ async def _until(fact: Callable[[], Awaitable[bool]], began: float, bound_s: flo
         with suppress(EngineUnavailable):
             if await fact():
                 return time.monotonic() - began
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_S)
     return None
 
 

@@ -62,7 +62,7 @@ def exactly_one_final_state(made: Made) -> None:
 
 @spoils
 def final_states_stay(made: Made) -> None:
-    made.events += asked("look", 5.0, jobs=[ONE], answers=["dead", "0", "5"])
+    made.events += asked("read", 5.0, jobs=[ONE], answers=["dead", "0", "5"])
 
 
 @spoils

@@ -95,7 +95,7 @@ def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
 
 @plant("settle::test_a_run_that_fails_after_it_was_asked_to_stop_is_cancelled")
 def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
-    def wrong(*, cancel_asked: bool, retry: bool) -> JobState:
+    def wrong(*, cancel_requested: bool, retry: bool) -> JobState:
         return JobState.SCHEDULED if retry else JobState.DEAD
 
     patch.setattr(settle, "state_after_failure", wrong)

@@ -36,7 +36,7 @@ def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("release::test_a_released_job_keeps_its_place")
-def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+def what_is_released_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
         "jobs/transitions",
@@ -46,7 +46,7 @@ def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("release::test_a_released_job_keeps_its_place")
-def what_is_given_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+def what_is_released_is_not_marked(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "jobs/transitions", "back = p_keep_seq", "back = false")
 
 
@@ -118,8 +118,8 @@ def failures_use_no_attempt(patch: pytest.MonkeyPatch) -> None:
 
 @plant("settle::test_a_run_that_fails_after_it_was_asked_to_stop_is_cancelled")
 def a_cancelled_job_is_retried(patch: pytest.MonkeyPatch) -> None:
-    old = "IF j.cancel_asked THEN\n            signals := to_final_v1(j, 6, p_now);"
-    rewrite(patch, "jobs/settle", old, old.replace("j.cancel_asked", "false"))
+    old = "IF j.cancel_requested THEN\n            signals := to_final_v1(j, 6, p_now);"
+    rewrite(patch, "jobs/settle", old, old.replace("j.cancel_requested", "false"))
 
 
 @plant("prune::test_a_tombstone_answers_for_an_hour")

@@ -27,7 +27,7 @@ def a_repeated_settle_is_stale(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant("release::test_a_released_job_keeps_its_place")
-def what_is_given_back_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
+def what_is_released_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "moves", "S.to_ready(id, j, true)", "S.to_ready(id, j)")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase
 
 from tidemill.model.errors import ClaimOutOfOrder
-from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.crash import AfterLostRun
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Answer, ClaimRequest, Failed, Settlement
 from tidemill.model.time import Instant
@@ -77,7 +77,7 @@ def a_gate_admits_one_more(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(gates, "room", wrong)
 
 
-def a_rate_permit_is_given_back(patch: pytest.MonkeyPatch) -> None:
+def a_rate_permit_is_returned(patch: pytest.MonkeyPatch) -> None:
     right = ReferenceStore.end
 
     def wrong(self: ReferenceStore, job: ReferenceJob, state: JobState, now: Instant) -> None:
@@ -89,9 +89,9 @@ def a_rate_permit_is_given_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_job_is_never_suspected(patch: pytest.MonkeyPatch) -> None:
-    def wrong(verdict: object, **known: Any) -> AfterLoss:
-        state = JobState.CANCELLED if known["cancel_asked"] else JobState.READY
-        return AfterLoss(state, suspect=False, losses=known["losses"], crashes=known["crashes"])
+    def wrong(verdict: object, **known: Any) -> AfterLostRun:
+        state = JobState.CANCELLED if known["cancel_requested"] else JobState.READY
+        return AfterLostRun(state, suspect=False, lost_runs=known["lost_runs"], crashes=known["crashes"])
 
     patch.setattr(members, "after_claimant_lost", wrong)
 
@@ -115,7 +115,7 @@ PLANTED = [
     (a_failed_attempt_is_not_counted, "attempts is"),
     (a_repeated_settle_is_stale, "settle answered already, should be stale"),
     (a_gate_admits_one_more, "was left|it was the turn of|goes before"),
-    (a_rate_permit_is_given_back, "was left|it was the turn of|goes before|but wait is"),
+    (a_rate_permit_is_returned, "was left|it was the turn of|goes before|but wait is"),
     (a_lost_job_is_never_suspected, "suspect is True, should be False"),
     (a_child_outlives_its_parent, "state is <JobState.CANCELLED"),
     (an_older_number_is_answered, "refused without reason: ClaimOutOfOrder"),

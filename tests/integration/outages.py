@@ -126,7 +126,7 @@ class Business:
         assert set(ran) >= {show_id(job_id) for job_id in ids}
         (queue,) = await until_it_works(self._engine.inspect.counts)
         assert (queue.completed, queue.window.completed) == (len(ran), len(ran))
-        assert {(job.attempts, job.losses, job.failure_count) for job in jobs} == {(1, 0, 0)}
+        assert {(job.attempts, job.lost_runs, job.failure_count) for job in jobs} == {(1, 0, 0)}
         assert "is gone" not in self.group.log
         assert "came too late" not in self.group.log
         assert await self.group.stop() == 0

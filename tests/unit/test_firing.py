@@ -288,7 +288,7 @@ def test_a_job_that_ended_without_setting_the_next_time() -> None:
         assert after_end(every, msgspec.structs.replace(job, state=state), NOON + HOUR) is None
 
 
-def test_a_time_that_was_set_for_another_timing_is_put_right() -> None:
+def test_a_time_that_was_set_for_another_timing_is_repaired() -> None:
     """The run of an interval ends after its schedule was changed to a cron."""
     firing = firing_of(a_schedule(next_at=NOON + 7), NOON + 8)
     assert (firing.jobs, firing.next_at) == ((), NOON + MINUTE)
@@ -314,7 +314,7 @@ def test_a_time_that_was_set_for_another_timing_is_put_right() -> None:
         (Startup(), NOON + DAY, None),
     ],
 )
-def test_a_time_ahead_that_was_set_for_another_timing_is_put_right(
+def test_a_time_ahead_that_was_set_for_another_timing_is_repaired(
     timing: Any, next_at: Instant, right: Instant | None
 ) -> None:
     assert right_time(a_schedule(timing, next_at=next_at), NOON) == right

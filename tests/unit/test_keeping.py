@@ -32,7 +32,7 @@ def test_the_oldest_beyond_keep_are_the_excess() -> None:
     assert excess_of(a_schedule(None, 1, 2)) == {}
 
 
-def test_one_firing_looks_at_a_bounded_number() -> None:
+def test_one_firing_reads_a_bounded_number() -> None:
     found = excess_of(a_schedule(10, *range(KEPT_LIMIT)))
     assert list(found) == list(range(EXCESS_LIMIT))
     assert list(found.values()) == [tick_id("s", tick) for tick in range(EXCESS_LIMIT)]

@@ -14,6 +14,7 @@ MOST_MODULES = 16
 """In one package, without `__init__`: as many as a reader can hold in the head."""
 
 CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
+FUNCTION = re.compile(r"^ *(?:async )?def (\w+)[(\[]", re.MULTILINE)
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 OLD_WORDS = frozenset(
@@ -23,7 +24,8 @@ OLD_WORDS = frozenset(
         *("introduce", "introduction"),  # publish
         *("dial", "ear"),  # connect, listen connection
         *("insistence", "forsaken", "farewell"),  # retry until answered, gave up
-        *("incarnation", "seat", "inquest", "losses"),  # worker process, respawn, blame, lost runs
+        *("incarnation", "seat", "inquest", "loss", "losses"),  # worker process, respawn, blame, lost runs
+        *("crew", "lifeline"),  # workers, parent pipe
         *(
             "stretch",
             "stretches",
@@ -33,9 +35,9 @@ OLD_WORDS = frozenset(
         ),  # ranges, dependents, late commits, scanned until
     }
 )
-"""Words that the glossary has replaced. They stand in no name of a module or class."""
+"""Words that the glossary has replaced. They stand in no name of a module, class or function."""
 
-OLD_NAMES = frozenset({"line", "look", "loss", "place", "places", "post"})
+OLD_NAMES = frozenset({"line", "look", "place", "places", "post", "tell", "told"})
 """The same for words that are old only as a whole name: `Line` is a connection, `LogLine` is a line."""
 
 
@@ -53,7 +55,7 @@ def test_a_class_name_stands_for_one_class() -> None:
 
 
 def test_names_use_the_words_of_the_glossary() -> None:
-    names = {name for module in MODULES for name in (module.stem, *classes_of(module))}
+    names = {name for module in MODULES for name in (module.stem, *classes_of(module), *functions_of(module))}
     words = {word.lower() for name in names for word in WORD.findall(name)}
     assert (words & OLD_WORDS) | ({name.lower() for name in names} & OLD_NAMES) == set()
 
@@ -61,3 +63,8 @@ def test_names_use_the_words_of_the_glossary() -> None:
 def classes_of(module: Path) -> list[str]:
     """Those inside functions and other classes too."""
     return CLASS.findall(module.read_text(encoding="utf-8"))
+
+
+def functions_of(module: Path) -> list[str]:
+    """Methods too."""
+    return FUNCTION.findall(module.read_text(encoding="utf-8"))

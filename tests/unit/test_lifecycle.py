@@ -79,7 +79,7 @@ def test_every_state_is_reached_from_enqueue_and_leads_to_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cancel_asked", "retry", "state"),
+    ("cancel_requested", "retry", "state"),
     [
         (True, True, JobState.CANCELLED),
         (True, False, JobState.CANCELLED),
@@ -88,13 +88,13 @@ def test_every_state_is_reached_from_enqueue_and_leads_to_an_end() -> None:
     ],
 )
 def test_a_failed_job_that_was_asked_to_stop_is_never_retried(
-    cancel_asked: bool, retry: bool, state: JobState
+    cancel_requested: bool, retry: bool, state: JobState
 ) -> None:
-    assert state_after_failure(cancel_asked=cancel_asked, retry=retry) is state
+    assert state_after_failure(cancel_requested=cancel_requested, retry=retry) is state
 
 
 @pytest.mark.parametrize(
-    ("cancel_asked", "delayed", "state"),
+    ("cancel_requested", "delayed", "state"),
     [
         (True, True, JobState.CANCELLED),
         (True, False, JobState.CANCELLED),
@@ -102,13 +102,13 @@ def test_a_failed_job_that_was_asked_to_stop_is_never_retried(
         (False, False, JobState.READY),
     ],
 )
-def test_a_job_given_back_goes_on_unless_it_was_asked_to_stop(
-    cancel_asked: bool, delayed: bool, state: JobState
+def test_a_released_job_goes_on_unless_it_was_asked_to_stop(
+    cancel_requested: bool, delayed: bool, state: JobState
 ) -> None:
-    assert state_after_release(cancel_asked=cancel_asked, delayed=delayed) is state
+    assert state_after_release(cancel_requested=cancel_requested, delayed=delayed) is state
 
 
 def test_whatever_follows_a_run_is_a_step_of_the_table() -> None:
     for first, second in itertools.product((True, False), repeat=2):
-        assert allowed(JobState.RUNNING, state_after_failure(cancel_asked=first, retry=second))
-        assert allowed(JobState.RUNNING, state_after_release(cancel_asked=first, delayed=second))
+        assert allowed(JobState.RUNNING, state_after_failure(cancel_requested=first, retry=second))
+        assert allowed(JobState.RUNNING, state_after_release(cancel_requested=first, delayed=second))

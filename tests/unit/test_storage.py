@@ -4,7 +4,7 @@ import pytest
 
 from tidemill.model.storage import (
     LONG_HELD,
-    LOSS_TOLD,
+    LOST_DATA_SHOWN,
     MANY_BEHIND,
     MANY_DEAD,
     MUCH_FREE,
@@ -49,8 +49,8 @@ def test_who_holds_back_for_long_is_named(holder: StorageHolder, warns: bool) ->
 @pytest.mark.parametrize(
     ("storage", "kinds"),
     [
-        (Storage(bytes=0, parts=[], rolled_back=LOSS_TOLD - 1), ["rolled back"]),
-        (Storage(bytes=0, parts=[], rolled_back=LOSS_TOLD), []),
+        (Storage(bytes=0, parts=[], rolled_back=LOST_DATA_SHOWN - 1), ["rolled back"]),
+        (Storage(bytes=0, parts=[], rolled_back=LOST_DATA_SHOWN), []),
         (Storage(bytes=0, parts=[], evicts="maxmemory-policy allkeys-lru"), ["evicts"]),
         (Storage(bytes=0, parts=[], saved=False), ["unsaved"]),
         (Storage(bytes=0, parts=[], rolled_back=0, saved=False), ["rolled back", "unsaved"]),

@@ -54,7 +54,7 @@ class Commands(click.Group):
 
 
 class ReaderGone(Exception):
-    """Whoever read our output has closed it."""
+    """The reader of our output has closed it."""
 
 
 class CommandLine(Commands):

@@ -46,7 +46,7 @@ class Controller:
         self._stopped.set()
 
     def vacant(self) -> None:
-        """A signal says that somebody gave up the lease."""
+        """A signal says that the controller gave up the lease."""
         self._election.vacant()
 
     async def run(self) -> None:

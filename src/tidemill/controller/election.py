@@ -56,7 +56,7 @@ class Election:
         self._vacant = asyncio.Event()
 
     def vacant(self) -> None:
-        """Somebody has given up the lease: read it now."""
+        """The controller has given up the lease: read it now."""
         self._vacant.set()
 
     async def won(self) -> ElectedTerm:
@@ -101,7 +101,7 @@ class Election:
             term.prolong(sent_ns)
 
     async def give_up(self, term: ElectedTerm) -> None:
-        """Hand over at once: whoever stands may be elected now. Never fails."""
+        """Hand over at once: a candidate may be elected now. Never fails."""
         term.end()
         try:
             async with asyncio.timeout(RELEASE_S):

@@ -1,8 +1,8 @@
 """A term: the time for which a controller was elected, as far as the elected member may trust it.
 
 The engine counts the lease from the moment at which it handled the request. We count it from the moment at
-which we *sent* the request, which was earlier, and stop a margin before its end. So we stop before anybody
-else can be elected, however long the answer took, unless our clock is slower than the engine's by more than
+which we *sent* the request, which was earlier, and stop a margin before its end. So we stop before another
+member can be elected, however long the answer took, unless our clock is slower than the engine's by more than
 the margin.
 
 The boot clock goes on while a process is stopped and while a machine sleeps. A process that wakes up late

@@ -1,5 +1,5 @@
-"""The clock of deadlines inside one machine: it goes on while the machine is suspended, and nobody sets
-it."""
+"""The clock of deadlines inside one machine: it goes on while the machine is suspended, and cannot be
+set."""
 
 import time
 from collections.abc import Callable

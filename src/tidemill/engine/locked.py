@@ -2,7 +2,7 @@
 
 Python calls handlers of signals in the main thread. What a handler raises comes up there: after a call, at
 the start of a function, or when a loop goes round. On Python 3.14 that can be between `__enter__` of a lock
-and the body of its `with` statement. Then nobody releases the lock, and the next thread waits for ever
+and the body of its `with` statement. Then the lock is not released, and the next thread waits for ever
 (measured on 3.14: 13,640 of 23,332 interrupts left the lock locked; on 3.13 none). A context manager of ours
 would be no better: its `__exit__` is a function, and may be interrupted before its first line.
 

@@ -34,7 +34,7 @@ async def connect(url: str, *, namespace: str = DEFAULT_NAMESPACE, migrate: bool
 
 
 async def erase(url: str, *, namespace: str) -> None:
-    """Delete a namespace on a server with everything in it, for good. Nobody may be using it."""
+    """Delete a namespace on a server with everything in it, for good. No program may be using it."""
     check_namespace(namespace)
     erasing = getattr(_module(url), "erase", None)
     if erasing is None:

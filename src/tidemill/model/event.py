@@ -56,7 +56,7 @@ Why: TypeAlias = Literal["lost", "slow", "unheard"]
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Here events are missing: whoever keeps an account of them reads the jobs themselves now."""
+    """Here events are missing: a reader that keeps an account of them has to read the jobs themselves now."""
 
     why: Why
     """lost: on the way; or never sent, because there were too many, or because a call that changes jobs got
@@ -68,7 +68,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events somebody wants; what is None does not matter."""
+    """Which events a reader wants; what is None does not matter."""
 
     queue: str | None = None
     task: str | None = None
@@ -102,8 +102,8 @@ def waiter_topic(waiter: str) -> str:
 
 
 def member_topic(member: bytes) -> str:
-    """A job of this member was asked to stop: heartbeat now, and see."""
-    return f"asked:{member.hex()}"
+    """A stop of a job of this member was requested: send a heartbeat now, and learn of which."""
+    return f"stop:{member.hex()}"
 
 
 CONTROLLER_TOPIC = "controller"

@@ -106,7 +106,7 @@ def unpack(text: str) -> Batch | None:
 
 
 def events_of(batch: Batch, wanted: EventFilter) -> Iterator[Event | Gap]:
-    """The events that somebody wants, and where some are missing."""
+    """The events that a reader wants, and where some are missing."""
     for piece in batch.pieces:
         if piece.state == _GAP:
             yield Gap("lost", int(piece.error) if piece.error else None)

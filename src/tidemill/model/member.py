@@ -2,7 +2,7 @@
 
 A supervisor sends heartbeats for itself and its children, every 2 s; its lease is 10 s. All times are the
 engine's. A sweeper may declare others gone only while its own view is good: after a full lease of
-heartbeats without a gap of more than two heartbeats, because an outage silences everybody alike.
+heartbeats without a gap of more than two heartbeats, because an outage silences all members alike.
 """
 
 from collections.abc import Iterable
@@ -114,7 +114,7 @@ class HeartbeatReply(msgspec.Struct, kw_only=True):
     """The engine did not know this member: it is new, or was gone and has lost its jobs."""
     lost: list[Fence]
     """Held, says the heartbeat, but no longer ours."""
-    asked: list[StopRequest]
+    stop_requests: list[StopRequest]
     """Running jobs of this member that were asked to stop."""
     rolled_back: bool = False
     """The engine has found that it lost data since this member's last heartbeat. False proves nothing: a loss
@@ -142,7 +142,7 @@ def detail_of(info: MemberInfo) -> Detail:
 
 
 def without_controller(members: Iterable[MemberRecord]) -> bool:
-    """Members are there, and none of them stands for controller: nobody does the cluster's chores."""
+    """Members are there, and none of them stands for controller: the cluster's chores are not done."""
     there = [member for member in members if member.health is not Health.GONE]
     return bool(there) and not any(CONTROLLER in member.info.roles for member in there)
 

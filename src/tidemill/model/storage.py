@@ -1,7 +1,7 @@
 """How much room the state takes, who keeps it from being used again, and what of that deserves a warning.
 
-Stores keep what was deleted or replaced until nobody can need it any more. One transaction that stays open,
-in any program on the same database, is enough to let everything grow: so it is named here."""
+Stores keep what was deleted or replaced until no reader can need it any more. One transaction that stays
+open, in any program on the same database, is enough to let everything grow: so it is named here."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -10,8 +10,8 @@ import msgspec
 
 from tidemill.model.time import DAY, MINUTE, SECOND, Span
 
-LOSS_TOLD: Span = DAY
-"""So long after it was noticed a loss of data is worth a warning."""
+LOST_DATA_SHOWN: Span = DAY
+"""So long after they were noticed lost data are worth a warning."""
 LONG_HELD: Span = 5 * MINUTE
 """From here on a transaction that holds things back is worth a warning."""
 MANY_BEHIND = 1_000_000
@@ -19,7 +19,7 @@ MANY_BEHIND = 1_000_000
 MANY_DEAD, DEAD_SHARE = 100_000, 0.2
 """Dead rows of a part: at least so many, and at least this share of its rows."""
 MUCH_FREE, FREE_SHARE = 1 << 28, 0.5
-"""Bytes of a part that could be given back: at least so many, and at least this share of it."""
+"""Bytes of a part that could be freed: at least so many, and at least this share of it."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ class HolderKind(Enum):
 
 
 MUCH_HELD = {HolderKind.SLOT: 1 << 30, HolderKind.READER: 1 << 27}
-"""Bytes that somebody keeps from being used again: from here on worth a warning."""
+"""Bytes that a holder keeps from being used again: from here on worth a warning."""
 
 
 class StorageHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who keeps the store from clearing away what is no longer needed."""
+    """What keeps the store from clearing away what is no longer needed: a transaction, a slot, a reader."""
 
     kind: HolderKind
     name: str = ""
@@ -79,7 +79,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[Part]
     """Largest first."""
     holders: list[StorageHolder] = []
-    """Whoever holds most back first; short ones of the moment too."""
+    """The one that holds most back comes first; short ones of the moment too."""
     cleared: bool = True
     """False: the store's own clearing away (autovacuum) is switched off."""
     rolled_back: Span | None = None
@@ -103,7 +103,7 @@ class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 def warnings_of(storage: Storage) -> list[StorageWarning]:
     """What deserves attention, the cause before the effects."""
-    found = [*_losses(storage), *map(_held, filter(_holds_much, storage.holders))]
+    found = [*_lost_data(storage), *map(_held, filter(_holds_much, storage.holders))]
     if not storage.cleared:
         text = "autovacuum is off on the server: dead rows are never removed; switch it on"
         found.append(StorageWarning(kind="off", subject="autovacuum", text=text))
@@ -112,9 +112,9 @@ def warnings_of(storage: Storage) -> list[StorageWarning]:
     return found
 
 
-def _losses(storage: Storage) -> Iterator[StorageWarning]:
+def _lost_data(storage: Storage) -> Iterator[StorageWarning]:
     """What has been lost, or will be."""
-    if storage.rolled_back is not None and storage.rolled_back < LOSS_TOLD:
+    if storage.rolled_back is not None and storage.rolled_back < LOST_DATA_SHOWN:
         text = (
             f"the store had lost acknowledged data when a worker checked {_ago(storage.rolled_back)} ago: it "
             "was restarted without its file, or a replica took over that lagged; jobs may be missing or have "

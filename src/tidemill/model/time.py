@@ -2,7 +2,7 @@
 
 An `Instant` counts microseconds since 1970-01-01 UTC; a `Span` is a length in microseconds.
 Both are plain ints: a claim of 100 jobs would otherwise build some 500 `datetime` objects
-(about 1 microsecond each) that nobody looks at. `datetime` and `timedelta` appear only in the
+(about 1 microsecond each) that are never read. `datetime` and `timedelta` appear only in the
 public API, RFC 3339 only in JSON.
 """
 

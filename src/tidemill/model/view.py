@@ -123,13 +123,13 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CONTROLLER_LEASE = "controller"
-"""Whoever holds the lease of this name is the controller; the holder is its member's id in hex."""
+"""The holder of the lease of this name is the controller; it is written as its member's id in hex."""
 CLUSTER_LEASE = "cluster"
 """Kept by the controller: since when the cluster lives, and when it was last seen alive."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """A named lease that somebody holds."""
+    """A named lease that is held."""
 
     name: str
     holder: str

@@ -148,7 +148,7 @@ _PLAIN = (str, int, float, bool, list, tuple, dict, type(None))
 
 def never_stored(wanted: Any) -> str | None:
     """The name of the type in `wanted` of which no value has a JSON form, if `wanted` can then not be
-    stored at all; None where some value can be, or nobody can tell."""
+    stored at all; None where some value can be, or where it is not known."""
     try:
         info = msgspec.inspect.type_info(wanted)
     except (TypeError, NameError, ValueError):  # nothing that msgspec knows: NoReturn, some unions
@@ -239,7 +239,7 @@ def _difference(given: object, found: object) -> str | None:
 
     `==` alone sees too little (a subclass whose base has an `__eq__`) and too much (objects without one). A
     plain value of which the annotation makes more (a str that becomes an Enum, a dict that becomes a Struct,
-    a tuple that becomes a list) comes back as was asked."""
+    a tuple that becomes a list) comes back as was requested."""
     kind: Any = type(given)
     if kind in _SCALARS:
         same = given == found or type(found) not in _SCALARS
@@ -257,7 +257,7 @@ def _difference(given: object, found: object) -> str | None:
         same = False
     else:
         same = _alike(given, found)
-    return None if same else _told(given, found)
+    return None if same else _change(given, found)
 
 
 def _in_items(given: Sequence[Any], found: Sequence[Any], keys: Iterable[Any] | None = None) -> str | None:
@@ -321,20 +321,20 @@ def _alike(given: Any, found: Any) -> bool:
         if given == found:
             return True
         # Two datetimes of different zones are never equal in the hour in which clocks are set back.
-        can_tell = type(given).__eq__ is not _NO_EQ and not isinstance(given, datetime)
+        decides = type(given).__eq__ is not _NO_EQ and not isinstance(given, datetime)
     except Exception:  # arrays
-        can_tell = False
-    return not can_tell and type(given) is type(found) and _encodes_alike(given, found)
+        decides = False
+    return not decides and type(given) is type(found) and _encodes_alike(given, found)
 
 
 def _encodes_alike(given: object, found: object) -> bool:
     try:
         return encode(given) == encode(found)
-    except Unencodable:  # it travels as part of a model, which knows how; whether it changed nobody can tell
+    except Unencodable:  # it travels as part of a model, which knows how; whether it changed is not known
         return True
 
 
-def _told(given: object, found: object) -> str:
+def _change(given: object, found: object) -> str:
     if type(given) is type(found):
         return f": a {type(given).__qualname__} of another value"
     return f": a {type(given).__qualname__} as a {type(found).__qualname__}"

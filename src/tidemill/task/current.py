@@ -1,11 +1,11 @@
 """The job that runs here and now: what running code can ask, and how it says how far it is.
 
-`current_job()` works in async tasks, in threads and in processes alike: whoever runs a job sets one
+`current_job()` works in async tasks, in threads and in processes alike: the runner of a job sets one
 context variable. `progress` and `log` only buffer; the worker writes them under the run's fence, at least
 once a second and before the outcome.
 
 `complete` ends the run from inside, in a transaction of the running code's own: that transaction alone
-decides, and whoever runs the job asks the engine afterwards what became of it (`TransactionOutcomes`).
+decides, and the runner of the job asks the engine afterwards what became of it (`TransactionOutcomes`).
 """
 
 import asyncio
@@ -39,13 +39,13 @@ class Abort(StrEnum):
     """Why running code should stop."""
 
     CANCEL = "cancel"
-    """Somebody asked for it."""
+    """An operator or a program requested it."""
     TIMEOUT = "timeout"
     """It has run longer than it may."""
     DRAIN = "drain"
     """The worker is going down and its deadline has come."""
     LOST = "lease lost"
-    """The job was given to somebody else; this outcome will be refused."""
+    """The job was given to another run; this outcome will be refused."""
 
 
 class Aborted(Exception):
@@ -65,7 +65,7 @@ class Notes(Protocol):
 
 
 class Means(Protocol):
-    """What `complete` needs of whoever runs the job. From the thread or the loop of the running code."""
+    """What `complete` needs of the runner of the job. From the thread or the loop of the running code."""
 
     def encode_result(self, value: object) -> bytes | None:
         """As it is stored."""
@@ -287,7 +287,7 @@ class RunningJob:
 
 
 class ControlledJob(RunningJob):
-    """The same in the hands of whoever runs the job. Running code has no use for what is added here."""
+    """The same in the hands of the runner of the job. Running code has no use for what is added here."""
 
     __slots__ = ()
 
@@ -312,7 +312,7 @@ class ControlledJob(RunningJob):
 
 
 CURRENT: ContextVar[RunningJob] = ContextVar("tidemill_current_job")
-"""Set by whoever runs a job, around the call of its function."""
+"""Set by the runner of a job, around the call of its function."""
 
 
 def current_job() -> RunningJob:

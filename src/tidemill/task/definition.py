@@ -174,7 +174,7 @@ def _name_of(function: Any) -> str:
             f"a {type(function).__qualname__} has no name of its own by which a worker could find it: give "
             "the task one by name="
         )
-    # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, whoever imports it.
+    # pkg/__main__.py belongs to `python -m pkg`: its tasks are those of pkg, from wherever it is imported.
     return f"{module_of(function).removesuffix('.__main__')}.{path}"
 
 
@@ -201,14 +201,14 @@ def _program_name(program: ModuleType) -> str:
     return ".".join(names).removesuffix(".__init__")
 
 
-def _runs_in(name: str, function: Callable[..., Any], asked: RunsIn | None, *, is_async: bool) -> RunsIn:
-    if asked is not None and asked not in get_args(RunsIn):
-        raise BadInput(f'runs_in is "loop", "thread" or "process", not {asked!r}')
-    if asked in ("loop", "thread") and is_async != (asked == "loop"):
+def _runs_in(name: str, function: Callable[..., Any], given: RunsIn | None, *, is_async: bool) -> RunsIn:
+    if given is not None and given not in get_args(RunsIn):
+        raise BadInput(f'runs_in is "loop", "thread" or "process", not {given!r}')
+    if given in ("loop", "thread") and is_async != (given == "loop"):
         raise BadInput(f'{name}: "loop" is for async def, "thread" for def; leave runs_in out')
-    if asked == "process":
+    if given == "process":
         _check_importable(name, function, is_async=is_async)
-    return asked or ("loop" if is_async else "thread")
+    return given or ("loop" if is_async else "thread")
 
 
 def _check_importable(name: str, function: Callable[..., Any], *, is_async: bool) -> None:

@@ -94,9 +94,9 @@ class Registry:
         self.schedules[name] = make
 
     def expect_handler(self, handled: Sequence[Definition]) -> Callable[[Definition], None]:
-        """Somebody is about to say which task handles the deaths of these (of all that have no other, if none
-        is named). Until then nothing can be enqueued: a decorator without its brackets would else be no
-        handler, and nobody would know."""
+        """A decorator is about to say which task handles the deaths of these (of all that have no other, if
+        none is named). Until then nothing can be enqueued: a decorator without its brackets would else be no
+        handler, in silence."""
         names: list[str | None] = [task.name for task in handled] or [None]
         expected = ", ".join(name or "" for name in names)
         self._expected[expected] = None

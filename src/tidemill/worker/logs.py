@@ -45,7 +45,7 @@ def _utc(moment: float) -> str:
 
 
 def write_log(log_format: str) -> None:
-    """Write "text" or "json" lines from now on, unless somebody else takes care of it."""
+    """Write "text" or "json" lines from now on, unless the program has set up logging itself."""
     root = logging.getLogger()
     if root.handlers:
         return

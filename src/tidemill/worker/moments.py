@@ -56,7 +56,7 @@ class Moments:
     def _wake_waiters(self) -> None:
         still = []
         for moment, times, waiter in self._waiting:
-            if waiter.done():  # whoever waited was cancelled
+            if waiter.done():  # the waiting task was cancelled
                 continue
             if self._counts[moment] >= times:
                 waiter.set_result(None)

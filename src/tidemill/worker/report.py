@@ -48,7 +48,7 @@ class Report:
             log.warning("%s completed, but %.1f s past its %s", name, _late_s(run), _deadline(run))
 
     def refused(self, run: Run) -> None:
-        """The engine refused an outcome: somebody else has the job."""
+        """The engine refused an outcome: another run has the job."""
         log.warning("the outcome of %s came too late and was refused", _name(run))
 
     def completed_itself(self, run: Run, ending: Ending) -> None:

@@ -74,7 +74,7 @@ class Worker:
         supervised: bool = True,
         moments: Moments | None = None,
     ) -> None:
-        """`supervised`: somebody ends this process when a job in it is stuck."""
+        """`supervised`: a supervisor ends this process when a job in it is stuck."""
         self._engine = engine
         self._registry = registry
         self._config = config
@@ -171,8 +171,8 @@ class Worker:
         self.drain(0)
 
     def stop_requested(self, runs: Iterable[tuple[JobId, Fence]]) -> None:
-        """Somebody requested to stop these runs. What has not started never starts."""
-        if self._over:  # nobody would stop them, nor carry an outcome
+        """A stop of these runs was requested. What has not started never starts."""
+        if self._over:  # nothing would stop them, nor carry an outcome
             return
         for _, fence in runs:
             run = self._slots.active.get(fence)

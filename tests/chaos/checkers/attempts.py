@@ -37,7 +37,7 @@ def crashes_are_counted(case: Case) -> list[str]:
     its member ended. Nobody else is blamed for the end of a process that nobody killed."""
     found = []
     starts = _starts(case)
-    excused = _given_back(case) | _cut_off(case)
+    excused = _released(case) | _cut_off(case)
     for job, record in case.reading.jobs.items():
         if record.crashes > CRASH_LIMIT:
             found.append(f"{job} has crashed {record.crashes} times")
@@ -60,7 +60,7 @@ def _starts(case: Case) -> dict[str, dict[int, Event]]:
     return found
 
 
-def _given_back(case: Case) -> set[int]:
+def _released(case: Case) -> set[int]:
     """Runs that left no failure: released, or stopped on request (also when they crashed in that moment)."""
     found = {fence for one in case.history.operations("release") for fence in one.fences}
     return found | {settle.fence for settle in case.settles if settle.outcome == "stopped"}

@@ -32,18 +32,18 @@ def final_states_stay(case: Case) -> list[str]:
     """Whoever saw a job ended sees it ended the same way ever after, unless it was replayed."""
     found: list[str] = []
     seen: dict[tuple[str, str], Operation] = {}
-    for look in sorted(case.history.operations("look"), key=lambda one: one.ended):
-        if look.phase == "ok" and look.answers[0] in ENDED:
-            first = seen.setdefault((look.jobs[0], look.answers[1]), look)
-            if first.answers != look.answers and first.ended < look.began:
-                found.append(f"{look.jobs[0]} was {first.answers} and later {look.answers}")
-    for (job, replays), look in seen.items():
+    for read in sorted(case.history.operations("read"), key=lambda one: one.ended):
+        if read.phase == "ok" and read.answers[0] in ENDED:
+            first = seen.setdefault((read.jobs[0], read.answers[1]), read)
+            if first.answers != read.answers and first.ended < read.began:
+                found.append(f"{read.jobs[0]} was {first.answers} and later {read.answers}")
+    for (job, replays), read in seen.items():
         record = case.reading.jobs.get(job)
         if record is None or str(record.replays) != replays:
             continue
         at_last = [record.state, replays, str(record.settled_fence)]
-        if at_last != look.answers:
-            found.append(f"{job} was {look.answers} and in the end {at_last}")
+        if at_last != read.answers:
+            found.append(f"{job} was {read.answers} and in the end {at_last}")
     return found
 
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 
-from tests.chaos.cluster import LOOK_S, send
+from tests.chaos.cluster import POLL_S, send
 from tests.chaos.faults.scene import Scene, fault, say
 from tests.chaos.plan import Step
 from tests.chaos.recording.facet import DEATH
@@ -49,7 +49,7 @@ async def _death_at(scene: Scene, step: Step, point: str, token: str) -> None:
         _provoke(scene, step, point)
         give_up_at = time.monotonic() + max(step.length_s, 2 * scene.times.lease_s)
         while not struck(scene.folder, token) and time.monotonic() < give_up_at:  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
     finally:
         for path in paths:
             announce(path, Forecast())

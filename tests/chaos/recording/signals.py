@@ -34,10 +34,10 @@ class _ShakySubscription:
         if self._again is not None:
             signal, self._again = self._again, None
             return signal
-        while (heard := await self._subscription.next(timeout)) is not None:
+        while (received := await self._subscription.next(timeout)) is not None:
             if self._weather.drops_signals():
                 continue
             if self._weather.doubles_signals():
-                self._again = heard
-            return heard  # type: ignore[no-any-return]
+                self._again = received
+            return received  # type: ignore[no-any-return]
         return None

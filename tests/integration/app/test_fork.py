@@ -41,13 +41,13 @@ def test_a_child_keeps_its_jobs_when_its_parent_closes(app: Tidemill) -> None:
     """The parent is not the last to close the file, whatever it remembers."""
     task = app.task(name="t")(lambda n: n)
     task.enqueue(0)
-    (stored, tell_stored), (closed, tell_closed) = os.pipe(), os.pipe()
+    (stored, say_stored), (closed, say_closed) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             task.enqueue(1)
-            os.write(tell_stored, b".")
+            os.write(say_stored, b".")
             os.read(closed, 1)
             task.enqueue(2)
             code = 0
@@ -55,9 +55,9 @@ def test_a_child_keeps_its_jobs_when_its_parent_closes(app: Tidemill) -> None:
             os._exit(code)
     assert os.read(stored, 1) == b"."
     app.close()
-    os.write(tell_closed, b".")
+    os.write(say_closed, b".")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    for end in (stored, tell_stored, closed, tell_closed):
+    for end in (stored, say_stored, closed, say_closed):
         os.close(end)
     numbers = [msgspec.json.decode(job.body)[0][0] for job in asyncio.run(taken(app))]
     assert sorted(numbers) == [0, 1, 2]

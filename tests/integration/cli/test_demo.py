@@ -20,7 +20,7 @@ from tests.integration.cli.conftest import Run
 from tests.integration.cli.store import Store
 from tests.programs import running
 from tidemill.cli.demo import WorkType, slots_for
-from tidemill.cli.demo.ending import tell_the_end
+from tidemill.cli.demo.ending import show_the_end
 from tidemill.cli.demo.happenings import happenings
 from tidemill.cli.demo.screen import table
 from tidemill.engine.protocol import Engine
@@ -144,7 +144,7 @@ def test_a_lost_job_would_be_shown(store: Store) -> None:
     output = StringIO()
 
     async def end(engine: Engine) -> int:
-        return await tell_the_end(engine, [kept, lost], Console(file=output), complete=True)
+        return await show_the_end(engine, [kept, lost], Console(file=output), complete=True)
 
     assert store.do(end) == 1
     assert output.getvalue().endswith("\n1 job lost\n")
@@ -155,7 +155,7 @@ def test_a_job_that_has_not_ended_is_shown(store: Store) -> None:
     output = StringIO()
 
     async def end(engine: Engine) -> int:
-        return await tell_the_end(engine, ids, Console(file=output), complete=False)
+        return await show_the_end(engine, ids, Console(file=output), complete=False)
 
     assert store.do(end) == 1
     assert "2 jobs had not ended when the demo did\n0 jobs lost\n" in output.getvalue()

@@ -148,14 +148,14 @@ async def test_what_the_engine_does_by_itself_is_emitted(app: Tidemill, open_pro
     """Time, the end of parents, and what heartbeats and sign-offs release."""
     process = await open_process()
     jobs, members = process.engine.jobs, process.engine.members
-    [parent, doomed, given_back] = new_jobs(3)
+    [parent, doomed, released] = new_jobs(3)
     due = msgspec.structs.replace(new_jobs(1)[0], delay=1, queue="due")
     expiring = msgspec.structs.replace(new_jobs(1)[0], expires=1, queue="due")
     child, orphan = (msgspec.structs.replace(job, after=(parent.id,)) for job in new_jobs(2))
     orphan = msgspec.structs.replace(orphan, after=(doomed.id,))
     member = MemberInfo(id=b"m" * 16, name="host:1", lease=HOUR)
     async with app.events() as events:
-        await jobs.enqueue([parent, doomed, given_back, due, expiring, child, orphan])
+        await jobs.enqueue([parent, doomed, released, due, expiring, child, orphan])
         runs = {job.id: job.fence for job in await take(process)}
         await jobs.promote()
         await jobs.settle(
@@ -171,12 +171,12 @@ async def test_what_the_engine_does_by_itself_is_emitted(app: Tidemill, open_pro
         await members.leave(member.id)
         found = await read(events, 7 + 3 + 2 + 4 + 1 + 2 + 2)
     emitted = {
-        job.id: states_of(found, job.id) for job in (parent, doomed, given_back, due, expiring, child, orphan)
+        job.id: states_of(found, job.id) for job in (parent, doomed, released, due, expiring, child, orphan)
     }
     assert emitted == {
         parent.id: [READY, RUNNING, COMPLETED],
         doomed.id: [READY, RUNNING, DEAD],
-        given_back.id: [READY, RUNNING, READY, RUNNING, READY],
+        released.id: [READY, RUNNING, READY, RUNNING, READY],
         due.id: [SCHEDULED, READY],
         expiring.id: [READY, DEAD],
         child.id: [BLOCKED, READY, RUNNING, READY],

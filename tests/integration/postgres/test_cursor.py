@@ -123,7 +123,7 @@ async def test_the_scans_run_by_themselves(connect: Connect, clock: Clock, plain
     assert await take_within(claimant, 10.0) == [jobs[0].id]
 
 
-async def test_jobs_given_back_behind_every_cursor_are_taken_first(connect: Connect, clock: Clock) -> None:
+async def test_jobs_released_behind_every_cursor_are_taken_first(connect: Connect, clock: Clock) -> None:
     one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)
     jobs = some_jobs(9)
     await one.engine.jobs.enqueue(jobs, now=clock.now)

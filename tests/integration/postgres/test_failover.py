@@ -176,7 +176,7 @@ async def test_workers_and_producers_go_on_with_the_other(
     (tmp_path / "go").touch()
     jobs += await finished(engine, long)
     assert states(jobs) == {"completed": len(jobs)}
-    assert {(job.attempts, job.losses) for job in jobs} == {(1, 0)}
+    assert {(job.attempts, job.lost_runs) for job in jobs} == {(1, 0)}
     ran = noted(tmp_path, "quick")
     assert len(ran) == len(set(ran)) == len(ids)
     assert [queue.window.completed for queue in await engine.inspect.counts()] == [len(jobs)]

@@ -85,7 +85,7 @@ async def test_a_server_that_drops_idle_connections(
         new = [a_job("quick", str(tmp_path)) for _ in range(5)]
         ids = await until_it_works(partial(enqueue, engine, *new))
         jobs = await until_it_works(partial(finished, engine, ids))
-        assert {(job.state.value, job.attempts, job.losses) for job in jobs} == {("completed", 1, 0)}
+        assert {(job.state.value, job.attempts, job.lost_runs) for job in jobs} == {("completed", 1, 0)}
     assert await group.stop() == 0
 
 

@@ -172,7 +172,7 @@ async def test_heartbeats_forget_claims_of_which_nothing_runs(
     claimant.held[gone.fence] = gone.id
     assert (await claimant.heartbeat()).lost == [gone.fence]
     await engine.jobs.cancel([claims[1][0].id], now=clock.now)
-    assert [ask.fence for ask in (await claimant.heartbeat()).asked] == [claims[1][0].fence]
+    assert [ask.fence for ask in (await claimant.heartbeat()).stop_requests] == [claims[1][0].fence]
     await claimant.complete(*claims[1])
     await claimant.heartbeat()
     assert tuple(await row(connection, known)) == (3, [3]), "the last claim may be repeated"
@@ -193,7 +193,7 @@ async def test_a_job_that_runs_for_long_keeps_only_its_own_claim_in_mind(
     marks = "SELECT array_agg(number ORDER BY number) FROM tidemill.claimed"
     assert await connection.fetchval(marks) == [1, 6]
     await engine.jobs.cancel([long.id], now=clock.now)
-    assert [ask.fence for ask in (await claimant.heartbeat()).asked] == [long.fence]
+    assert [ask.fence for ask in (await claimant.heartbeat()).stop_requests] == [long.fence]
     assert await engine.jobs.retire(claimant.id, now=clock.now) == 1
 
 

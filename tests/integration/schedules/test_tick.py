@@ -50,7 +50,7 @@ async def put(engine: Engine, clock: Clock, *schedules: Schedule) -> None:
     await engine.schedules.put(schedules, now=clock.now)
 
 
-async def test_a_due_tick_becomes_a_job_and_the_next_look_is_at_the_next(
+async def test_a_due_tick_becomes_a_job_and_the_next_poll_is_at_the_next(
     engine: Engine, clock: Clock
 ) -> None:
     tick = ScheduleTick(clock=clock)

@@ -5,7 +5,7 @@ import msgspec
 
 from tidemill.engine.protocol import Engine, Pruned, Reclaimed
 from tidemill.model.jobs.job import DropAnswer
-from tidemill.model.jobs.run import Answer, Failed, LogLine, LossVerdict, LostRun, Release, Stopped, Then
+from tidemill.model.jobs.run import Answer, Failed, LogLine, LostRun, LostRunVerdict, Release, Stopped, Then
 from tidemill.model.member import ClaimantHeartbeat
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
@@ -167,7 +167,7 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
     runs = await stage.claimant.take(suspects=1)
     by_id = {run.id: run for run in runs}
     assert set(by_id) == set(ids_of(jobs))
-    verdicts: tuple[LossVerdict, ...] = ("crash", "suspect", "crash")
+    verdicts: tuple[LostRunVerdict, ...] = ("crash", "suspect", "crash")
     lost_runs = [
         LostRun(id=job.id, fence=by_id[job.id].fence, verdict=verdict)
         for job, verdict in zip(jobs, verdicts, strict=False)
@@ -207,7 +207,7 @@ async def jobs_prune__everything(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))
 
 
-async def members_heartbeat__that_gives_back(stage: Stage) -> Cut:
+async def members_heartbeat__that_releases(stage: Stage) -> Cut:
     """One run is held and asked to stop, one was asked and is given back, so are two others."""
     await stage.engine.queues.configure("q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
@@ -256,7 +256,7 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
         jobs_retire__with_a_last_crash,
         jobs_reclaim__from_several,
         jobs_prune__everything,
-        members_heartbeat__that_gives_back,
+        members_heartbeat__that_releases,
         queues_configure__a_new_shape,
         locks_acquire__after_another,
     )

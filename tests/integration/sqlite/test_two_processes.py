@@ -81,7 +81,7 @@ def test_nothing_is_lost_nothing_twice_and_both_get_a_share(path: Path) -> None:
         assert {job_id.hex() for (job_id,) in db.execute("SELECT id FROM job")} == set(taken)
 
 
-ENQUEUES_WHEN_TOLD = """
+ENQUEUES_ON_REQUEST = """
 import asyncio, sys
 from tidemill.engine.registry import connect
 from tidemill.testing.contract.fixtures import a_job
@@ -100,7 +100,7 @@ asyncio.run(main())
 async def test_a_wake_up_crosses_processes(path: Path) -> None:
     """By datagram: before the next check, most of the time long before."""
     engine = await connect(file_url(path))
-    with child(ENQUEUES_WHEN_TOLD, file_url(path)) as process:
+    with child(ENQUEUES_ON_REQUEST, file_url(path)) as process:
         assert process.read() == "open"
         waits = []
         for _ in range(10):

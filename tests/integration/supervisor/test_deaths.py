@@ -93,7 +93,7 @@ async def test_nothing_outlives_a_killed_supervisor_and_others_take_over(
     (tmp_path / "go").touch()
     jobs = await finished(engine, ids)
     assert states(jobs) == {"completed": 6}
-    assert {job.losses for job in jobs} == {1}
+    assert {job.lost_runs for job in jobs} == {1}
     assert {job.result for job in jobs} == {b'"other"'}
     (member,) = await engine.members.list()
     assert member.health is Health.HEALTHY
@@ -141,7 +141,7 @@ async def test_a_member_that_was_stopped_past_its_lease_is_refused(
     await until(lambda: len(noted(tmp_path, "waiting")) == 2)
     (tmp_path / "go").touch()
     (job,) = await finished(engine, ids)
-    assert (job.state, job.result, job.losses) == (JobState.COMPLETED, b'"other"', 1)
+    assert (job.state, job.result, job.lost_runs) == (JobState.COMPLETED, b'"other"', 1)
     assert running.fence is not None
     assert job.settled_fence is not None
     assert job.settled_fence > running.fence
@@ -203,7 +203,7 @@ async def test_a_fault_of_the_supervisor_ends_everything_and_releases(
     assert is_gone(worker)
     jobs = await get(engine, ids)
     assert states(jobs) == {"ready": 2}
-    assert {(job.losses, job.failure_count) for job in jobs} == {(0, 0)}
+    assert {(job.lost_runs, job.failure_count) for job in jobs} == {(0, 0)}
     assert await engine.members.list() == []
 
 

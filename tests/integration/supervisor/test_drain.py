@@ -60,7 +60,9 @@ async def test_at_the_deadline_what_still_runs_is_handed_back(
     assert all(is_gone(pid) for pid in pids)
     jobs = await get(engine, ids)
     assert states(jobs) == {"ready": 2}
-    assert {(job.attempts, job.suspect, job.losses, job.failure_count) for job in jobs} == {(0, False, 0, 0)}
+    assert {(job.attempts, job.suspect, job.lost_runs, job.failure_count) for job in jobs} == {
+        (0, False, 0, 0)
+    }
     assert "stopped: 0 finished since the start, 2 handed back" in one.log
 
 

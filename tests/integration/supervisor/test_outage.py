@@ -79,7 +79,7 @@ async def test_an_outage_of_three_leases_costs_nobody_its_jobs(
     (tmp_path / "long").touch()
     jobs += await finished(engine, long)
     assert states(jobs) == {"completed": 4}
-    assert {(job.attempts, job.losses, job.failure_count) for job in jobs} == {(1, 0, 0)}
+    assert {(job.attempts, job.lost_runs, job.failure_count) for job in jobs} == {(1, 0, 0)}
     assert len(noted(tmp_path, "waiting")) == 4, "each ran once"
     later = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(10)])
     assert states(await finished(engine, later)) == {"completed": 10}
@@ -102,7 +102,7 @@ async def test_a_worker_that_dies_in_an_outage_is_buried_after_it(
         assert len(noted(tmp_path, "waiting")) == 1
     (tmp_path / "go").touch()
     (job,) = await finished(engine, [poison])
-    assert (job.state, job.crashes, job.losses) == (JobState.COMPLETED, 1, 0)
+    assert (job.state, job.crashes, job.lost_runs) == (JobState.COMPLETED, 1, 0)
 
 
 @pytest.mark.row("E4")

@@ -345,7 +345,7 @@ async def test_a_process_that_our_signal_met_before_it_began_is_not_replaced(
 
 
 @pytest.mark.row("B11", "D9")
-async def test_a_cancelled_job_in_a_process_hears_of_it(
+async def test_a_cancelled_job_in_a_process_learns_of_it(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
     await group(slots=2).ready()

@@ -82,7 +82,7 @@ async def test_last_messages_are_received_before_the_end_is_known(started: Start
     program.kill()  # too late, and harmless
 
 
-async def test_it_hears_and_answers(started: Started) -> None:
+async def test_it_receives_and_answers(started: Started) -> None:
     program = await started.start("say(end.recv(100))\n")
     assert program.send(Said("hello"))
     assert "hello" in await started.receive()
@@ -262,7 +262,7 @@ def _group(pid: str) -> int | None:
 def test_a_process_of_ours_does_without_the_command_line(name: str) -> None:
     """And one whose parent is gone before the first message says so in a line."""
     ours, theirs = socket.socketpair()
-    held, lifeline = os.pipe()
+    held, parent_pipe = os.pipe()
     ours.close()
     passed = (theirs.fileno(), held, os.dup(held))  # the third stands for a table that nobody gets to read
     ran = subprocess.run(
@@ -276,7 +276,7 @@ def test_a_process_of_ours_does_without_the_command_line(name: str) -> None:
         check=False,
     )
     theirs.close()
-    for fd in (*passed[1:], lifeline):
+    for fd in (*passed[1:], parent_pipe):
         os.close(fd)
     lines = ran.stderr.splitlines()
     said = [line for line in lines if not line.startswith("import time:")]

@@ -43,7 +43,7 @@ async def test_a_job_that_does_not_stop_is_stopped_with_its_process(
     (tmp_path / "go").touch()
     jobs = await finished(engine, others)
     assert states(jobs) == {"completed": 2}
-    assert {(job.attempts, job.suspect, job.losses) for job in jobs} == {(1, False, 0)}
+    assert {(job.attempts, job.suspect, job.lost_runs) for job in jobs} == {(1, False, 0)}
     assert "that do not stop: killing it" in one.log
 
 
@@ -73,7 +73,7 @@ async def test_whoever_blocks_its_process_for_some_leases_keeps_its_lease(
     await until(lambda: len(noted(tmp_path, "gil") + noted(tmp_path, "blocks")) == 1)
     await group("other", slots=2).ready()
     (job,) = await finished(engine, ids)
-    assert (job.state, job.attempts, job.losses, job.failure_count) == (JobState.COMPLETED, 1, 0, 0)
+    assert (job.state, job.attempts, job.lost_runs, job.failure_count) == (JobState.COMPLETED, 1, 0, 0)
     assert len(noted(tmp_path, "gil") + noted(tmp_path, "blocks")) == 1
     assert await one.stop() == 0
 
@@ -110,5 +110,5 @@ async def test_a_worker_that_was_stopped_alone_keeps_its_jobs(
     (tmp_path / "go").touch()
     jobs = await finished(engine, ids)
     assert states(jobs) == {"completed": 4}
-    assert {(job.losses, job.failure_count) for job in jobs} == {(0, 0)}
+    assert {(job.lost_runs, job.failure_count) for job in jobs} == {(0, 0)}
     assert len(noted(tmp_path, "waiting")) == 4

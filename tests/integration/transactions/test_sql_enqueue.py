@@ -262,14 +262,14 @@ def test_several_keep_their_order_and_one_statement_may_make_many(
 
 
 def test_a_worker_is_woken_once(app: Tidemill, url: str, connection: psycopg.Connection[Any]) -> None:
-    with psycopg.connect(url, autocommit=True) as ear:
-        ear.execute('LISTEN "tidemill:tidemill"')
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute('LISTEN "tidemill:tidemill"')
         connection.execute(
             "SELECT tidemill.enqueue('plain', jsonb_build_array(n)) FROM generate_series(1, 9) AS n"
         )
-        assert list(ear.notifies(timeout=0.2)) == []
+        assert list(listener.notifies(timeout=0.2)) == []
         connection.commit()
-        assert [note.payload for note in ear.notifies(timeout=1)] == ['["ready:default"]']
+        assert [note.payload for note in listener.notifies(timeout=1)] == ['["ready:default"]']
 
 
 @pytest.mark.parametrize(

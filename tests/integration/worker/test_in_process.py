@@ -240,8 +240,8 @@ async def a_suspect(workplace: Workplace, count: int = 1) -> list[bytes]:
     claim = await jobs.claim(
         ClaimRequest(member=other.id, claimant=claimant, number=1, wants=(Want("default"),), most=count)
     )
-    losses = [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
-    await jobs.retire(claimant, losses)
+    lost_runs = [LostRun(id=job.id, fence=job.fence, verdict="suspect") for job in claim.jobs]
+    await jobs.retire(claimant, lost_runs)
     return ids
 
 

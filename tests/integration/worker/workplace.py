@@ -127,7 +127,7 @@ class Workplace:
         reply = await self.engine.members.heartbeat(self.member, [self.held_table.heartbeat(self.claimant)])
         if self._running is not None:
             self.worker.lost(reply.lost)
-            self.worker.stop_requested([(ask.id, ask.fence) for ask in reply.asked])
+            self.worker.stop_requested([(ask.id, ask.fence) for ask in reply.stop_requests])
         self.held_table.heartbeat_answered(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
         if self._running is not None:
             self.worker.heartbeat_answered(True)

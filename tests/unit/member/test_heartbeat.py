@@ -105,10 +105,10 @@ class AClaimant:
 
 
 def a_reply(
-    *, number: int = 1, new: bool = False, lost: Sequence[Fence] = (), asked: Sequence[Fence] = ()
+    *, number: int = 1, new: bool = False, lost: Sequence[Fence] = (), stops: Sequence[Fence] = ()
 ) -> HeartbeatReply:
-    asks = [StopRequest(new_id(), fence) for fence in asked]
-    return HeartbeatReply(number=number, now=0, new=new, lost=list(lost), asked=asks)
+    asks = [StopRequest(new_id(), fence) for fence in stops]
+    return HeartbeatReply(number=number, now=0, new=new, lost=list(lost), stop_requests=asks)
 
 
 def the_heartbeats(engine: TheEngine, *claimants: AClaimant, **options: Any) -> Heartbeats:
@@ -176,7 +176,7 @@ async def test_an_engine_that_we_closed_ends_the_loops(engine: TheEngine) -> Non
 async def test_news_goes_to_the_process_that_holds_the_run_and_once(engine: TheEngine) -> None:
     one, other = AClaimant(1, 2), AClaimant(3)
     heartbeats = the_heartbeats(engine, one, other)
-    reply = a_reply(lost=[1, 3], asked=[2, 99])
+    reply = a_reply(lost=[1, 3], stops=[2, 99])
     engine.answers = [reply, reply]
     await heartbeats.heartbeat()
     assert one.news() == [("lost", [1]), ("stop_requested", [2])]
@@ -198,7 +198,7 @@ async def test_lost_runs_are_sent_before_the_lease_is_fresh(engine: TheEngine) -
             return super().lost(fences)
 
     one, other = Watches(1, 2), Watches(3)
-    engine.answers = [AWAY, a_reply(lost=[1, 3], asked=[2])]
+    engine.answers = [AWAY, a_reply(lost=[1, 3], stops=[2])]
     heartbeats = the_heartbeats(engine, one, other)
     await heartbeats.heartbeat()
     await heartbeats.heartbeat()
@@ -231,7 +231,7 @@ async def test_who_could_not_be_sent_its_lost_runs_keeps_its_old_lease(engine: T
 async def test_what_could_not_be_sent_is_sent_again(engine: TheEngine) -> None:
     claimant = AClaimant(1, 2)
     heartbeats = the_heartbeats(engine, claimant)
-    reply = a_reply(lost=[1], asked=[2])
+    reply = a_reply(lost=[1], stops=[2])
     claimant.listens = False
     for listens in (False, True, True):
         claimant.listens = listens

@@ -13,7 +13,7 @@ from tidemill.worker.running.run import Run
 HOUR_NS = 3_600 * 10**9
 
 
-class Floor:
+class WatchedSlots:
     """Slots whose begun and released runs are kept in lists."""
 
     def __init__(self, count: int) -> None:
@@ -44,99 +44,99 @@ class Floor:
 
 
 @pytest.fixture
-def floor() -> Iterator[Floor]:
-    floor = Floor(2)
-    yield floor
-    floor.held_table.close()
+def watched() -> Iterator[WatchedSlots]:
+    watched = WatchedSlots(2)
+    yield watched
+    watched.held_table.close()
 
 
-def test_slots_are_filled_and_the_rest_waits(floor: Floor) -> None:
-    floor.admit(*(a_run(fence) for fence in range(1, 5)))
-    assert (floor.begun, len(floor.slots.buffer)) == ([1, 2], 2)
-    assert (floor.slots.free, floor.slots.room_ahead) == (0, 0)
-    floor.end(2)
-    assert floor.begun == [1, 2, 3]
-    floor.end(1)
-    floor.end(3)
-    floor.end(4)
-    assert (floor.begun, floor.slots.free) == ([1, 2, 3, 4], 2)
+def test_slots_are_filled_and_the_rest_waits(watched: WatchedSlots) -> None:
+    watched.admit(*(a_run(fence) for fence in range(1, 5)))
+    assert (watched.begun, len(watched.slots.buffer)) == ([1, 2], 2)
+    assert (watched.slots.free, watched.slots.room_ahead) == (0, 0)
+    watched.end(2)
+    assert watched.begun == [1, 2, 3]
+    watched.end(1)
+    watched.end(3)
+    watched.end(4)
+    assert (watched.begun, watched.slots.free) == ([1, 2, 3, 4], 2)
 
 
-def test_room_ahead_is_what_may_still_wait(floor: Floor) -> None:
-    floor.slots.ahead.limit = 2
-    assert (floor.slots.free, floor.slots.room_ahead) == (2, 2)
-    floor.admit(*(a_run(fence) for fence in range(1, 4)))
-    assert (floor.slots.free, floor.slots.room_ahead) == (0, 1)
+def test_room_ahead_is_what_may_still_wait(watched: WatchedSlots) -> None:
+    watched.slots.ahead.limit = 2
+    assert (watched.slots.free, watched.slots.room_ahead) == (2, 2)
+    watched.admit(*(a_run(fence) for fence in range(1, 4)))
+    assert (watched.slots.free, watched.slots.room_ahead) == (0, 1)
 
 
-def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_released(floor: Floor) -> None:
-    floor.admit(a_run(1), a_run(2, limited=True), a_run(3, limited=True), a_run(4, limited=True))
-    assert (floor.begun, floor.released) == ([2, 3], [4])
-    assert len(floor.slots.buffer) == 1
+def test_what_cannot_wait_takes_the_slots_and_the_rest_of_it_is_released(watched: WatchedSlots) -> None:
+    watched.admit(a_run(1), a_run(2, limited=True), a_run(3, limited=True), a_run(4, limited=True))
+    assert (watched.begun, watched.released) == ([2, 3], [4])
+    assert len(watched.slots.buffer) == 1
 
 
-def test_a_suspect_never_waits(floor: Floor) -> None:
-    floor.admit(a_run(1), a_run(2), a_run(3), a_run(4, suspect=True))
-    assert floor.begun == [4, 1]
-    assert (len(floor.slots.buffer), floor.released) == (2, [])
-    floor.admit(a_run(5, suspect=True))
-    assert (len(floor.slots.buffer), floor.released) == (2, [5])
+def test_a_suspect_never_waits(watched: WatchedSlots) -> None:
+    watched.admit(a_run(1), a_run(2), a_run(3), a_run(4, suspect=True))
+    assert watched.begun == [4, 1]
+    assert (len(watched.slots.buffer), watched.released) == (2, [])
+    watched.admit(a_run(5, suspect=True))
+    assert (len(watched.slots.buffer), watched.released) == (2, [5])
 
 
-def test_a_suspect_is_released_rather_than_a_permit(floor: Floor) -> None:
-    floor.admit(a_run(1, suspect=True), a_run(2, limited=True), a_run(3, limited=True))
-    assert (floor.begun, floor.released) == ([2, 3], [1])
+def test_a_suspect_is_released_rather_than_a_permit(watched: WatchedSlots) -> None:
+    watched.admit(a_run(1, suspect=True), a_run(2, limited=True), a_run(3, limited=True))
+    assert (watched.begun, watched.released) == ([2, 3], [1])
 
 
-def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(floor: Floor) -> None:
-    floor.ends_at_once = set(range(1, 5_000))
-    floor.admit(*(a_run(fence) for fence in range(1, 3_000)))
-    assert len(floor.begun) == 2_999
-    assert floor.slots.free == 2
+def test_runs_that_end_as_they_begin_make_room_for_all_that_wait(watched: WatchedSlots) -> None:
+    watched.ends_at_once = set(range(1, 5_000))
+    watched.admit(*(a_run(fence) for fence in range(1, 3_000)))
+    assert len(watched.begun) == 2_999
+    assert watched.slots.free == 2
 
 
-def test_without_a_fresh_lease_nothing_begins(floor: Floor) -> None:
-    floor.held_table.heartbeat_answered(boot_ns() - HOUR_NS)
-    floor.admit(a_run(1), a_run(2, limited=True))
-    assert (floor.begun, floor.released) == ([], [2])
-    floor.slots.refill(boot_ns())
-    assert floor.begun == []
-    floor.held_table.heartbeat_answered(boot_ns())
-    floor.slots.refill(boot_ns())
-    assert floor.begun == [1]
+def test_without_a_fresh_lease_nothing_begins(watched: WatchedSlots) -> None:
+    watched.held_table.heartbeat_answered(boot_ns() - HOUR_NS)
+    watched.admit(a_run(1), a_run(2, limited=True))
+    assert (watched.begun, watched.released) == ([], [2])
+    watched.slots.refill(boot_ns())
+    assert watched.begun == []
+    watched.held_table.heartbeat_answered(boot_ns())
+    watched.slots.refill(boot_ns())
+    assert watched.begun == [1]
 
 
-def test_once_closed_everything_is_released(floor: Floor) -> None:
-    floor.admit(*(a_run(fence) for fence in range(1, 5)))
-    floor.slots.close()
-    assert floor.released == [3, 4]
-    floor.admit(a_run(5), a_run(6, limited=True))
-    floor.end(1)
-    assert floor.released == [3, 4, 5, 6]
-    assert floor.begun == [1, 2]
+def test_once_closed_everything_is_released(watched: WatchedSlots) -> None:
+    watched.admit(*(a_run(fence) for fence in range(1, 5)))
+    watched.slots.close()
+    assert watched.released == [3, 4]
+    watched.admit(a_run(5), a_run(6, limited=True))
+    watched.end(1)
+    assert watched.released == [3, 4, 5, 6]
+    assert watched.begun == [1, 2]
 
 
-def test_once_shut_nothing_begins_and_nothing_is_released(floor: Floor) -> None:
-    floor.admit(*(a_run(fence) for fence in range(1, 5)))
-    floor.slots.shut()
-    floor.end(1)
-    floor.end(2)
-    assert (floor.begun, floor.released) == ([1, 2], [])
+def test_once_shut_nothing_begins_and_nothing_is_released(watched: WatchedSlots) -> None:
+    watched.admit(*(a_run(fence) for fence in range(1, 5)))
+    watched.slots.shut()
+    watched.end(1)
+    watched.end(2)
+    assert (watched.begun, watched.released) == ([1, 2], [])
 
 
-def test_the_last_to_leave_is_called(floor: Floor) -> None:
+def test_the_last_to_leave_is_called(watched: WatchedSlots) -> None:
     called: list[str] = []
-    floor.admit(a_run(1), a_run(2))
-    floor.slots.shut()
-    floor.slots.when_empty(lambda: called.append("later"))
-    floor.end(1)
+    watched.admit(a_run(1), a_run(2))
+    watched.slots.shut()
+    watched.slots.when_empty(lambda: called.append("later"))
+    watched.end(1)
     assert called == []
-    floor.end(2)
+    watched.end(2)
     assert called == ["later"]
-    floor.slots.when_empty(lambda: called.append("now"))
+    watched.slots.when_empty(lambda: called.append("now"))
     assert called == ["later", "now"]
 
 
-def test_it_counts_by_queue(floor: Floor) -> None:
-    floor.admit(a_run(1, queue="a"), a_run(2, queue="b"), a_run(3, queue="a"))
-    assert (floor.slots.of_queue("a"), floor.slots.of_queue("b")) == (2, 1)
+def test_it_counts_by_queue(watched: WatchedSlots) -> None:
+    watched.admit(a_run(1, queue="a"), a_run(2, queue="b"), a_run(3, queue="a"))
+    assert (watched.slots.of_queue("a"), watched.slots.of_queue("b")) == (2, 1)

@@ -41,7 +41,7 @@ class BlockingAnswer(Generic[T]):
         return cast(T, self._result)
 
     def _set(self) -> None:
-        self._answered = True  # first: whoever is interrupted after `get` finds it here when it waits again
+        self._answered = True  # first: a caller interrupted after `get` finds it here when it waits again
         self._wake_up.put(None)
 
 

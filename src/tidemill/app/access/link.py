@@ -143,13 +143,13 @@ class Link:
                 session.producer.refuse_all()
 
     def send_last_events(self) -> None:
-        """The program ends, and nobody closed the app: its last events may not have been emitted yet."""
+        """The program ends, and the app was not closed: its last events may not have been emitted yet."""
         portal, session = self._portal, self._session
         engine = session.open_engine_or_none if session is not None else None
         busy = isinstance(engine, EmittingEngine) and engine.emitter.busy
         if busy and portal is not None and session is not None:
             self._portal = self._session = None  # whatever is called now begins anew
-            with suppress(Exception):  # there is nobody left to report it to
+            with suppress(Exception):  # no caller is left to report it to
                 portal.submit(session.close).result(LAST_EVENTS_S)
 
     def _submit(self, work: Work[T]) -> "Future[T]":

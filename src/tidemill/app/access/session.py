@@ -42,7 +42,7 @@ class EngineSession:
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Engine:
-        """A task of its own: what it opened is known here even if whoever waited has given up."""
+        """A task of its own: what it opened is known here even if the caller has given up."""
         assert self._open_it is not None
         try:
             self._engine = await self._open_it()
@@ -52,7 +52,7 @@ class EngineSession:
 
     @property
     def brought(self) -> bool:
-        """Whether the engine belongs to somebody else (a worker), who closes it when he likes."""
+        """Whether the engine belongs to a worker, which closes it when it ends."""
         return self._open_it is None
 
     @property
@@ -87,7 +87,7 @@ class EngineSession:
         return self._catalogue
 
     def abandon(self) -> None:
-        """Whoever brought the engine closes it: only stop what runs here."""
+        """The worker that brought the engine closes it: only stop what runs here."""
         if self._waiter is not None:
             self._waiter.stop()
 

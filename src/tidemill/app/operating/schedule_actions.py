@@ -13,8 +13,8 @@ from tidemill.model.schedules.schedule import Cron, Every, Schedule, tick_id
 from tidemill.model.time import Instant
 
 TRIES = 5
-"""A schedule may fire at the moment of the request, somebody else may request a run too, or a job of its line
-may be dropped. Then the schedule is read again."""
+"""A schedule may fire at the moment of the request, another caller may request a run too, or a job of its
+line may be dropped. Then the schedule is read again."""
 
 
 async def find(engine: Engine, name: str) -> Schedule:
@@ -86,7 +86,7 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
                 last_at=now,
                 line=after,
                 kept=kept_after(schedule, [now]),
-                asked=True,
+                requested=True,
                 by=by,
             )
         except UnknownParent:  # one that it should wait for was dropped in this moment: so it has ended

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleInfo:
-    """A schedule as it was when it was asked for."""
+    """A schedule as it was when it was read."""
 
     name: str
     task: str

@@ -41,7 +41,7 @@ class Backlog:
         locked(self._lock, lambda: self._end(error))
 
     def close(self) -> None:
-        """Nobody wants them any more: what waits is dropped, and so is what still comes. From any thread."""
+        """The reader is done: what waits is dropped, and so is what still comes. From any thread."""
         locked(self._lock, self._close)
 
     def take(self) -> list[Event | Gap]:

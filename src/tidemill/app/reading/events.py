@@ -2,9 +2,9 @@
 
 The listener lives on the loop of an engine, wherever the reader is. Between the two is a bounded backlog. The
 listener begins with the first step of the iteration or with the block. It ends with the block, with `close`,
-with the app, or when nobody holds the iterator any more. An engine that `async with app:` opened stays open
-for it. If it uses a worker's engine and the worker ends, the iteration fails: it must not look like a normal
-end.
+with the app, or when the program has let go of the iterator. An engine that `async with app:` opened stays
+open for it. If it uses a worker's engine and the worker ends, the iteration fails: it must not look like a
+normal end.
 """
 
 import asyncio
@@ -186,8 +186,8 @@ class Events:
         return await self._link.run(self._start)
 
     async def _start(self, session: EngineSession) -> EventListener:
-        """On the engine's loop, also to its end: whoever waits for it may be interrupted at any moment, and a
-        listener that nobody knows would listen for ever."""
+        """On the engine's loop, also to its end: the caller that waits for it may be interrupted at any
+        moment, and a listener that no object holds would listen for ever."""
         if self._closed:
             raise EngineClosed("these events were closed: call app.events() again")
         loops = self._link.loops
@@ -201,7 +201,7 @@ class Events:
             return first
         weakref.finalize(self, listener.cancel).atexit = False  # a reader who just went away
         self._listener = listener
-        if self._closed:  # meanwhile, by somebody who did not see the listener
+        if self._closed:  # meanwhile, by a caller that did not see the listener
             listener.drop()
         return listener
 

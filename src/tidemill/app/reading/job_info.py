@@ -46,7 +46,7 @@ class FailureInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo(Generic[R_co]):
-    """A job as it was when it was asked for. All moments are aware, in UTC; None: not yet, or not at all."""
+    """A job as it was when it was read. All moments are aware, in UTC; None: not yet, or not at all."""
 
     id: str
     task: str
@@ -126,7 +126,7 @@ def info_of(record: model.JobRecord, definition: Definition | None, result: R_co
         failures=tuple(map(_failure, record.failures)),
         progress=None if record.progress is None else msgspec.json.decode(record.progress),
         waits_for=record.waits_for,
-        cancel_asked=record.cancel_asked,
+        cancel_asked=record.cancel_requested,
         schedule=record.schedule,
         on_dead=record.on_dead,
     )
@@ -141,7 +141,7 @@ def _arguments(
         if definition is not None:
             args, kwargs = definition.decode(record.codec, record.body)
             return tuple(args), kwargs
-    except BadPayload:  # they do not fit the code that is here: that may be what somebody looks for
+    except BadPayload:  # they do not fit the code that is here: a reader may be looking for just that
         pass
     try:
         args, kwargs = msgspec.json.decode(record.body, type=tuple[list[Any], dict[str, Any]])

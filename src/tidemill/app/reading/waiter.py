@@ -55,7 +55,7 @@ class Waiter:
                 del self._waiting[job]
 
     def stop(self) -> None:
-        """Whoever still waits gets an `EngineClosed`. To be called on the loop."""
+        """Callers that still wait get an `EngineClosed`. To be called on the loop."""
         for futures in list(self._waiting.values()):
             for future in futures:
                 if not future.done():
@@ -71,7 +71,7 @@ class Waiter:
             await self._listening.close()
 
     async def _to_the_end(self, loop: Coroutine[Any, Any, None]) -> None:
-        """Run one of the loops; if it breaks, nobody is left waiting."""
+        """Run one of the loops; if it breaks, no caller is left waiting."""
         try:
             await loop
         except Exception as error:

@@ -19,14 +19,14 @@ import msgspec
 from tidemill.app.job import Job as Handle
 from tidemill.app.task import Task
 from tidemill.app.tidemill import Tidemill
-from tidemill.cli.bench.crew import BenchWorkers
+from tidemill.cli.bench.workers import BenchWorkers
 from tidemill.cli.program import refuse
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import LIVE, JobRecord, JobState
 from tidemill.model.time import SECOND, moment_of
 
-LOOK_S = 0.05
+POLL_S = 0.05
 PATIENCE_S = 300.0
 """The longest that one turn may take."""
 CHUNK = 1_000
@@ -43,7 +43,7 @@ class MeasuredRate(NamedTuple):
 
     jobs_s: float
     cpu_us: float
-    """Processor time per job, of whoever was measured."""
+    """Processor time per job, of the processes that were measured."""
 
 
 class Quantiles(NamedTuple):
@@ -86,7 +86,7 @@ async def throughput(
     engine: Engine,
     app: Tidemill,
     task: Task[[str], Any],
-    crew: BenchWorkers,
+    workers: BenchWorkers,
     payload: str,
     jobs: int,
     *,
@@ -96,47 +96,47 @@ async def throughput(
 
     They are enqueued while the queue is paused, so that producing and consuming are not measured together.
     `also` is processor time of others who work for it: a server."""
-    await engine.queues.pause(crew.queue)
-    call = task.using(queue=crew.queue)
+    await engine.queues.pause(workers.queue)
+    call = task.using(queue=workers.queue)
     ids = ids_of(await app.aenqueue_many(call.call(payload) for _ in range(jobs)))
-    cpu_s = crew.cpu_s() + also()
-    await engine.queues.resume(crew.queue)
+    cpu_s = workers.cpu_s() + also()
+    await engine.queues.resume(workers.queue)
     await ended(engine, ids[-1])
-    cpu_s = crew.cpu_s() + also() - cpu_s
-    await drained(engine, crew.queue)
+    cpu_s = workers.cpu_s() + also() - cpu_s
+    await drained(engine, workers.queue)
     records = await records_of(engine, ids)
     first = min(job.started_at or job.claimed_at or 0 for job in records)
     last = max(job.ended_at or 0 for job in records)
     return MeasuredRate(jobs * SECOND / max(1, last - first), 1e6 * cpu_s / jobs)
 
 
-async def latency(engine: Engine, task: Task[[], Any], crew: BenchWorkers, samples: int) -> Latency:
+async def latency(engine: Engine, task: Task[[], Any], workers: BenchWorkers, samples: int) -> Latency:
     """One job at a time to an idle worker. Results are read afterwards: a waiter would write, too."""
-    call = task.using(queue=crew.queue)
+    call = task.using(queue=workers.queue)
     called, returned, handles = [], [], []
     for _ in range(samples):
         await asyncio.sleep(random.uniform(*PAUSE_S))
         called.append(time.monotonic_ns())
         handles.append(await call.aenqueue())
         returned.append(time.monotonic_ns())
-    await drained(engine, crew.queue)
+    await drained(engine, workers.queue)
     records = await records_of(engine, ids_of(handles))
     began = [msgspec.json.decode(job.result or b"0", type=int) for job in records]
     return Latency(_quantiles(called, began), _quantiles(returned, began))
 
 
 async def lateness(
-    engine: Engine, app: Tidemill, task: Task[[], Any], crew: BenchWorkers, samples: int
+    engine: Engine, app: Tidemill, task: Task[[], Any], workers: BenchWorkers, samples: int
 ) -> Quantiles:
     """Jobs for moments that lie apart: how long after its moment each starts, by the engine's own record.
     (What it calls the start is counted back from the settle, so that this is rather too much than too
     little.)"""
     first = await engine.now() + LEAD
     moments = [first + number * APART + random.randrange(APART // 2) for number in range(samples)]
-    calls = (task.using(queue=crew.queue, at=moment_of(moment)).call() for moment in moments)
+    calls = (task.using(queue=workers.queue, at=moment_of(moment)).call() for moment in moments)
     handles = await app.aenqueue_many(calls)
     await asyncio.sleep((moments[-1] - await engine.now()) / SECOND)
-    await drained(engine, crew.queue)
+    await drained(engine, workers.queue)
     records = await records_of(engine, ids_of(handles))
     return _quantiles(
         [1_000 * (job.due_at or 0) for job in records], [1_000 * (job.started_at or 0) for job in records]
@@ -148,11 +148,11 @@ def _quantiles(since: Sequence[int], until: Sequence[int]) -> Quantiles:
     return Quantiles(*(waits[min(len(waits) - 1, round(share * len(waits)))] for share in (0.5, 0.95, 0.99)))
 
 
-async def idle_share(crew: BenchWorkers) -> float:
+async def idle_share(workers: BenchWorkers) -> float:
     """The share of one core that an idle worker takes."""
-    cpu_s, began = crew.cpu_s(), time.monotonic()
+    cpu_s, began = workers.cpu_s(), time.monotonic()
     await asyncio.sleep(IDLE_S)
-    return (crew.cpu_s() - cpu_s) / (time.monotonic() - began)
+    return (workers.cpu_s() - cpu_s) / (time.monotonic() - began)
 
 
 def import_ms() -> float:
@@ -167,14 +167,14 @@ def import_ms() -> float:
 
 
 async def ended(engine: Engine, last: JobId) -> None:
-    """Wait for the last job of a turn. To look at one job disturbs nobody; to count them all does."""
+    """Wait for the last job of a turn. To read one job disturbs nothing; to count them all does."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 (job,) = await engine.inspect.get([last])
                 if job is not None and job.state not in LIVE:
                     return
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 
@@ -187,7 +187,7 @@ async def drained(engine: Engine, queue: str) -> None:
                 [counts] = [found for found in await engine.inspect.counts() if found.queue == queue]
                 if counts.ready + counts.running + counts.scheduled == 0:
                     return
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise refuse(f"the worker did not finish within {PATIENCE_S:g} s") from None
 
@@ -211,7 +211,7 @@ class Stopwatch:
     """Times a block, in seconds and in processor time of this process."""
 
     def __enter__(self) -> "Stopwatch":
-        gc.collect()  # so that nobody pays for a former turn's rubbish
+        gc.collect()  # so that no turn pays for a former turn's rubbish
         self._began, self._cpu_began = time.perf_counter(), time.process_time()
         return self
 

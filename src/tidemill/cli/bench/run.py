@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tidemill.cli.bench import measures
-from tidemill.cli.bench.crew import BenchWorkers, hire
 from tidemill.cli.bench.figures import Figure, bench_shape, figure, table
 from tidemill.cli.bench.measures import Latency, MeasuredRate, Quantiles
+from tidemill.cli.bench.workers import BenchWorkers, start_workers
 from tidemill.cli.bulk.bulk import cleared
 from tidemill.cli.demo.stage import keep_litter_in
 from tidemill.cli.options.picking import pages
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 
 def run(plan: Plan, url: str | None, as_json: bool) -> None:
     """Measure and print."""
-    with _place(url):
+    with _url_in_environment(url):
         name, figures = asyncio.run(_measure(plan))
     if as_json:
         json_line(bench_shape(name, plan.jobs, figures))
@@ -54,7 +54,7 @@ def run(plan: Plan, url: str | None, as_json: bool) -> None:
 
 
 @contextmanager
-def _place(url: str | None) -> Iterator[None]:
+def _url_in_environment(url: str | None) -> Iterator[None]:
     """The URL, in the environment: the application that is measured reads it as any other would."""
     with TemporaryDirectory(prefix="tidemill-bench-", ignore_cleanup_errors=True) as folder:
         os.environ["TIDEMILL_URL"] = url or f"sqlite:///{folder}/bench.db"
@@ -122,40 +122,40 @@ class BenchRun:
         processes = self._plan.processes
         for slots in (MANY_SLOTS, None):
             shown = f"{processes} x {slots or Settings.load().slots} slots"
-            async with hire(
+            async with start_workers(
                 self._engine, f"{self._queue}-{slots or 'default'}", processes=processes, slots=slots
-            ) as crew:
-                await self._throughput(crew, WARM_UP)
-                turns = [await self._throughput(crew, self._plan.jobs) for _ in self._turns(shown)]
-            await clear(self._engine, crew.queue)
+            ) as workers:
+                await self._throughput(workers, WARM_UP)
+                turns = [await self._throughput(workers, self._plan.jobs) for _ in self._turns(shown)]
+            await clear(self._engine, workers.queue)
             figures += rates("no-op jobs", f"async, {shown}", [turn[0] for turn in turns])
             figures += rates("no-op jobs", f"def, {shown}", [turn[1] for turn in turns])
         return figures
 
-    async def _throughput(self, crew: BenchWorkers, jobs: int) -> tuple[MeasuredRate, MeasuredRate]:
+    async def _throughput(self, workers: BenchWorkers, jobs: int) -> tuple[MeasuredRate, MeasuredRate]:
         app = self._app
         return (
-            await measures.throughput(self._engine, app.app, app.in_loop, crew, app.PAYLOAD, jobs),
-            await measures.throughput(self._engine, app.app, app.in_thread, crew, app.PAYLOAD, jobs),
+            await measures.throughput(self._engine, app.app, app.in_loop, workers, app.PAYLOAD, jobs),
+            await measures.throughput(self._engine, app.app, app.in_thread, workers, app.PAYLOAD, jobs),
         )
 
     async def quiet(self) -> list[Figure]:
         """An idle worker: how soon it has a job, what it costs, how large it is."""
-        async with hire(self._engine, f"{self._queue}-idle") as crew:
-            await measures.latency(self._engine, self._app.stamp, crew, 10)
+        async with start_workers(self._engine, f"{self._queue}-idle") as workers:
+            await measures.latency(self._engine, self._app.stamp, workers, 10)
             waits: list[Latency] = []
             late: list[Quantiles] = []
             shares: list[float] = []
             for _ in self._turns("idle worker"):
-                waits.append(await measures.latency(self._engine, self._app.stamp, crew, LATENCY_SAMPLES))
+                waits.append(await measures.latency(self._engine, self._app.stamp, workers, LATENCY_SAMPLES))
                 late.append(
                     await measures.lateness(
-                        self._engine, self._app.app, self._app.stamp, crew, LATENESS_SAMPLES
+                        self._engine, self._app.app, self._app.stamp, workers, LATENESS_SAMPLES
                     )
                 )
-                shares.append(100 * await measures.idle_share(crew))
-            memory = crew.memory_mb()
-        await clear(self._engine, crew.queue)
+                shares.append(100 * await measures.idle_share(workers))
+            memory = workers.memory_mb()
+        await clear(self._engine, workers.queue)
         return [
             *_quantiles("pick-up", "from the call of enqueue", [wait.from_call for wait in waits]),
             *_quantiles("pick-up", "from its return", [wait.from_return for wait in waits]),

@@ -75,7 +75,7 @@ def carry_out(
         raise click.UsageError("give ids or a filter, not both")
     if ids:
         answers = with_engine(where, lambda engine: _by_id(engine, deed, ids))
-        return _tell(ids, answers, deed, as_json)
+        return _show_answers(ids, answers, deed, as_json)
     if not filtered and not everything:
         raise click.UsageError("which jobs? give ids, a filter such as --queue or --task, or --all")
     if only.state is not None and only.state not in deed.states:
@@ -140,7 +140,7 @@ def _bar(verb: str, found: Estimate) -> Iterator[Callable[[int], None]]:
         yield lambda jobs: progress.advance(bar, jobs)
 
 
-def _tell(ids: Sequence[JobId], answers: Sequence[str], deed: Deed, as_json: bool) -> int:
+def _show_answers(ids: Sequence[JobId], answers: Sequence[str], deed: Deed, as_json: bool) -> int:
     for job_id, answer in zip(ids, answers, strict=True):
         if as_json:
             json_line(AnswerShape(show_id(job_id), answer))

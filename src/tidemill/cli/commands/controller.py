@@ -10,7 +10,7 @@ from tidemill.task.settings import Settings
 
 @click.command()
 @member_options(OF_CONTROLLER)
-def controller(app: str | None, app_option: str | None, lifeline: int | None, **given: Any) -> int:
+def controller(app: str | None, app_option: str | None, parent_pipe: int | None, **given: Any) -> int:
     """Stand for controller, and do the chores of the cluster while elected; run no jobs.
 
     Workers stand too, unless started with --no-controller, so that a cluster needs no such process. Of all
@@ -27,8 +27,8 @@ def controller(app: str | None, app_option: str | None, lifeline: int | None, **
     from tidemill.worker.member.parent_death import die_with_parent
     from tidemill.worker.member.supervisor import supervise
 
-    if lifeline is not None:
-        die_with_parent(lifeline)
+    if parent_pipe is not None:
+        die_with_parent(parent_pipe)
     named = Settings.load(given_as="the argument APP", app=app or app_option).app
     config = config_of(but(Settings.load(), given)) if named is None else configured(named, given)
     return supervise(msgspec.structs.replace(config, roles=("controller",)))

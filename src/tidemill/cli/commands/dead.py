@@ -133,7 +133,7 @@ def _replay_edited(where: Where, job_id: JobId, edit: tuple[str, ...], as_json: 
     from tidemill.app.operating.replaying import replay_edited
 
     args, kwargs = arguments(edit)
-    job = with_engine(where, lambda engine: _look_up(engine, job_id))
+    job = with_engine(where, lambda engine: _read_job(engine, job_id))
     app = where.application()
     try:
         answer = replay_edited(app, job, args, kwargs, by=operator())
@@ -147,7 +147,7 @@ def _replay_edited(where: Where, job_id: JobId, edit: tuple[str, ...], as_json: 
     return exits.DONE if answer is ReplayAnswer.REPLAYED else exits.PARTLY
 
 
-async def _look_up(engine: "Engine", job_id: JobId) -> JobRecord:
+async def _read_job(engine: "Engine", job_id: JobId) -> JobRecord:
     [job] = await engine.inspect.get([job_id])
     if job is None:
         raise refuse(f"{show_id(job_id)}: there is no such job")

@@ -70,7 +70,7 @@ def _with_options(command: F, names: Sequence[str]) -> F:
             + default,
         )(command)
     # the process that starts a worker for its own use (the demo) takes it along when it dies
-    command = click.option("--lifeline", type=int, hidden=True)(command)
+    command = click.option("--parent-pipe", type=int, hidden=True)(command)
     command = click.option("-A", "--app", "app_option", metavar="APP", help="The same as the argument APP.")(
         command
     )
@@ -80,7 +80,7 @@ def _with_options(command: F, names: Sequence[str]) -> F:
 @click.command()
 @worker_options
 def worker(
-    app: str | None, app_option: str | None, lifeline: int | None, no_controller: bool, **given: Any
+    app: str | None, app_option: str | None, parent_pipe: int | None, no_controller: bool, **given: Any
 ) -> int:
     """Run the jobs of APP (module:attribute): a supervisor with worker processes.
 
@@ -98,8 +98,8 @@ def worker(
     from tidemill.worker.member.parent_death import die_with_parent
     from tidemill.worker.member.supervisor import supervise
 
-    if lifeline is not None:
-        die_with_parent(lifeline)
+    if parent_pipe is not None:
+        die_with_parent(parent_pipe)
     config = configured(app or app_option, given)
     roles: tuple[Role, ...] = ("worker",) if no_controller else ("worker", "controller")
     return supervise(msgspec.structs.replace(config, roles=roles))
@@ -109,7 +109,7 @@ def worker(
 @member_options(BY_OPTION)
 @click.option("--url-on-stdin", is_flag=True)
 def worker_config(
-    app: str | None, app_option: str | None, lifeline: None, url_on_stdin: bool, **given: Any
+    app: str | None, app_option: str | None, parent_pipe: None, url_on_stdin: bool, **given: Any
 ) -> None:
     """Print, as JSON, the configuration of the worker that these options ask for."""
     import msgspec
@@ -125,7 +125,7 @@ def configured(app: str | None, given: dict[str, Any]) -> "WorkerConfig":
 
     from tidemill.worker.config import WorkerConfig
 
-    # A URL may hold a password, and everybody can read the arguments of a process: it goes by a pipe.
+    # A URL may hold a password, and every user can read the arguments of a process: it goes by a pipe.
     url = given.get("url")
     options = [*_written({**given, "url": None}), *(["--url-on-stdin"] if url else [])]
     if debugging():

@@ -86,9 +86,9 @@ def demo(load: bool, rate: float, fail: float, work: tuple[float, float]) -> int
         from tidemill.cli.demo.load import Load
 
         return play(Load(rate, fail, work).run, processes=2, slots=slots_for(rate, work))
-    from tidemill.cli.demo.story import tell
+    from tidemill.cli.demo.story import play_story
 
-    return play(tell, processes=2, slots=4)
+    return play(play_story, processes=2, slots=4)
 
 
 def slots_for(rate: float, work: tuple[float, float]) -> int:

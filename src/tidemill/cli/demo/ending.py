@@ -13,7 +13,7 @@ from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import FINAL, JobRecord, JobState
 
 
-async def tell_the_end(engine: Engine, ids: Sequence[JobId], console: Console, *, complete: bool) -> int:
+async def show_the_end(engine: Engine, ids: Sequence[JobId], console: Console, *, complete: bool) -> int:
     """Print it; the exit code is 0 only if each job is there and has ended."""
     found = await engine.inspect.get(ids)
     kept = [job for job in found if job is not None]

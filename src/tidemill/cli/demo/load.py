@@ -19,7 +19,7 @@ from tidemill.model.view import Finished, JobFilter
 
 TURN_S = 0.05
 """The stream is enqueued in as many jobs at a time as are due."""
-LOOK_S, LOOK_ON_PAPER_S = 0.5, 1.0
+POLL_S, POLL_ON_PAPER_S = 0.5, 1.0
 SHOWN = 4
 """Jobs of each state in the picture."""
 STATES = (JobState.RUNNING, JobState.SCHEDULED, JobState.COMPLETED, JobState.DEAD)
@@ -33,7 +33,7 @@ class Load:
         self._enqueued = 0
 
     async def run(self, stage: DemoStage) -> int:
-        """Enqueue and show until somebody stops it."""
+        """Enqueue and show until the user stops it."""
         console = new_console()
         if stage.where:
             console.print(Text(f"On {stage.where}, which is dropped at the end."))
@@ -67,13 +67,13 @@ class Load:
             while not stage.stopped.is_set():
                 console.print(Text(await self._sum(stage.engine)))
                 stage.check_worker()
-                await _pause(stage, LOOK_ON_PAPER_S)
+                await _pause(stage, POLL_ON_PAPER_S)
             return
         with Live(console=console, auto_refresh=False) as live:
             while not stage.stopped.is_set():
                 live.update(await self._picture(stage.engine, console.width), refresh=True)
                 stage.check_worker()
-                await _pause(stage, LOOK_S)
+                await _pause(stage, POLL_S)
 
     async def _picture(self, engine: Engine, width: int) -> Table:
         grid = empty_table(await self._sum(engine), width)

@@ -1,7 +1,8 @@
 """A temporary store with real workers on it, and what a demo finds there.
 
 The worker is a process group of its own, so that a Ctrl-C in the terminal is for the demo alone, which then
-ends the worker in order. If the demo itself is killed, the kernel ends the worker by its lifeline.
+ends the worker in order. If the demo itself is killed, its end of the parent pipe closes, and the kernel ends
+the worker.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ class DemoStage(NamedTuple):
     engine: Engine
     worker: subprocess.Popen[bytes]
     stopped: asyncio.Event
-    """Somebody has pressed Ctrl-C."""
+    """The user has pressed Ctrl-C."""
     where: str = ""
     """For people."""
 
@@ -77,14 +78,14 @@ def keep_litter_in(folder: str) -> None:
 
 @contextmanager
 def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[bytes]]:
-    lifeline, ours = os.pipe()
+    parent_pipe, ours = os.pipe()
     options = (
         "-p",
         str(processes),
         "-c",
         str(slots),
-        "--lifeline",
-        str(lifeline),
+        "--parent-pipe",
+        str(parent_pipe),
         "--shutdown-timeout",
         "5s",
     )
@@ -96,9 +97,9 @@ def _worker(log: Path, processes: int, slots: int) -> Iterator[subprocess.Popen[
             stdout=output,
             stderr=output,
             start_new_session=True,
-            pass_fds=(lifeline,),
+            pass_fds=(parent_pipe,),
         )
-    os.close(lifeline)
+    os.close(parent_pipe)
     try:
         yield worker
     finally:

@@ -10,14 +10,14 @@ from contextlib import suppress
 import msgspec
 
 from tidemill.app.task import Call
-from tidemill.cli.demo.ending import tell_the_end
+from tidemill.cli.demo.ending import show_the_end
 from tidemill.cli.demo.screen import Screen
 from tidemill.cli.demo.stage import DemoStage
 from tidemill.cli.output.text import count
 from tidemill.model.ids import JobId, parse_id, show_id
 from tidemill.model.jobs.job import FINAL, JobRecord, JobState
 
-LOOK_S = 0.1
+POLL_S = 0.1
 PATIENCE_S = 90.0
 """The story takes 15 to 20 seconds; on a machine so busy that it takes this long it is broken off."""
 KILL_AFTER_FRAMES = 4
@@ -43,7 +43,7 @@ def cast() -> list[Call[object]]:
     ]
 
 
-async def tell(stage: DemoStage) -> int:
+async def play_story(stage: DemoStage) -> int:
     """Play it; 0 if every job that was enqueued has ended, as the engine knows it."""
     from tidemill.cli.demo.app import app
 
@@ -55,7 +55,7 @@ async def tell(stage: DemoStage) -> int:
         screen.say(f"{count(len(handles), 'job')} enqueued")
         ids = [parse_id(job.id) for job in handles]
         ended = await _watch(stage, screen, ids)
-    return await tell_the_end(stage.engine, ids, screen.console, complete=ended)
+    return await show_the_end(stage.engine, ids, screen.console, complete=ended)
 
 
 async def _watch(stage: DemoStage, screen: Screen, ids: Sequence[JobId]) -> bool:
@@ -72,7 +72,7 @@ async def _watch(stage: DemoStage, screen: Screen, ids: Sequence[JobId]) -> bool
             return True
         stage.check_worker()
         with suppress(TimeoutError):
-            await asyncio.wait_for(stage.stopped.wait(), LOOK_S)
+            await asyncio.wait_for(stage.stopped.wait(), POLL_S)
     return False
 
 

@@ -78,10 +78,10 @@ def _facts(job: JobRecord) -> Iterator[tuple[str, object]]:
     yield "queue", job.queue
     yield "priority", job.priority
     yield "key", job.key
-    yield "state", job.state.value + (", asked to stop" if job.cancel_asked and job.state in LIVE else "")
+    yield "state", job.state.value + (", asked to stop" if job.cancel_requested and job.state in LIVE else "")
     yield "attempts", attempt_of(job)
     yield "crashes", f"{job.crashes}{' (runs in a process of its own)' if job.suspect else ''}"
-    yield "losses", job.losses or None
+    yield "lost runs", job.lost_runs or None
     yield "replays", job.replays or None
     yield "created", local(job.created_at)
     for name in ("due", "ready", "claimed", "started", "ended", "expires"):

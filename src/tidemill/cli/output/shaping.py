@@ -54,8 +54,8 @@ def failure_shape(failure: Failure) -> FailureShape:
     )
 
 
-_SAME = ("task", "queue", "priority", "key", "max_attempts", "crashes", "losses", "suspect")
-_SAME_TOO = ("cancel_asked", "replays", "waits_for", "on_dead", "schedule", "failure_count")
+_SAME = ("task", "queue", "priority", "key", "max_attempts", "crashes", "suspect")
+_SAME_TOO = ("replays", "waits_for", "on_dead", "schedule", "failure_count")
 _TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
 
 
@@ -74,6 +74,8 @@ def job_shape(job: JobRecord, *, whole: bool = False) -> JobShape:
         id=show_id(job.id),
         state=job.state.value,
         attempts=job.attempts_begun,
+        losses=job.lost_runs,
+        cancel_asked=job.cancel_requested,
         timeout_s=seconds_of(job.timeout),
         worker=job.member or None,
         progress=json_of(job.progress),

@@ -76,7 +76,7 @@ class Columns:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody looks at it. A stream that was closed by whoever started us is None."""
+    """Whether a person reads it. A stream that our parent process closed is None."""
     return stream is not None and stream.isatty()
 
 

@@ -1,6 +1,6 @@
 """Promotion where no worker claims.
 
-It moves due jobs of queues that are paused or that nobody claims from, jobs that expired there, and
+It moves due jobs of queues that are paused or that no worker claims from, jobs that expired there, and
 dependents that an earlier step left blocked.
 
 Due times do not depend on it: every claim promotes the due jobs of its queues itself, and its answer names

@@ -4,8 +4,8 @@ When a run of an interval ends, it sets the next time by the interval that its j
 may have changed the schedule meanwhile (from a day to a minute, or to a cron). Then that time is wrong, and
 nothing would be fired until it comes.
 
-`model.schedules.firing.right_time` computes the right value. It is written as every firing is: only if nobody
-has changed the schedule since it was read.
+`model.schedules.firing.right_time` computes the right value. It is written as every firing is: only if the
+schedule has not changed since it was read.
 
 Computing the next tick of a cron takes up to a millisecond. So each value of a cron is checked once.
 """

@@ -70,5 +70,5 @@ class Retirement:
 def _from_now_on(schedule: Schedule, now: Instant) -> Instant | None:
     try:
         return schedule.timing.first_from(now)
-    except BadInput:  # a time zone that this host does not know: whoever fires it says so
+    except BadInput:  # a time zone that this host does not know: the firing reports it
         return now

@@ -12,7 +12,7 @@ one finds another value and changes nothing.
 for a while.
 
 **What a schedule no longer keeps** (`model.schedules.keeping`) is dropped at the end of the run: firing comes
-first. The next firing finds what was not dropped. Nobody did it, so the audit has no entry of it.
+first. The next firing finds what was not dropped. No operator did it, so the audit has no entry of it.
 
 **Nothing wakes a controller** when a schedule is put, resumed or triggered: the next run comes within a
 second.
@@ -44,7 +44,7 @@ FIRE_LIMIT = 100
 CHECK_LIMIT = 20
 """The most values of `next_at` that one run checks. Each one of a cron takes a millisecond of the loop."""
 AGAIN: Span = MINUTE
-"""How long a schedule that could not be fired is left out, unless somebody changes it."""
+"""How long a schedule that could not be fired is left out, unless it is changed."""
 CENSUS: Span = 2 * SECOND
 """How often the members are listed, for start-ups and for retired schedules."""
 
@@ -129,7 +129,7 @@ class ScheduleTick:
             firing = firing_of(schedule, seen.now, unfinished=unfinished_of(schedule, jobs))
             fired = await _apply(seen, schedule, firing, jobs)
         if not fired:
-            return seen.now  # somebody else was first, and knows what is next
+            return seen.now  # another controller was first, and knows what is next
         self._repairs.know(schedule, firing.next_at)
         _log_firing(schedule, firing, seen.now)
         if firing.jobs:
@@ -143,7 +143,7 @@ class ScheduleTick:
             await seen.engine.jobs.drop(self._spent[start : start + BATCH_LIMIT], now=seen.at)
 
     async def _count(self, seen: ScheduleSnapshot) -> None:
-        """Once in `census`: list the members, fire start-ups, retire what nobody declares any more."""
+        """Once in `census`: list the members, fire start-ups, retire what no code declares any more."""
         if self._counted_at is not None and 0 <= seen.now - self._counted_at < self._census:
             return
         self._counted_at = seen.now

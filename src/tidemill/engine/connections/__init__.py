@@ -2,8 +2,8 @@
 
 An adapter is small: it knows whether a transaction is open (or begins by itself with the next statement),
 runs one statement, and gives its rows back. It runs in the caller's thread or on the caller's loop, never
-anywhere else: a connection belongs to whoever opened it. Which adapter fits is decided by the names of the
-connection's classes, so that no driver is ever imported here.
+anywhere else: a connection belongs to the code that opened it. Which adapter fits is decided by the names of
+the connection's classes, so that no driver is ever imported here.
 
 | connection | adapter | begins by itself |
 |---|---|---|
@@ -38,7 +38,7 @@ def play(connection: object, script: Script[T], *, twin: str) -> T:
 
 
 async def aplay(connection: object, script: Script[T]) -> T:
-    """Run a script from async code. A blocking connection is used here and now: whoever has one on a loop
-    has it block that loop with every statement."""
+    """Run a script from async code. A blocking connection is used here and now, and blocks this
+    loop with every statement."""
     adapter = adapter_of(connection)
     return adapter.play(script) if isinstance(adapter, Adapter) else await adapter.play(script)

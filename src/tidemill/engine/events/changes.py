@@ -1,9 +1,9 @@
 """What a call has changed: read from its arguments, its answer and the moves that the engine named.
 
 Mostly these say everything: a job that was claimed runs, a job that completed has completed. Two cases need
-the job's record: a new child, whose parents may have ended, and a run that was claimed before anybody
-listened. The emitter reads it later, before it publishes the change, and only while somebody listens
-(`detail`).
+the job's record: a new child, whose parents may have ended, and a run that was claimed before the
+first listener came. The emitter reads it later, before it publishes the change, and only while there are
+listeners (`detail`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -90,8 +90,8 @@ def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> C
 
 def first_state_of(child: JobRecord) -> JobState:
     """The state in which a new child with parents began, by its record as it is later. Its later moves are
-    emitted by whoever made them. What its own enqueue did carries the time of its creation. The record of a
-    scheduled child does not show whether it waited for its parents before."""
+    emitted by the process that made them. What its own enqueue did carries the time of its creation. The
+    record of a scheduled child does not show whether it waited for its parents before."""
     if child.ready_at == child.created_at:
         return JobState.READY
     if child.state is JobState.CANCELLED and child.ended_at == child.created_at:
@@ -108,7 +108,7 @@ class KnownRuns:
         self._known: dict[JobId, What] = {}
 
     def forget(self) -> None:
-        """Nobody listens."""
+        """There are no listeners."""
         self._known.clear()
 
     def claimed(self, jobs: Iterable[ClaimedJob], member: bytes) -> Changes:

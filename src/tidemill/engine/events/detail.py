@@ -20,7 +20,7 @@ class EventDetail:
         self._members: dict[bytes, str] = {}
 
     async def pieces(self, changes: Changes, at: Instant) -> list[Piece]:
-        """The changes of one moment. A deleted job whose queue and task nobody knows is left out."""
+        """The changes of one moment. A deleted job whose queue and task are not known is left out."""
         records = await self._records(
             [change.id for change in changes if isinstance(change, Unsure | NewChild)]
         )

@@ -1,10 +1,10 @@
-"""The emitter: events of one process on their way out, after the commit and only while somebody listens.
+"""The emitter: events of one process on their way out, after the commit and only while there are listeners.
 
 **Who listens** is written in the engine: each receiver holds a lease named `events:...` and renews it every
 second. A process that changes jobs polls these leases at most once in `POLL_S`, and only after it has changed
 something. The event of the first change after a pause waits for the answer of the poll; the caller does not.
 So every process sees a new receiver within `POLL_S`, and no lost signal can hide it. An idle process polls
-nothing. A busy one reads one small list a second while nobody listens.
+nothing. A busy one reads one small list a second while there are no listeners.
 
 **What is emitted** is handed over after the call that changed it, from any thread, and never waits. The first
 event of a quiet period goes at once. After that, events are collected for `GATHER_S`. Everything that can be
@@ -12,8 +12,8 @@ slow or fail (the poll, reading a record, publishing) happens here, in a task of
 `WAITING_LIMIT` events wait; what comes on top is dropped.
 
 **Numbers.** Every event has a number, also one that was dropped or could not be published. So a receiver sees
-from the next batch how many are missing. After a burst the next batch may be far away: while somebody
-listens, a mark every `MARK_S` says how far this emitter is.
+from the next batch how many are missing. After a burst the next batch may be far away: while there
+are listeners, a mark every `MARK_S` says how far this emitter is.
 
 **Time.** An event carries the engine's time: our clock, corrected by the difference that the last poll saw.
 It is the time of the answer; for a new job, the time of the call. So a job's first event is never later than
@@ -81,7 +81,7 @@ class Emitter:
 
     @property
     def wanted(self) -> bool:
-        """Whether a change should be emitted: somebody listens, or it is time to poll."""
+        """Whether a change should be emitted: there are listeners, or it is time to poll."""
         return self._received or self._polling or time.monotonic() - self._polled_at >= POLL_S
 
     def clock(self) -> Instant:
@@ -126,7 +126,7 @@ class Emitter:
         self._wake.set()
         if self._task is not None or not self._waiting:
             return
-        if not self.wanted:  # a call began before the poll that found nobody, and ended after it
+        if not self.wanted:  # a call began before the poll that found no listener, and ended after it
             self._forget()
             self.busy = False
         else:
@@ -135,7 +135,7 @@ class Emitter:
 
     async def _run(self) -> None:
         try:
-            while await self._somebody_listens():
+            while await self._has_listeners():
                 await self._send()
                 if self._closing.is_set() and not self._waiting:
                     return
@@ -151,8 +151,8 @@ class Emitter:
 
     # Who listens
 
-    async def _somebody_listens(self) -> bool:
-        """Poll, if it is time to. What waits while nobody listens is forgotten."""
+    async def _has_listeners(self) -> bool:
+        """Poll, if it is time to. What waits while there are no listeners is forgotten."""
         while not (self._received and time.monotonic() - self._polled_at < POLL_S):
             began = time.monotonic()
             self._polling = True
@@ -161,7 +161,7 @@ class Emitter:
             except EngineClosed:
                 raise
             except EngineError as error:
-                log.debug("whether anybody listens is not known now: %s", error)
+                log.debug("whether there are listeners is not known now: %s", error)
                 if await self._pause(self._closing, POLL_S):
                     return False
                 continue

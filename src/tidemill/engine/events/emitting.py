@@ -1,12 +1,12 @@
 """An engine that emits events: one wrapper around the engine of every process that changes jobs.
 
 The wrapper hands what a call changed to the [emitter](emitter.py), after the call has returned and only if
-somebody may be listening. Arguments, answers and errors pass unchanged. A fault while emitting never reaches
+there may be a listener. Arguments, answers and errors pass unchanged. A fault while emitting never reaches
 the caller.
 
 Arguments and answer say most of what a call changed. The rest the engine moves on the way: due jobs,
 children, what expired or was released. It names these in `moves`, which the wrapper requests only while
-somebody may be listening. Two cases leave the changes unknown, and then the wrapper emits a gap:
+there may be a listener. Two cases leave the changes unknown, and then the wrapper emits a gap:
 
 - The call was not answered: it may have been applied.
 - A listener arrived during a call that did not request moves, and the answer shows that something may have
@@ -332,7 +332,7 @@ class EmittingSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
@@ -347,7 +347,7 @@ class EmittingSchedules:
                 last_at=last_at,
                 line=line,
                 kept=kept,
-                asked=asked,
+                requested=requested,
                 by=by,
                 now=now,
             )

@@ -1,7 +1,7 @@
 """The receiver: how events arrive, and how it finds out which did not.
 
-It holds a lease in the engine under a name of its own (`ANNOUNCED`), by which emitters know that somebody
-listens (`emitter`). It renews the lease every `ANNOUNCE_S`. After its process dies, the lease ends by itself
+It holds a lease in the engine under a name of its own (`ANNOUNCED`), by which emitters know that there is a
+listener (`emitter`). It renews the lease every `ANNOUNCE_S`. After its process dies, the lease ends by itself
 within `LEASE_S`. While emitters could not see the lease (the engine was out of reach), nothing was emitted: a
 gap of unknown size. Events that were published and did not arrive show in the numbers of the next batch or
 mark.

@@ -2,7 +2,7 @@
 
 An engine is where state lives. It holds storage and nothing else: policy (retry arithmetic, lane
 and gate rules, cron, what a lost run means) is pure code in `tidemill.model`, which an engine calls
-or mirrors in its own language. Whoever passes `tidemill.testing.contract` is an engine.
+or mirrors in its own language. What passes `tidemill.testing.contract` is an engine.
 
 An `Engine` carries small protocols, *facets*, cut by who uses them and by what must be atomic
 together. These rules hold for every method and are not repeated below:
@@ -53,8 +53,8 @@ from arguments and answer. A method with `moves` adds to it, once the step is ma
 that happened, each job that came into another state: by its time, by the end of a parent, by expiring, by
 being released, lost, cancelled, replayed or tried again, with the reason where a failure was recorded; and
 each job of a `then` that is new. Not named are what a claim took and what completed: the answer says it. At
-most `MOVES_LIMIT` are named, `missed` counts the others. None: nobody listens, and nothing is gathered or
-sent. A call that fails names nothing; a repeat names what the repeat moved.
+most `MOVES_LIMIT` are named, `missed` counts the others. None: there are no listeners, and nothing is
+gathered or sent. A call that fails names nothing; a repeat names what the repeat moved.
 
 **Tombstones.** Of a job whose queue keeps nothing of its final state (`Keep.nothing`) only id, task,
 queue, state, fence, settled fence and `ended_at` stay, for `TOMBSTONE_AGE`. enqueue, settle, release,

@@ -16,7 +16,7 @@ class LocksFacet(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:
-        """Take the lease if nobody holds it or the former holder's ttl is over: a fresh fence. The same
+        """Take the lease if it is free or the former holder's ttl is over: a fresh fence. The same
         holder asking again within its ttl keeps its fence and is prolonged (a repeat). None: another
         holds it."""
         ...
@@ -51,8 +51,8 @@ class MembersFacet(Protocol):
         and whose fence is not in `held` is released with its `seq` (a claim or a release whose
         answer was lost on the way); a fence in `held` that is not running under it is reported as
         `lost`, also if it is a number that no fence can be: what a child has written must not silence
-        its member. Claimants that are not mentioned are left alone. `asked` lists the member's running
-        jobs that were asked to stop. A repeat is just another heartbeat.
+        its member. Claimants that are not mentioned are left alone. `stop_requests` lists the member's
+        running jobs that were asked to stop. A repeat is just another heartbeat.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
         replica took over that lagged). An engine for which that happens in ordinary operation checks for it

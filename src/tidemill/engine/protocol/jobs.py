@@ -123,7 +123,7 @@ class JobsFacet(Protocol):
         - suspects: at most `request.suspects`; they do not hold back others of their lane;
         - gates: a lane gives jobs only while each of its gates (`model.gate`) has room: running jobs
           behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
-          step, at every instant by the engine's clock. A rate permit is never given back.
+          step, at every instant by the engine's clock. A rate permit is never returned.
 
         With `ids`, only those jobs are considered, in that order, under the same gates and pauses,
         whatever queue they are in.
@@ -154,11 +154,11 @@ class JobsFacet(Protocol):
         again, and for an hour after `keep=0` deleted it); `STALE` otherwise.
 
         `started_at` = now - ran, unless written before; `ended_at` = now on a final state.
-        - `Completed`: completed, whatever was asked; uses an attempt. The result is kept; with the
+        - `Completed`: completed, whatever was requested; uses an attempt. The result is kept; with the
           queue's `keep_body=False` body and result are dropped; with `keep_completed.nothing` only a
           tombstone stays.
         - `Failed`: uses an attempt and appends the failure, clipped by `clip_failure` and filled in.
-          Cancel was asked: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
+          Cancel was requested: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
           0). Else dead.
         - `Stopped`: cancelled, no attempt used.
         - `Crashed`: as `retire` with the verdict "crash" does for this one run: `after_claimant_lost`
@@ -190,14 +190,14 @@ class JobsFacet(Protocol):
         `APPLIED`: to ready with its old `seq` (delay None), or to scheduled for now + delay; a job
         that was asked to stop becomes cancelled. `ALREADY`: not running, and its last fence is this
         one and was not settled (released before, by us or for us). `STALE`: anything else. In ready
-        `ready_at` = now; here and wherever else a run is given back.
+        `ready_at` = now; here and wherever else a run is released.
         """
         ...
 
     async def cancel(
         self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
     ) -> list[CancelAnswer]:
-        """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_asked`
+        """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_requested`
         is set, the member is signalled and told by its next heartbeat. A repeat answers the same, unless the
         job moved on."""
         ...
@@ -214,7 +214,7 @@ class JobsFacet(Protocol):
     ) -> list[ReplayAnswer]:
         """Run finished jobs again: ready at the end of their lane, at once.
 
-        `attempts`, `crashes`, `losses` start again at 0; cancel_asked, result, progress, ended_at,
+        `attempts`, `crashes`, `lost_runs` start again at 0; cancel_requested, result, progress, ended_at,
         due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
         checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
         goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is

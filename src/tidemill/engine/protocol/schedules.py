@@ -45,20 +45,20 @@ class SchedulesFacet(Protocol):
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
         """Advance and insert in one step: if `next_at` is still `tick` and `last_at` still `before`, as the
         caller has read them (None: still none), and the schedule is neither paused nor retired, set the new
-        `next_at` and enqueue the jobs. Otherwise None, and nothing changed: somebody else was first, or this
+        `next_at` and enqueue the jobs. Otherwise None, and nothing changed: another caller was first, or this
         is a repeat (the jobs' ids come from their ticks).
 
         `last_at`: the tick of the last of the jobs, which is not `tick` where ticks were missed: by it the
         next firing finds the job; with it `line` and `kept` are stored. None leaves the stored ones: a
         firing without jobs passes the tick over. (What becomes of the jobs beyond `keep` is the caller's
         business: `model.schedules.keeping`.)
-        `asked`: somebody wants a run now, at a tick of its own; a pause does not refuse it."""
+        `requested`: a caller requests a run now, at a tick of its own; a pause does not refuse it."""
         ...
 
     async def pause(

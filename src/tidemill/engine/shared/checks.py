@@ -23,8 +23,8 @@ from tidemill.model.jobs.run import (
     Entry,
     Failed,
     LogLine,
-    LossVerdict,
     LostRun,
+    LostRunVerdict,
     Note,
     Progress,
     Release,
@@ -229,7 +229,7 @@ def check_lost_runs(claimant: bytes, lost_runs: Sequence[LostRun]) -> None:
         check_id(run.id)
         if type(run.fence) is not int:  # `heartbeats.plausible_lost_runs` deals with those out of bounds
             raise BadInput(f"a fence is a whole number, not {run.fence!r}")
-        if run.verdict not in get_args(LossVerdict):
+        if run.verdict not in get_args(LostRunVerdict):
             raise BadInput(f'the verdict on a lost run is "suspect" or "crash", not {run.verdict!r}')
         if not isinstance(run.message, str):
             raise BadInput(f"the message of a lost run is a text, not {type(run.message).__name__}")

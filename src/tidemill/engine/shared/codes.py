@@ -34,7 +34,7 @@ STARTED, PROGRESS, LINE, CHECKPOINT = range(4)
 """Notes."""
 
 PROCESS_DIED = "its process died"
-"""What is said of a run that nobody said anything of."""
+"""The message of a lost run about which nothing was reported."""
 
 
 class OutcomeCode(NamedTuple):
@@ -113,5 +113,5 @@ def refusal(kind: str, request: ClaimRequest, last: int) -> Refused:
 
 
 def another_members_claimant() -> BadInput:
-    """Why a claim makes no sense: its claimant has taken jobs for somebody else."""
+    """Why a claim makes no sense: its claimant has taken jobs for another member."""
     return BadInput("this claimant has claimed under another member: each member has claimants of its own")

@@ -15,7 +15,7 @@ decode_member = msgspec.json.Decoder(MemberInfo).decode
 
 
 def encode_member(info: MemberInfo) -> bytes:
-    """As it is stored. `BadInput` where it could not be read again: then nobody could list the members."""
+    """As it is stored. `BadInput` where it could not be read again: then the members could not be listed."""
     try:
         encoded = _encode(info)
         decode_member(encoded)

@@ -26,7 +26,7 @@ def read(query: str) -> Options:
 
 
 def tls(options: Options) -> dict[str, str]:
-    """The options of TLS. Without it nobody reads the files."""
+    """The options of TLS. Without it the files are not read."""
     mode = choice(options, "sslmode", _MODES, "prefer")
     _FILES.check(options, read=mode != "disable")
     return {name: options[name] for name in ("sslmode", *_FILES) if options.get(name)}

@@ -79,7 +79,8 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Redi
 
 
 async def erase(url: str, *, namespace: str) -> None:
-    """See `tidemill.engine.registry.erase`. Only keys that are ours, a few at a time: nobody is held up."""
+    """See `tidemill.engine.registry.erase`. Only keys that are ours, a few at a time: other clients are not
+    held up."""
     engine = await open_engine(url, namespace=namespace, migrate=False)
     try:
         await engine.store.erase()

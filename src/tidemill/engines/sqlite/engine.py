@@ -70,7 +70,7 @@ async def open_engine(url: str, *, namespace: str, migrate: bool = True) -> Sqli
     taking = loop.run_in_executor(None, partial(stores.take, parsed, namespace, migrate=migrate))
     try:
         taken = await asyncio.shield(taking)
-    except asyncio.CancelledError:  # the store would count a user that is nobody
+    except asyncio.CancelledError:  # the store would count a user that is gone
         taking.add_done_callback(_let_go_of)
         raise
     return SqliteEngine(parsed, taken)

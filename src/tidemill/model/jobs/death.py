@@ -32,7 +32,7 @@ class DeadJob(msgspec.Struct, frozen=True, kw_only=True):
     """Its last one: `kind` says what it died of, `error` and `message` are those of its exception."""
     body: str | None = None
     """Its arguments as they are stored, the JSON of `[args, kwargs]`; None if that is no text. Read only when
-    somebody asks for them: it may be what the job died of."""
+    a handler asks for them: it may be what the job died of."""
 
     @property
     def args(self) -> list[Any]:

@@ -40,11 +40,11 @@ class JobState(StrEnum):
     otherwise (by policy), by cancel, or by expiry. Never claimed, never pruned."""
     SCHEDULED = "scheduled"
     """Waits for its due time. Put here by enqueue with a delay, a retry, or a release with a delay.
-    Whoever comes first after the due time moves it to ready, exactly once: any claim, any promote.
+    The first claim or promote after the due time moves it to ready, exactly once.
     Never pruned."""
     READY = "ready"
     """Stands in its lane, in the order of `seq`. Put here by enqueue, when due, unblocked, replayed,
-    or given back. A claim takes it out; a full gate leaves it here. Never pruned."""
+    or released. A claim takes it out; a full gate leaves it here. Never pruned."""
     RUNNING = "running"
     """Held by one claimant under one fence, from claim to settle. The claimant settles or releases
     it; if the claimant or its member dies, retire or reclaim gives it back. Never pruned."""
@@ -147,11 +147,11 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts used up. A running job is at attempt `attempts + 1`: people are shown `attempts_begun`."""
     max_attempts: int = 5
     crashes: int = 0
-    losses: int = 0
+    lost_runs: int = 0
     """How often its whole member vanished with it."""
     suspect: bool = False
     """Runs in a process of its own: it may have crashed one."""
-    cancel_asked: bool = False
+    cancel_requested: bool = False
     replays: int = 0
     created_at: Instant = 0
     due_at: Instant | None = None
@@ -194,7 +194,7 @@ class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
     """It had not started, or was cancelled before: it never starts."""
     ASKED = "asked"
-    """It runs: told to stop."""
+    """It runs: its stop was requested."""
     FINISHED = "finished"
     """Completed or dead already; nothing changed."""
     UNKNOWN = "unknown"

@@ -47,15 +47,15 @@ def check_step(before: JobState | None, after: JobState | None) -> None:
         raise IllegalTransition(f"a job does not go from {before or 'nothing'} to {after or 'gone'}")
 
 
-def state_after_failure(*, cancel_asked: bool, retry: bool) -> JobState:
+def state_after_failure(*, cancel_requested: bool, retry: bool) -> JobState:
     """Where a failed attempt leads: a job that was asked to stop is never retried."""
-    if cancel_asked:
+    if cancel_requested:
         return K
     return S if retry else D
 
 
-def state_after_release(*, cancel_asked: bool, delayed: bool) -> JobState:
-    """Where a job that is given back goes."""
-    if cancel_asked:
+def state_after_release(*, cancel_requested: bool, delayed: bool) -> JobState:
+    """Where a released job goes."""
+    if cancel_requested:
         return K
     return S if delayed else R

@@ -75,7 +75,7 @@ class Claim(msgspec.Struct):
     jobs: list[ClaimedJob]
     """In the order in which they should start."""
     wait: Span | None = None
-    """Fewer than asked: the earliest moment, from now, at which time alone may make more claimable
+    """Fewer than requested: the earliest moment, from now, at which time alone may make more claimable
     (a due job, a rate that opens, the end of a transaction that has a lane's next job locked; 0: at once).
     None: only a signal can."""
 
@@ -104,7 +104,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True, tag="stopped"):
-    """The function stopped because cancel was asked: cancelled."""
+    """The function stopped because cancel was requested: cancelled."""
 
 
 class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
@@ -135,7 +135,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     delay: Span | None = None
 
 
-LossVerdict = Literal["suspect", "crash"]
+LostRunVerdict = Literal["suspect", "crash"]
 
 
 class LostRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class LostRun(msgspec.Struct, frozen=True, kw_only=True):
 
     id: JobId
     fence: Fence
-    verdict: LossVerdict
+    verdict: LostRunVerdict
     message: str = ""
 
 
@@ -207,7 +207,7 @@ class Answer(StrEnum):
     ALREADY = "already"
     """A repeat of a call that was applied before; changes nothing."""
     STALE = "stale"
-    """Another run has the job, or nobody: changes nothing."""
+    """Another run has the job, or none: changes nothing."""
 
 
 class Fate(StrEnum):
@@ -220,7 +220,7 @@ class Fate(StrEnum):
     FREE = "free"
     """The run still holds its job and no transaction does: it was rolled back."""
     GONE = "gone"
-    """Another run has the job, or nobody, or there is no such job any more."""
+    """Another run has the job, or none, or there is no such job any more."""
 
 
 def check_result(result: bytes | None) -> bytes | None:

@@ -2,7 +2,7 @@
 
 Within a lane jobs are taken by `seq` alone. Between lanes of a queue, priority is strict; lanes
 of one priority take turns, in the order of their groups, each worker remembering where it stopped
-(no shared hot row, and over many claims nobody starves).
+(no shared hot row, and over many claims no lane starves).
 
 A lane's group is empty, or the job's key if the queue is keyed; a task with a limit of its own is
 put before it, so that a full task gate parks whole lanes and never single jobs. A job's *shape*

@@ -7,7 +7,7 @@ that fire the same tick make the same jobs, and the second changes nothing.
 
 **An interval** has no next tick while a job of it has not ended: it is fired with `next_at=None`, and the end
 of the run sets the next time in the same step as the outcome (`then_of`). Where the job ends in another way
-(cancelled, expired, crashed for the last time, dropped), nobody does; the controller finds it (`after_end`).
+(cancelled, expired, crashed for the last time, dropped), no step sets it: the controller does (`after_end`).
 """
 
 import hashlib
@@ -144,7 +144,7 @@ def right_time(schedule: Schedule, now: Instant) -> Instant | None:
 
 
 def job_of(schedule: Schedule, tick: Instant, *, after: Sequence[Instant] = ()) -> NewJob:
-    """The job of a tick: the same for everybody who asks. `after`: the ticks of those before it in its line.
+    """The job of a tick: the same for every caller. `after`: the ticks of those before it in its line.
     It waits for each of them, however they end: waiting for the last alone, it would start beside the first
     as soon as one between them is cancelled."""
     template, timing = schedule.job, schedule.timing
@@ -178,7 +178,7 @@ def then_of(schedule: str, headers: bytes | None, outcome: Outcome) -> Then | No
 
 
 def after_end(timing: Every, job: JobRecord | None, now: Instant) -> Instant | None:
-    """When an interval fires next whose last job nobody settled: one interval after that job's end, or from
+    """When an interval fires next whose last job was not settled: one interval after that job's end, or from
     now if nothing is known of it any more. None: the job has not ended."""
     if job is not None and job.state not in FINAL:
         return None

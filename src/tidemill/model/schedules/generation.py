@@ -9,8 +9,8 @@ leases are over. The next worker then begins a new one: *the cluster has started
     generations  |<-- first ->|   |<-- second
 
 The controller keeps the moment at which the generation began and the last moment at which it was seen alive
-(`seen_at`), and judges from these and the list of members. While a killed worker's lease still runs, nobody
-knows whether it will heartbeat again: the answer is `None`, and waits.
+(`seen_at`), and judges from these and the list of members. While a killed worker's lease still runs, it
+may send a heartbeat again: the answer is `None`, and the decision waits.
 """
 
 from collections.abc import Sequence

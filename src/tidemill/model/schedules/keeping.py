@@ -3,7 +3,7 @@
     fired before, oldest first            this firing
     [ excess | the last `keep` ticks ]    [ new ticks ]
 
-The schedule's row has the ticks whose jobs may still be there (`kept`). Each firing looks at the jobs of the
+The schedule's row has the ticks whose jobs may still be there (`kept`). Each firing reads the jobs of the
 excess, and does one of three things with each tick:
 
 | its job | the tick | the job |
@@ -26,14 +26,14 @@ from tidemill.model.schedules.schedule import KEEP_LIMIT, Schedule, tick_id
 from tidemill.model.time import Instant
 
 EXCESS_LIMIT = 2 * MISSED_LIMIT
-"""The most jobs that one firing looks at: as many as the last one can have dropped, and as many as it can
+"""The most jobs that one firing reads: as many as the last one can have dropped, and as many as it can
 have made."""
 KEPT_LIMIT = KEEP_LIMIT + EXCESS_LIMIT
 """The most ticks in a row."""
 
 
 def excess_of(schedule: Schedule) -> dict[Instant, JobId]:
-    """The jobs that the next firing looks at, by their ticks."""
+    """The jobs that the next firing reads, by their ticks."""
     if schedule.keep is None:
         return {}
     beyond = max(0, len(schedule.kept) - schedule.keep)
@@ -49,7 +49,7 @@ def kept_after(
     schedule: Schedule, made: Sequence[Instant], jobs: Mapping[JobId, JobRecord] | None = None
 ) -> tuple[Instant, ...]:
     """The ticks in its row after a firing that makes jobs for these. `jobs`: those of its excess, as they are
-    now; None: nobody has looked at them."""
+    now; None: they were not read."""
     if schedule.keep is None:
         return ()
     excess = {} if jobs is None else excess_of(schedule)

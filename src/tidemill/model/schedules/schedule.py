@@ -1,7 +1,7 @@
 """Schedules: when the next job is due, and which job that is. `firing` says what becomes of a tick.
 
 A tick is the instant for which a job is fired. The job's id is made from schedule and tick, so that
-a second firing of the same tick is the same job, whoever fires it.
+a second firing of the same tick is the same job, whichever process fires it.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from tidemill.model.names import check_task
 from tidemill.model.time import Instant, Span, instant_of, moment_of, span_of
 
 Missed = Literal["skip", "once", "all"]
-"""What becomes of ticks that nobody fired in time: nothing, one job for all of them, or one each."""
+"""What becomes of ticks that were not fired in time: nothing, one job for all of them, or one each."""
 Overlap = Literal["skip", "queue", "allow"]
 """What becomes of a tick while the last tick's job has not ended: nothing, a job that stands in line behind
 it and all others that have not ended, or a job beside it."""
@@ -51,8 +51,8 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True, tag="cron"):
         _check_bounds(self.jitter, self.start, self.end)
 
     def check(self) -> "Cron":
-        """The same, or `BadInput`. Asked where somebody declares it, not where it is read: a time zone that
-        this host does not know must not hide all schedules, and it costs as much as a look for a tick."""
+        """The same, or `BadInput`. Called where a schedule is declared, not where it is read: a time zone
+        that this host does not know must not hide all schedules. It costs as much as computing a tick."""
         self.next_after(0)
         return self
 
@@ -148,7 +148,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     declared_at: Instant = 0
     """When the worker began whose code says this: an older worker's word does not replace it."""
     next_at: Instant | None = None
-    """None: nothing is due until somebody sets it (a run in progress, or ended)."""
+    """None: nothing is due until it is set (a run in progress, or ended)."""
     last_at: Instant | None = None
     """The last tick for which a job was made."""
     line: tuple[Instant, ...] = ()

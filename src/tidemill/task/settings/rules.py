@@ -35,7 +35,7 @@ def optional(rule: Rule[T]) -> Rule[T | None]:
 
 
 def unless_empty(rule: Rule[T]) -> Rule[T | None]:
-    """What the rule admits; nothing at all leaves it to somebody else."""
+    """What the rule admits; an empty value leaves the choice to others."""
 
     def read(value: object) -> T | None:
         return None if isinstance(value, str) and not value.strip() else rule(value)

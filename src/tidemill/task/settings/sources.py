@@ -49,14 +49,14 @@ class Project:
     def look_up(self, entry: Setting[Any]) -> Text | None:
         """The value in .env, else in pyproject.toml."""
         if found := from_environment(entry, self._variables, str(self._dotenv)):
-            return _placed(found[0], self._dotenv), found[1]
+            return _beside(found[0], self._dotenv), found[1]
         if entry.name in self._chosen:
             source = f"{self._pyproject} [tool.tidemill] {entry.name}"
-            return _placed(self._chosen[entry.name], self._pyproject), source
+            return _beside(self._chosen[entry.name], self._pyproject), source
         return None
 
 
-def _placed(value: object, file: Path | None) -> object:
+def _beside(value: object, file: Path | None) -> object:
     """A relative SQLite file in a project's settings is beside those settings, wherever the program runs."""
     if file is None or not isinstance(value, str) or not value.startswith(_SQLITE):
         return value

@@ -1,4 +1,4 @@
-'''The engine contract as a test suite. Whoever passes it is an engine.
+'''The engine contract as a test suite. What passes it is an engine.
 
 Every behaviour that `tidemill.engine.protocol` promises is tested here once, one file per noun, through the
 protocol alone. To run it against your own engine, install pytest and pytest-asyncio (with

@@ -1,6 +1,6 @@
 """What the tests of the contract share: clients, a clock moved by hand, a claimant, a picture of everything.
 
-Whoever runs the suite defines `engine_url`; everything else is here.
+The project that runs the suite defines `engine_url`; everything else is here.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -160,8 +160,8 @@ class ClaimTiming:
         return self._supervised and bool(self._stops.stuck)  # it is about to take this process with it
 
     def _suspects(self, free: int) -> int:
-        """One suspect at a time, and none where nobody would see its crash. It starts at once: no suspect
-        waits in the buffer, where the next claim would not see it."""
+        """One suspect at a time, and none where no supervisor would see its crash. It starts at once: no
+        suspect waits in the buffer, where the next claim would not see it."""
         if not self._takes_suspects or not free:
             return 0
         return int(not any(run.job.suspect for run in self._slots.active.values()))

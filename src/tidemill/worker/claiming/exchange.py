@@ -8,7 +8,7 @@ that a claimant has one claim in flight.
 **Authority.** A run is ours from the claim's answer until its settle or release was answered. In between it
 is in the held table, from which the supervisor makes its heartbeats. So a run leaves the held table only
 after the answer, and a claim's number is written there only after all its jobs are. An outcome that is
-answered `STALE` came too late: somebody else has the job. It is reported and dropped.
+answered `STALE` came too late: another run has the job. It is reported and dropped.
 
 **When the answer is lost** (`EngineUnavailable` means "unknown") the same call is made again, with the same
 outcomes and the same claim number, until it is answered: the engine tells a repeat from a second claim. Only

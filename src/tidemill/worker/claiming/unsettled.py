@@ -1,6 +1,6 @@
 """Runs that have ended here and whose end the engine does not know yet: what `exchange` carries to it.
 
-Runners put ended runs here and go on: nobody waits for the engine. A wakeup starts the next trip of the
+Runners put ended runs here and go on: no runner waits for the engine. A wakeup starts the next trip of the
 exchange. This module also knows how far a drain has come, because the end of a worker waits for these runs
 and for active ones.
 """
@@ -63,7 +63,7 @@ class Unsettled:
         self.wakeup.wake()
 
     def forget(self, run: Run) -> None:
-        """It belongs to somebody else."""
+        """Its job belongs to another run."""
         self.let_go(run)
         self.wakeup.wake()
 
@@ -75,7 +75,7 @@ class Unsettled:
         self.claim_soon()  # its permits are free, its children may be ready
 
     def refused(self, run: Run) -> None:
-        """The engine refused its outcome: somebody else has the job."""
+        """The engine refused its outcome: another run has the job."""
         self._report.refused(run)
         self._moments.note("refused")
         self._moments.note("settled")
@@ -139,7 +139,7 @@ class Unsettled:
             self._travelling -= 1
 
     def let_go(self, run: Run) -> None:
-        """The engine has answered, or the run belongs to somebody else."""
+        """The engine has answered, or the job belongs to another run."""
         self._held_table.let_go(run.row)
         self._notebook.close(run.fence)
 

@@ -9,7 +9,7 @@ supervisor that was stopped, starts nothing because of an old heartbeat.
 **One heartbeat for all.** For every worker process a heartbeat carries the number of the last claim whose
 answer arrived, and the fences that the process holds. Both are read from its held table, so they are true
 even while the loop of the process is blocked. The engine releases what was claimed and never arrived. It
-answers with the runs that are no longer ours (`lost`) and those that somebody requested to stop (`asked`).
+answers with the runs that are no longer ours (`lost`) and those whose stop was requested (`stop_requests`).
 Both go once to the process that holds the run. What could not be sent, or is not in a held table yet, comes
 again with the next heartbeat.
 
@@ -94,7 +94,7 @@ class LocalClaimant(Protocol):
         ...
 
     def stop_requested(self, runs: Sequence[tuple[JobId, Fence]]) -> bool:
-        """Somebody requested to cancel these runs."""
+        """A stop of these runs was requested."""
         ...
 
     def publish_again(self) -> bool:
@@ -241,8 +241,10 @@ class Heartbeats:
         return forgotten
 
     def _forget_old_news(self, reply: HeartbeatReply) -> None:
-        """Forget what the engine no longer says: it was received, or concerns nobody any more."""
-        news = {("lost", fence) for fence in reply.lost} | {("stop", stop.fence) for stop in reply.asked}
+        """Forget what the engine no longer says: it was received, or concerns no run any more."""
+        news = {("lost", fence) for fence in reply.lost} | {
+            ("stop", stop.fence) for stop in reply.stop_requests
+        }
         self._delivered &= news
 
     def _deliver(self, claimant: LocalClaimant, heartbeat: ClaimantHeartbeat, reply: HeartbeatReply) -> bool:
@@ -254,7 +256,7 @@ class Heartbeats:
             self._delivered.update(("lost", fence) for fence in lost)
         stops = [
             (stop.id, stop.fence)
-            for stop in reply.asked
+            for stop in reply.stop_requests
             if stop.fence in held and ("stop", stop.fence) not in self._delivered
         ]
         if stops and claimant.stop_requested(stops):

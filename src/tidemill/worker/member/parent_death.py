@@ -1,14 +1,14 @@
 """Parent death: a process that was started never outlives the process that started it.
 
-A supervisor that is killed with -9 can notify nobody. Its worker processes would go on without heartbeats and
-run jobs that others take over; and so would their runners. A loop that watches a pipe is not enough: the task
-that blocks the loop or holds the GIL is just the one to get rid of.
+A supervisor that is killed with -9 can notify no process. Its worker processes would go on without heartbeats
+and run jobs that others take over; and so would their runners. A loop that watches a pipe is not enough: the
+task that blocks the loop or holds the GIL is just the one to get rid of.
 
-So the kernel does it. Each process inherits the read end of a pipe to which nobody ever writes. The parent
-holds the only write end. The child requests a signal when something happens to the pipe (`O_ASYNC`), chooses
-SIGKILL as that signal (`F_SETSIG`), and names its whole process group as the receiver (`F_SETOWN`), so that
-what a task has started ends too. However the parent ends, its end of the pipe closes, and the kernel kills
-the group. Measured: within 2 ms, while a regular expression held the GIL.
+So the kernel does it. Each process inherits the read end of a pipe to which nothing is ever written. The
+parent holds the only write end. The child requests a signal when something happens to the pipe (`O_ASYNC`),
+chooses SIGKILL as that signal (`F_SETSIG`), and names its whole process group as the receiver (`F_SETOWN`),
+so that what a task has started ends too. However the parent ends, its end of the pipe closes, and the kernel
+kills the group. Measured: within 2 ms, while a regular expression held the GIL.
 
 Where `F_SETSIG` does not exist, a thread waits for the end of the pipe instead. A held GIL delays that
 thread.

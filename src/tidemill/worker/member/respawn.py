@@ -6,8 +6,8 @@
 A process may die at any moment. The kernel notifies us; we read its held table, assign the blame and report
 to the engine: first the outcomes of stuck runs, then the retirement of the claimant with its lost runs. In
 that same step the engine makes its jobs ready for others: within a second of the death, mostly within
-milliseconds. While the engine is out of reach the report is repeated. Until it arrives nobody else can have
-the jobs, because the heartbeats of the member go on and do not name the dead claimant.
+milliseconds. While the engine is out of reach the report is repeated. Until it arrives no other worker can
+have the jobs, because the heartbeats of the member go on and do not name the dead claimant.
 
 Then a new worker process starts. It starts at once if the last one lived for `SHORT_LIFE_S`. If processes die
 young one after the other, the pauses grow, so that an app that cannot be imported does not use up the

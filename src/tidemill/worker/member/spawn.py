@@ -3,10 +3,10 @@
 Nothing is ever forked. The new process executes a fresh interpreter, which imports what it needs. It gets a
 session of its own: a Ctrl-C in the terminal reaches the supervisor alone, and the process group can be killed
 as a whole. It inherits one end of a channel, the read end of a pipe for `parent_death`, and whatever else it
-needs. One environment variable names those descriptors. Everything else is sent by the channel, which nobody
-else can read.
+needs. One environment variable names those descriptors. Everything else is sent by the channel, which no
+other process can read.
 
-**The kernel notifies us of the end, nobody polls**: a pidfd becomes readable when the process has ended. At
+**The kernel notifies us of the end, nothing polls**: a pidfd becomes readable when the process has ended. At
 that moment the process is a zombie. Its id still belongs to it, so its process group can be killed without
 hitting another process that got the id next. Only then is it reaped.
 
@@ -172,8 +172,8 @@ def describe_exit(code: int) -> str:
 def reap_orphans(own: Collection[int]) -> int:
     """For a process that adopts orphans, as number 1 of a container does: reap those that are not `own`.
 
-    A worker process that is killed leaves its runners behind. The kernel kills them, and somebody has to reap
-    them, or they stay as zombies. Returns how many were reaped."""
+    A worker process that is killed leaves its runners behind. The kernel kills them, and this process has to
+    reap them, or they stay as zombies. Returns how many were reaped."""
     reaped = 0
     with suppress(ChildProcessError):  # none at all
         while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:

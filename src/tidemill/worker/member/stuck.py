@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tidemill.model.jobs.job import Fence
 from tidemill.worker.process.held_table import HeldRow
 
-NOBODY: frozenset[Fence] = frozenset()
+NONE_STUCK: frozenset[Fence] = frozenset()
 
 _SECOND_NS = 1_000_000_000
 
@@ -43,8 +43,8 @@ class StuckWatch:
         stuck = frozenset(fence for fence, since in self._late.items() if awake_ns - since >= self._after_ns)
         if not stuck:
             self._stuck_since_ns = None
-            return NOBODY
+            return NONE_STUCK
         if self._stuck_since_ns is None:
             self._stuck_since_ns = awake_ns
         alone = len(stuck) == len(rows)
-        return stuck if alone or awake_ns - self._stuck_since_ns >= self._grace_ns else NOBODY
+        return stuck if alone or awake_ns - self._stuck_since_ns >= self._grace_ns else NONE_STUCK

@@ -22,7 +22,7 @@ third kills. Worker processes have sessions of their own, so a Ctrl-C comes to t
 | 75 | gave up: the engine was out of reach for `give_up_after` heartbeats, and nothing runs any more |
 
 Faults of the supervisor itself raise, after the worker processes were killed and their jobs released. An app
-that cannot be loaded is `BadInput`, unless it was loaded once: then somebody may be deploying, and it is
+that cannot be loaded is `BadInput`, unless it was loaded once: then a deploy may be under way, and it is
 tried again.
 """
 

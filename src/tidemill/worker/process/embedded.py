@@ -4,13 +4,13 @@ It shares the program's loop, its threads and its fate. It has no supervisor, an
 
 - Its heartbeats come from a thread with a loop and an engine of its own (`embedded_heartbeat`). So a task
   that blocks the program's loop does not cost the lease. Code that holds the GIL for a whole lease does.
-- Nobody would see it crash, so it takes no suspects. Nobody can kill what does not stop: a thread past its
-  timeout is settled when it ends, with a warning, and holds its slot until then.
+- No process would see it crash, so it takes no suspects. Nothing can kill what does not stop: a thread past
+  its timeout is settled when it ends, with a warning, and holds its slot until then.
 - It never gives up: when the engine is out of reach, it waits.
 
 **Declared dead.** If the whole program was stopped for longer than its lease, others have its jobs, and its
 claimant is retired. Running code is told so, and a new claimant goes on. What the former claimant still has
-in its held table concerns nobody any more: others have those jobs.
+in its held table no longer matters: others have those jobs.
 
 **Two threads, one held table.** The heartbeat thread reads the held table. Everything else is done on the
 program's loop, even writing the moment of the last answered heartbeat. The loop receives news in the order in

@@ -2,8 +2,8 @@
 
 A task that blocks the loop (a blocking call in an `async def`, a long computation) stops every other task on
 it, and claims and outcomes with them. So a thread asks the loop every `ASK_S` to answer. The answer writes
-the moment of the next question to the held table: the loop is silent from that moment on, not while nobody
-asks. The supervisor reads that, whatever this process does.
+the moment of the next question to the held table: the loop is silent from that moment on, not while no
+question is due. The supervisor reads that, whatever this process does.
 
 A loop that has not answered for `BLOCKED_AFTER_S` is logged with the job that blocks it and the line where
 its code stands, and once more when it answers again. Code that holds the GIL stops this thread too. Then only

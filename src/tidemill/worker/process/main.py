@@ -1,4 +1,4 @@
-"""The program of a worker process: `tidemill _child`, executed by a supervisor and by nobody else.
+"""The program of a worker process: `tidemill _child`, executed by a supervisor and by nothing else.
 
 It loads the app, opens the engine, runs one `Worker` until that is drained, and sends how it went. The
 supervisor decides about its life: orders come by the channel. When the supervisor is gone, the kernel kills
@@ -6,8 +6,8 @@ the process (`parent_death`), or the process ends by itself if its loop turns. S
 supervisor to interpret: a service manager that signals the whole group must not make it drain twice, in two
 ways.
 
-It ends by its own decision only when it cannot go on. It sends the reason first, so that nobody takes that
-for a crash and blames the jobs that were running.
+It ends by its own decision only when it cannot go on. It sends the reason first, so that the
+supervisor does not take that for a crash and blame the jobs that were running.
 
 After its last message it ends, whatever still runs in it: a thread that a task started and forgot, an
 `asyncio.to_thread` that outlived its task, code that cannot be stopped. The interpreter would wait for those,

@@ -5,7 +5,7 @@ And it starts only after the engine has recorded that: should it take the whole 
 is the proof. The held table of this worker shows such runs as not started: they cannot have killed this
 process.
 
-**Our own SIGTERM is nobody's fault.** A process that we told to stop may obey in many ways: the signal's
+**Our own SIGTERM is no fault of the job.** A process that we told to stop may obey in many ways: the signal's
 default action ends it, a handler calls `sys.exit`, the code cleans up and something breaks on the way. None
 of that is a crash or a failed attempt of the job: the reason of the abort decides what becomes of it.
 """
@@ -67,7 +67,7 @@ class InProcessRunner:
         try:
             ours = not run.job.suspect or await self._announced(run)
         except GaveUp:
-            return  # the worker leaves without it; it stays in the held table for whoever retires us
+            return  # the worker leaves without it; it stays in the held table for the process that retires us
         if not ours:
             self._steps.end(run, Instead.DROP)
             return

@@ -92,7 +92,7 @@ class ThreadRunner:
             self._threads -= 1
             self._waking = False
             log.error("no thread could be started, %d are there: %s", self._threads, error)
-            if not self._threads:  # nobody else would come by
+            if not self._threads:  # no other thread would come by
                 self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_S, self._wake_one)
 
     def _work(self) -> None:
@@ -133,7 +133,7 @@ class ThreadRunner:
         self._results.append((run, ending))
         if not self._collecting:
             self._collecting = True
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop was closed: nothing waits any more
                 self._loop.call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:

@@ -7,13 +7,13 @@ commits. When the code has ended, however it ended, the engine is asked for the 
     free      it did not: the run ends as any other. A function that returned all the same has failed, because
               its rows are not there
     open      not decided: some transaction holds the job. Asked again, with growing pauses
-    gone      somebody else has the job
+    gone      another run has the job
 
 So it does not matter whether the reply of a COMMIT was lost, whether the code was cancelled in the middle of
 it, or whether its process died: `settled_fence` in the engine knows. And this worker never waits for a
-transaction that was forgotten: no settle or release is sent before the engine says that nobody holds the job.
-The run stays in the held table until then. Should this worker end first, whoever retires it gets the same
-answer.
+transaction that was forgotten: no settle or release is sent before the engine says that no transaction holds
+the job. The run stays in the held table until then. Should this worker end first, the process that retires it
+gets the same answer.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class TransactionOutcomes:
                 case _:
                     self._unsettled.refused(run)
         except GaveUp:
-            pass  # it stays in the held table for whoever retires us
+            pass  # it stays in the held table for the process that retires us
         finally:
             self._unsettled.resolved()  # whatever happened: a drain must not wait for this for ever
 

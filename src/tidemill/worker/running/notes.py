@@ -64,7 +64,7 @@ class RunNotes:
 
     def peek(self) -> list[Note]:
         """All notes that are not known to be written, as `take` would give them. From any thread. Nothing is
-        taken, so that a line has the same number whoever writes it."""
+        taken, so that a line has the same number whichever way it is written."""
         lines = [
             self._note(LogLine(number=number, level=level, message=message))
             for number, (level, message) in enumerate(tuple(self._lines), self._number + 1)
@@ -133,8 +133,8 @@ class Notebook:
 
     def hold(self, fence: Fence) -> list[Note]:
         """What is on a page and not known to be written. Until `release` nothing of it is written from here:
-        it would wait for a transaction that holds the job, and everybody's notes behind it. From any thread,
-        without waiting for the loop: that may itself be waiting for this very transaction."""
+        it would wait for a transaction that holds the job, and the notes of all other runs behind it. From
+        any thread, without waiting for the loop: that may itself be waiting for this very transaction."""
         self._held.add(fence)
         self._news.discard(fence)
         page = self._pages.get(fence)

@@ -26,7 +26,7 @@ class Instead(Enum):
     RELEASE = "release"
     """Released without using an attempt."""
     DROP = "drop"
-    """It belongs to somebody else: nothing is sent about it."""
+    """Its job belongs to another run: nothing is sent about it."""
 
 
 Ending: TypeAlias = Outcome | Instead

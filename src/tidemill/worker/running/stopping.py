@@ -17,8 +17,8 @@ Those that run on after a lost lease offer their outcome under the old fence, wh
 Authority: the engine says which runs were requested to stop and which are lost (by way of the heartbeats).
 The boot clock says which are past their timeout. The supervisor says when the drain ends. Nothing here
 settles anything: a run ends only when its code has ended, and then `outcomes` reads the reason. Until then
-its row stays in the held table and its permits stay taken, so that nobody else runs it beside code that still
-does.
+its row stays in the held table and its permits stay taken, so that no other worker runs it beside code that
+still does.
 
 A thread cannot be stopped, and async code may ignore CancelledError. Past its timeout by `stuck_after` such a
 run is stuck: this process takes no more jobs, and its supervisor, which sees the deadline in the held table,
@@ -68,7 +68,7 @@ class Stopping:
         self.stuck: set[Fence] = set()
 
     def request_stop(self, run: Run) -> None:
-        """Somebody requested to cancel it. The request may come again: only the first one counts."""
+        """Its stop was requested. The request may come again: only the first one counts."""
         if run.running.aborted is not None:
             return
         run.running.abort(Abort.CANCEL)
@@ -92,7 +92,7 @@ class Stopping:
             self.deadlines.watch(run.due_ns)
 
     def abandon(self, run: Run) -> None:
-        """Nobody waits for its outcome any more."""
+        """Its outcome no longer matters."""
         run.running.abort(Abort.LOST)
         self._force(run)
 

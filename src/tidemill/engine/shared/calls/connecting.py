@@ -24,7 +24,7 @@ class Connecting(Generic[C]):
     def __init__(
         self, connect: Callable[[], Coroutine[Any, Any, C]], drop: Callable[[C], Awaitable[None]]
     ) -> None:
-        """`connect` ends by itself at some time; `drop` hangs up what nobody needs."""
+        """`connect` ends by itself at some time; `drop` closes what is not needed."""
         self._connect = connect
         self._drop = drop
         self._lasting: asyncio.Task[C] | None = None

@@ -54,8 +54,8 @@ class InFlight:
 
 
 async def _see_to_it(work: Coroutine[Any, Any, T], answer: "asyncio.Future[T]") -> None:
-    """Give the answer of some work to whoever still waits for it. (`asyncio.shield` does the same a turn of
-    the loop later.)"""
+    """Give the answer of some work to the caller, if it still waits. (`asyncio.shield` does the same a turn
+    of the loop later.)"""
     try:
         result = await work
     except asyncio.CancelledError:

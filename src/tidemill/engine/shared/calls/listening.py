@@ -1,4 +1,4 @@
-"""A connection that listens, for as long as anybody wants to receive signals.
+"""A connection that listens, for as long as there are subscribers.
 
 It comes back by itself. Subscribers then get a signal to poll, because what was published meanwhile is lost.
 """
@@ -48,7 +48,7 @@ class Listening(ABC, Generic[C]):
         """Our error for one of the driver's."""
 
     def start(self) -> None:
-        """Begin to listen, if nobody has."""
+        """Begin to listen, unless that has begun."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._listen())
 

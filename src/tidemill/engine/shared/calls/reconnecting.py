@@ -63,7 +63,8 @@ class Reconnecting(ABC, Generic[C]):
 
     @abstractmethod
     def _is_stale(self, connection: C) -> bool:
-        """Whether it has ended while nobody used it, or leads to a server that is no longer the right one."""
+        """Whether it has ended while no call used it, or leads to a server that is no longer the right
+        one."""
 
     @abstractmethod
     def _translated(self, error: Exception) -> TidemillError:
@@ -96,7 +97,7 @@ class Reconnecting(ABC, Generic[C]):
     async def _ready(self) -> C:
         """A connection that can be used, as far as we know without sending anything."""
         if self._connection is not None and self._is_stale(self._connection):
-            await self._let_go()  # while nobody used it: nothing was sent, so nobody need know
+            await self._let_go()  # no call used it and nothing was sent: no caller need know
         if self._connection is None:
             self._connection = await self._connect()
         return self._connection

@@ -45,7 +45,7 @@ class PostgresMembers:
             moves=moves,
         )  # fmt: skip
         stops = [StopRequest(*run) for run in zip(ids, fences, strict=True)]
-        return HeartbeatReply(number=number, now=at, new=new, lost=[*lost, *never], asked=stops)
+        return HeartbeatReply(number=number, now=at, new=new, lost=[*lost, *never], stop_requests=stops)
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)

@@ -44,7 +44,7 @@ class PostgresSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
@@ -52,7 +52,7 @@ class PostgresSchedules:
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
         ticks = (encode_ticks(line), encode_ticks(kept))
-        said = (name, tick, before, next_at, last_at, *ticks, asked, by)
+        said = (name, tick, before, next_at, last_at, *ticks, requested, by)
         fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
         return Fired(created) if fired else None
 

@@ -30,7 +30,7 @@ Connection = asyncpg.Connection
 STATEMENTS_KEPT = 200
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 UNANSWERED_MS = 20_000
-"""What was sent and is not acknowledged for so long means that nobody is there."""
+"""What was sent and is not acknowledged for so long means that the server is gone."""
 
 _POOLED = "tidemill: not this process"
 _IS_POOLED = (

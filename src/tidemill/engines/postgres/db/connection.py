@@ -3,8 +3,8 @@
 
 A server that drops idle connections is not worth an error: a call that finds its connection ended, and so was
 not even sent, is made once more by itself. So is one that the server refused because it is read-only now, and
-one that only reads, however its connection broke. Others are repeated by whoever made them: only they know
-what a second answer means.
+one that only reads, however its connection broke. Others are repeated by their callers: only a caller
+knows what a second answer means.
 
 A caller that is cancelled leaves its call running to its end: the connection is not torn down for it.
 """

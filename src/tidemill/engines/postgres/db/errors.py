@@ -115,7 +115,7 @@ def translate_opening(error: BaseException, url: PostgresUrl) -> TidemillError:
 
 
 def _is_our_fault(error: BaseException) -> bool:
-    """Whether trying again will not help before somebody has mended something."""
+    """Whether trying again will not help before an operator has mended something."""
     if isinstance(error, asyncpg.PostgresError):
         return (error.sqlstate or "").startswith(_NO_ENTRY) or _STARTUP in _server_says(error)
     if isinstance(error, ssl.SSLError):

@@ -169,7 +169,7 @@ async def _migrate(connection: "Connection[Any]", url: PostgresUrl) -> None:
 async def _what_to_grant(
     connection: "Connection[Any]", url: PostgresUrl, error: asyncpg.PostgresError
 ) -> TidemillError:
-    """Which right the role lacks, as a statement that somebody can run who may."""
+    """Which right the role lacks, as a statement for an administrator to run."""
     async with asyncio.timeout(url.call_timeout):
         role, database, owner, makes_schemas, may_use, may_create = await connection.fetchrow(  # type: ignore[misc]
             _RIGHTS, url.schema

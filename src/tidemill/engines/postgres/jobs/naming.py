@@ -1,4 +1,4 @@
-"""Which jobs a call has moved: while somebody listens to events, the call names them among its signals.
+"""Which jobs a call has moved: while events have listeners, the call names them among its signals.
 
 See `naming_v1` in schema/jobs/moves.sql."""
 

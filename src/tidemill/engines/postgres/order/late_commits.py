@@ -15,8 +15,8 @@ Once a second, a scan does three things.
    cursor.
 
 Every ready job that it finds is marked (`job.back`). Every claim of every process sees marked jobs, and the
-workers are woken. A job that somebody has locked at that moment is requested by its id, until it is taken or
-marked.
+workers are woken. A job that a transaction has locked at that moment is requested by its id, until it is
+taken or marked.
 
 Nothing is missed. Step 3 misses only jobs whose transactions were open during the scan. A transaction that
 began after the scan draws seqs that no claim had passed by then: they are above `scanned until`. A
@@ -82,7 +82,7 @@ class LateCommits:
         self._me: str | None = None
         """Of the last scan: which transactions were open, and its own transaction."""
         self._held: list[bytes] = []
-        """Jobs that somebody had locked."""
+        """Jobs that a transaction had locked."""
         self._server: int | None = None
         self._leases = 0
         self.lease: Span = LEASE

@@ -3,8 +3,8 @@
 Claims of this process begin at a lane's cursor. A scan reads below it, for ready jobs that claims have
 passed. Below `scanned until` a scan has found all of them, except jobs whose transactions were still open:
 `late_commits` asks for those by transaction. So the next scan begins at `scanned until`, and costs what was
-taken since the last one, not all that was ever ready. (While somebody holds a snapshot, the index entries of
-all of it are still there.)
+taken since the last one, not all that was ever ready. (While a transaction holds a snapshot, the index
+entries of all of it are still there.)
 
     0 ............ old ............ scanned until ...... new ...... cursor ...... the last seq drawn
     scanned again now and then     the next scan                    claims begin here

@@ -26,7 +26,7 @@ from tidemill.model.event import ANY_TOPIC, EVENTS_TOPIC, Signal
 
 MERGE_S = 0.005
 QUIET_S = 0.01
-"""After so long without a signal one may go along with its change: rarely enough to hold up nobody else. (At
+"""After so long without a signal one may go along with its change: rarely enough not to hold up others. (At
 50 ms a process that enqueued thirty times a second never led: each of its signals was a second transaction
 after the first, a millisecond later.)"""
 PAYLOAD_LIMIT = 7_900
@@ -121,7 +121,7 @@ class PostgresPubSub:
     def _receive(self, payload: str) -> None:
         try:
             signals = _decode(payload)
-        except msgspec.DecodeError:  # somebody else's
+        except msgspec.DecodeError:  # not ours
             return
         for signal in signals:
             topic, _, text = signal.partition("\n")

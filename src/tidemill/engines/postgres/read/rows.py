@@ -13,7 +13,7 @@ from tidemill.model.time import Instant, Span
 
 COLUMNS = (
     "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
-    "crashes", "losses", "suspect", "cancel_asked", "replays", "created_at", "due_at", "ready_at",
+    "crashes", "lost_runs", "suspect", "cancel_requested", "replays", "created_at", "due_at", "ready_at",
     "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "failures", "progress", "headers", "error",
     "form", "born", "body", "result",
@@ -60,15 +60,15 @@ def failure_of(text: str) -> Failure:
 def job_of(row: Row, failures: Iterable[str] = ()) -> JobRecord:
     """The record of a row with `COLUMNS`."""
     (
-        job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts, crashes, losses,
-        suspect, cancel_asked, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
+        job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts, crashes, lost_runs,
+        suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
         expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
         failure_count, progress, headers, error, _, _, body, result,
     ) = row[: len(COLUMNS)]  # fmt: skip
     fields: dict[str, Any] = {
         "id": job_id, "task": task, "queue": queue, "priority": priority, "state": STATES[state], "key":
         key or None, "group": lane, "seq": seq, "attempts": attempts, "max_attempts": max_attempts,
-        "crashes": crashes, "losses": losses, "suspect": suspect, "cancel_asked": cancel_asked,
+        "crashes": crashes, "lost_runs": lost_runs, "suspect": suspect, "cancel_requested": cancel_requested,
         "replays": replays, "created_at": created_at, "due_at": due_at, "ready_at": ready_at,
         "claimed_at": claimed_at, "started_at": started_at, "ended_at": ended_at, "expires_at":
         expires_at, "member": member, "fence": fence, "settled_fence": settled_fence, "timeout": timeout,

@@ -6,7 +6,8 @@ record must have it, and the counter of all heartbeats must have reached it. The
 that its process has got or holds: the counter of fences must have reached it. A claim notices lost data by
 the number of the claimant's last claim that brought jobs. The call that notices it changes the epoch, a token
 that every heartbeat answers (see `epoch.lua`), and notes the time for `storage`. Each member that knew
-another epoch gets `rolled_back`. If only new jobs were lost, but no heartbeat and no claim, nobody notices.
+another epoch gets `rolled_back`. If only new jobs were lost, but no heartbeat and no claim, it is not
+noticed.
 
 **A server that evicts** is refused when an engine is opened. Its policy may change later: heartbeats check
 it.
@@ -67,7 +68,7 @@ class RedisMembers:
         )
         call.add(info.id, encoded, *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.heartbeats, "heartbeat", call, now, moves)
-        number, at, new, lost, asked, epoch, rolled_back, policy = answer
+        number, at, new, lost, stops, epoch, rolled_back, policy = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
         self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
         self._check_policy(policy.decode())
@@ -76,7 +77,7 @@ class RedisMembers:
             now=at,
             new=new == 1,
             lost=[*lost, *never],
-            asked=[StopRequest(job_id, fence) for job_id, fence in asked],
+            stop_requests=[StopRequest(job_id, fence) for job_id, fence in stops],
             rolled_back=rolled_back == 1,
         )
 

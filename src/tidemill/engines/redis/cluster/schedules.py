@@ -37,14 +37,14 @@ class RedisSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
         check_pause(name, by)
         check_jobs(jobs)
         call = ScriptCall(
-            name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, asked=asked, by=by
+            name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, requested=requested, by=by
         )
         call.values["line"] = encode_ticks(line).decode()
         call.values["kept"] = encode_ticks(kept).decode()

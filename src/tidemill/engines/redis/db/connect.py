@@ -19,7 +19,7 @@ from tidemill.model.errors import EngineUnavailable
 
 CONNECT_S = 10.0
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 20_000}
-"""Probes after 15 s of silence; what is not acknowledged for 20 s means that nobody is there."""
+"""Probes after 15 s of silence; what is not acknowledged for 20 s means that the server is gone."""
 
 _KEPT_ALIVE: dict[str, Any] = {
     "socket_keepalive": True,

@@ -34,7 +34,7 @@ async def prepare(connection: AbstractConnection, url: RedisUrl, *, migrate: boo
     if stored[0] is None:
         if not migrate:
             raise SchemaTooOld(f"{url} has no namespace {url.namespace!r} yet; run `tidemill migrate`")
-        # whole at once, and the same from everybody: several may do this at the same time
+        # whole at once, and the same from every process: several may do this at the same time
         await ask("HSET", key, "app", "tidemill", "version", str(VERSION), "oldest_code", str(VERSION))
     elif stored[0] != b"tidemill":
         raise NotOurs(f"the keys {url.prefix}* in {url} belong to something else: take another namespace")

@@ -15,8 +15,8 @@ if that write needs memory, but no later one. Without a statement, it would depe
 - `--# goes on`: it is done all the same. Running jobs have to finish, waiting jobs have to be worked off,
   workers have to start (they publish their tasks), and operators have to be able to pause a queue or to keep
   less. Since Redis 7 a script states this with a flag. For an older server the script begins with a write
-  that needs no memory: DEL of a key that nobody has changes nothing, and the writes after it are not refused.
-  (The append-only file gets an empty transaction of 29 bytes.)
+  that needs no memory: DEL of a key that does not exist changes nothing, and the writes after it are not
+  refused. (The append-only file gets an empty transaction of 29 bytes.)
 
 A fragment that begins with `--# at need` becomes one function of the script. That function is called when a
 function that the fragment puts into `S` is first used, so an unused fragment costs nothing. (Lua makes its

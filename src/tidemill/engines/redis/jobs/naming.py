@@ -1,4 +1,4 @@
-"""Jobs that a script has moved, as `S.moved` names them while somebody listens."""
+"""Jobs that a script has moved, as `S.moved` names them while events have listeners."""
 
 from collections.abc import Sequence
 from typing import Any

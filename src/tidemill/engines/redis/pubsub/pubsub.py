@@ -1,8 +1,8 @@
 """Signals between processes: PUBLISH by the script that made a change, SUBSCRIBE on a connection of its own.
 
-A topic is a channel. The listen connection comes back by itself: see `engine.shared.listening`. Nobody would
-notice a connection that is gone without a word, because nothing is asked on it: after `SILENCE_S` without a
-word it is asked for one, after as long again it is given up.
+A topic is a channel. The listen connection comes back by itself: see `engine.shared.listening`. A
+connection may be gone without a word, and we would not notice, because we send nothing on it. So after
+`SILENCE_S` without a word we send a PING. After as long again without an answer we give the connection up.
 """
 
 import asyncio

@@ -62,7 +62,7 @@ class RedisInspect:
         return series.points({at: Finished(**counts) for at, counts in sums.items()})
 
     async def _ended(self, rows: Rows, position: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
-        """What ended in a span, in parts: nobody waits long for the server."""
+        """What ended in a span, in parts, so that no client waits long for the server."""
         seen: set[tuple[bytes, int, bytes]] = set()
         while True:
             for row in rows:

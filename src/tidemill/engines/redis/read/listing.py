@@ -2,7 +2,7 @@
 
 `engine.shared.paging` has the cursor; `list.lua` has the walk over (state, queue). Task, key, tag and text
 are tried on each job on the way, within a budget. A script scans 500 jobs at most, because it holds up
-everybody else: a filtered page is put together from several moments.
+all other clients: a filtered page is put together from several moments.
 """
 
 from collections.abc import AsyncIterator

@@ -42,8 +42,8 @@ def _known(number: int) -> int | None:
 def job_of(row: Row) -> JobRecord:
     """The record of a row of `show.lua`."""
     (
-        job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, losses,
-        suspect, cancel_asked, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
+        job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, lost_runs,
+        suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
         expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
         failure_count, progress, headers, error, _, _, body, result, failures,
     ) = row  # fmt: skip
@@ -51,7 +51,7 @@ def job_of(row: Row) -> JobRecord:
     return JobRecord(
         id=job_id, task=task.decode(), queue=queue.decode(), priority=priority, state=STATES[state],
         key=maybe_text(key), group=group.decode(), seq=seq, attempts=attempts, max_attempts=max_attempts,
-        crashes=crashes, losses=losses, suspect=bool(suspect), cancel_asked=bool(cancel_asked),
+        crashes=crashes, lost_runs=lost_runs, suspect=bool(suspect), cancel_requested=bool(cancel_requested),
         replays=replays, created_at=created_at, due_at=due_at, ready_at=ready_at, claimed_at=claimed_at,
         started_at=started_at, ended_at=ended_at, expires_at=expires_at, member=member.decode(), fence=fence,
         settled_fence=settled_fence, timeout=timeout, retry=None if retry is None else _retry(retry),

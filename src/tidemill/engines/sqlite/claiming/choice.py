@@ -2,7 +2,7 @@
 
 The order of choice is a chain of lazy iterators: a lane yields its jobs by seq, lanes of a priority
 take turns, priorities follow one another, queues take turns. A job is pulled from the chain exactly
-when it is taken, so permits are counted down as they are used and nothing is looked at in vain.
+when it is taken, so permits are counted down as they are used and nothing is read in vain.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,8 +35,8 @@ from tidemill.model.names import KEY_LIMIT
 from tidemill.model.queues.lane import take_turns, weight_of
 from tidemill.model.time import Span
 
-LANES_LOOKED_AT = 1_000
-"""The most lanes that one claim looks into in one priority; the next claim goes on from there."""
+LANES_SCANNED = 1_000
+"""The most lanes that one claim scans in one priority; the next claim goes on from there."""
 LAST_LANE = "\U0010ffff" * (2 * KEY_LIMIT + 2)
 """Above every group: a task's name and a key, each of at most `KEY_LIMIT` characters."""
 
@@ -195,8 +195,8 @@ class Choice:
     ) -> Iterator[tuple[str, str]]:
         """Open lanes of a priority within a range of groups: (group, key), page by page."""
         tasks = rooms.open_tasks() if queue.limited else [""]
-        page, looked_at = max(1, min(self._request.most, 100)), 0
-        while looked_at < LANES_LOOKED_AT:
+        page, scanned = max(1, min(self._request.most, 100)), 0
+        while scanned < LANES_SCANNED:
             found: set[tuple[str, str]] = set()
             complete = True
             for suspect in self._forms():
@@ -212,11 +212,11 @@ class Choice:
             yield from in_order
             if complete:
                 return
-            looked_at += len(in_order)
+            scanned += len(in_order)
         self._more_at_once = True
 
     def _forms(self) -> tuple[int, ...]:
-        """Whether suspects are looked at: (0,) or (0, 1)."""
+        """Whether suspects are read: (0,) or (0, 1)."""
         return (0, 1) if self._suspects_left > 0 else (0,)
 
     def _of_lane(self, queue: KnownQueue, priority: int, lane: str, key: str, rooms: Rooms) -> Iterator[Row]:

@@ -40,7 +40,7 @@ class Catalogue:
         """Lanes without a group that are known to be announced: (queue, priority, suspect). They go only
         when a queue is reshaped, which counts as a change of it."""
         self.watched = False
-        """Somebody waits for some job."""
+        """Some caller waits for some job."""
         self.parents_ended = False
         """Some parent ended and its children have not all been updated."""
 

@@ -38,12 +38,12 @@ def heartbeat(
     lost: list[Fence] = []
     for claimant in claimants:
         lost += _compare(step, claimant, release)
-    asked = [StopRequest(*found) for found in step.db.execute(SQL.asked, (info.id,))]
-    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, asked=asked)
+    stops = [StopRequest(*found) for found in step.db.execute(SQL.stop_requests, (info.id,))]
+    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, stop_requests=stops)
 
 
 def _compare(step: Step, sent: ClaimantHeartbeat, release: Callable[[Step, Facts], None]) -> list[Fence]:
-    """Give back what the engine thinks it holds and it does not; report the opposite."""
+    """Release what the engine thinks it holds and it does not; report the opposite."""
     row = step.db.execute(SQL.find_claimant, (sent.claimant,)).fetchone()
     if row is None:
         return list(sent.held)

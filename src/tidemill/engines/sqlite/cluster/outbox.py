@@ -14,7 +14,7 @@ class PubSub(Protocol):
     """Sends signals to those who listen."""
 
     def has_listeners(self) -> bool:
-        """Whether anybody listens at all."""
+        """Whether there are any listeners."""
         ...
 
     def send(self, signals: Iterable[Signal]) -> None: ...
@@ -37,7 +37,7 @@ class Outbox:
         """Send these, and what was held back, if it is time."""
         if not signals and not self._held_back:
             return
-        if not self._pubsub.has_listeners():  # whoever begins to listen reads the state first
+        if not self._pubsub.has_listeners():  # a new listener reads the state first
             self._held_back.clear()
             return
         now, due = time.monotonic(), []

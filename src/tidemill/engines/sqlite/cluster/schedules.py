@@ -45,7 +45,7 @@ class SqliteSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
-        asked: bool = False,
+        requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
@@ -54,7 +54,7 @@ class SqliteSchedules:
 
         def work(step: Step) -> Fired | None:
             ticks = (None, None) if last_at is None else (encode_ticks(line), encode_ticks(kept))
-            row = (last_at, *ticks, next_at, name, tick, before, asked)
+            row = (last_at, *ticks, next_at, name, tick, before, requested)
             if step.db.execute(SQL.fire, row).rowcount != 1:
                 return None
             created = enqueue.enqueue(step, jobs)

@@ -39,7 +39,7 @@ ONLY_EVENTS, ALSO_EVENTS = ".events", ".all"
 
 
 class Versions:
-    """Whether somebody has written to the file since the last check."""
+    """Whether any process has written to the file since the last check."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session

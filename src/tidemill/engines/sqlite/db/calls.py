@@ -69,7 +69,7 @@ def answer_calls(calls: Sequence[ThreadCall[Any]]) -> None:
         if isinstance(call, LoopCall):
             loops.setdefault(call.loop, []).append(call)
     for loop, own in loops.items():
-        with suppress(RuntimeError):  # its loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # its loop was closed: no caller waits any more
             loop.call_soon_threadsafe(_resolve, own)
 
 
@@ -114,7 +114,7 @@ class CallThread:
             self._refuse_the_rest()
 
     def _refuse_the_rest(self) -> None:
-        """Nobody is left waiting: neither after a close, nor if a bug ended this thread."""
+        """No caller is left waiting: neither after a close, nor if a bug ended this thread."""
         self._ended = True
         while not self._calls.empty():
             call = self._calls.get()

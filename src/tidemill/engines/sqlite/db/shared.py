@@ -45,7 +45,7 @@ class SharedStore:
     def __init__(self, *, in_memory: bool) -> None:
         self.in_memory = in_memory
         self.opening = threading.Lock()
-        """Held by whoever opens it: the others wait for that."""
+        """Held by the thread that opens it: the others wait for that."""
         self.users = 0
         self.store: SqliteStore | None = None
         self.pubsub: LocalPubSub | SocketPubSub | None = None

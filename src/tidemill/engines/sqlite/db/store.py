@@ -1,6 +1,6 @@
 """The threads of one process for one database: a writer and a reader. Engines share them (`shared`).
 
-Reads run beside the writer on a connection of their own (WAL: they see one moment and block nobody).
+Reads run beside the writer on a connection of their own (WAL: they see one moment and block no writer).
 An in-memory database has no second connection; there reads take their turn with the writer.
 """
 
@@ -35,7 +35,7 @@ class Reader(CallThread):
         super().__init__(f"tidemill-reader {url}")
         self._url = url
         self._turn = threading.RLock()
-        """Held by whoever uses the connection."""
+        """Held by the thread that uses the connection."""
         self._away = False
         """The connection was closed for a fork."""
 

@@ -11,8 +11,8 @@ has come in while the last commit went to disk shares the next transaction and i
 
 A loop must not wait for a disk, so a thread writes for loops. The thread of a blocking call waits anyway. So
 it takes the writer's turn and writes itself, which saves two changes of thread and two of loop: a blocking
-enqueue took 625 us of processor time with them, and 330 without. Whoever has the turn does the work of all
-who wait for it.
+enqueue took 625 us of processor time with them, and 330 without. The thread that has the turn does the
+work of all that wait for it.
 """
 
 import queue
@@ -75,7 +75,8 @@ class Writer(CallThread):
         self._migrate = migrate
         self._outbox = Outbox(pubsub)
         self._turn = threading.RLock()
-        """Held by whoever uses the connection and the outbox. A calling thread takes it by `locked`."""
+        """Held by the thread that uses the connection and the outbox. A calling thread takes it by
+        `locked`."""
         self._waiting: deque[ThreadCall[Any]] = deque()
         """Calls of threads that wait for the turn."""
         self._stopping = False
@@ -126,7 +127,7 @@ class Writer(CallThread):
             self._waiting.append(call)
             locked(self._turn, lambda: self._do_waiting(call))
         except BaseException:
-            with suppress(ValueError):  # nobody waits for it any more
+            with suppress(ValueError):  # no thread waits for it any more
                 self._waiting.remove(call)
             raise
         if call.error is not None:
@@ -137,7 +138,7 @@ class Writer(CallThread):
         """Do what waits, until this call is answered; in the turn."""
         if self._guest:  # the turn is this thread's already: a handler of a signal calls, in the middle of it
             raise Refused("a handler of a signal made this call in the middle of another one: make it later")
-        while not call.answered:  # whoever had the turn may have done this call too
+        while not call.answered:  # the thread that had the turn may have done this call too
             if self._ended:
                 raise EngineClosed("the engine was closed; open it again")
             if not self._waiting:  # the thread that had taken this call on was interrupted

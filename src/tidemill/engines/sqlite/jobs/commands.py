@@ -19,12 +19,12 @@ SQL = load_statements("tidemill.engines.sqlite", "commands")
 
 
 def cancel(step: Step, ids: Sequence[JobId], by: str) -> list[CancelAnswer]:
-    """Stop jobs: those not started never start, running ones are told."""
+    """Stop jobs: those not started never start, running ones get a stop request."""
     answers, changed = [], []
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
         answers.append(_cancel(step, job))
-        if job is not None and job.state <= RUNNING and not job.cancel_asked:
+        if job is not None and job.state <= RUNNING and not job.cancel_requested:
             changed.append(job_id)
     _audit(step, by, "cancel", changed)
     return answers
@@ -34,7 +34,7 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
     if job is None:
         return CancelAnswer.UNKNOWN
     if job.state == RUNNING:
-        if not job.cancel_asked:
+        if not job.cancel_requested:
             step.db.execute(SQL.ask_to_stop, (job.pk,))
             (member,) = step.db.execute(SQL.member_of, (job.claimant,)).fetchone()
             step.signal(member_topic(member))

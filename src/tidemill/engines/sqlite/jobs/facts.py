@@ -25,10 +25,10 @@ class Facts(NamedTuple):
     key: str | None
     attempts: int
     crashes: int
-    losses: int
+    lost_runs: int
     failures: int
     replay_token: bytes | None
-    cancel_asked: int
+    cancel_requested: int
     has_children: int
     waits_for: int
     parent_died: str | None

@@ -9,15 +9,15 @@ from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.jobs import facts, transitions
 from tidemill.engines.sqlite.jobs.facts import Facts
 from tidemill.engines.sqlite.jobs.step import CANCELLED, CODE, READY, Step
-from tidemill.model.jobs.crash import AfterLoss, after_claimant_lost, after_member_lost
+from tidemill.model.jobs.crash import AfterLostRun, after_claimant_lost, after_member_lost
 from tidemill.model.jobs.job import Failure, FailureKind
-from tidemill.model.jobs.run import LossVerdict, LostRun
+from tidemill.model.jobs.run import LostRun, LostRunVerdict
 from tidemill.model.member import may_sweep
 
 SQL = load_statements("tidemill.engines.sqlite", "lost_runs")
 
 
-def retire(step: Step, claimant: bytes, losses: Sequence[LostRun]) -> int:
+def retire(step: Step, claimant: bytes, lost_runs: Sequence[LostRun]) -> int:
     """A worker process is dead: release its jobs, and refuse its claims from now on."""
     row = step.db.execute(SQL.find_claimant, (claimant,)).fetchone()
     if row is None:
@@ -25,7 +25,7 @@ def retire(step: Step, claimant: bytes, losses: Sequence[LostRun]) -> int:
         return 0
     (pk,) = row
     step.db.execute(SQL.retire, (step.now, pk))
-    verdicts = {(lost.id, lost.fence): lost for lost in losses}
+    verdicts = {(lost.id, lost.fence): lost for lost in lost_runs}
     jobs = facts.running_under(step, pk)
     for job in jobs:
         lost = verdicts.get((job.id, job.fence or 0))
@@ -41,13 +41,13 @@ def crash(step: Step, job: Facts, message: str) -> None:
     _blame(step, job, "crash", message)
 
 
-def _blame(step: Step, job: Facts, verdict: LossVerdict, message: str) -> None:
+def _blame(step: Step, job: Facts, verdict: LostRunVerdict, message: str) -> None:
     after = after_claimant_lost(
         verdict,
         suspect=bool(job.suspect),
-        losses=job.losses,
+        lost_runs=job.lost_runs,
         crashes=job.crashes,
-        cancel_asked=bool(job.cancel_asked),
+        cancel_requested=bool(job.cancel_requested),
     )
     _record(step, job, "crash" if verdict == "crash" else "lost", message or PROCESS_DIED)
     _release_lost(step, job, after)
@@ -85,7 +85,7 @@ def leave(step: Step, member: bytes) -> int:
 
 def release(step: Step, job: Facts) -> None:
     """Release a job whose holder cannot do so. The job keeps its position in the lane."""
-    if job.cancel_asked:
+    if job.cancel_requested:
         transitions.to_final(step, job, CANCELLED)
     else:
         transitions.to_ready(step, job, keep_seq=True)
@@ -95,18 +95,18 @@ def _lose(step: Step, job: Facts) -> None:
     after = after_member_lost(
         suspect=bool(job.suspect),
         started=job.started_at is not None,
-        losses=job.losses,
+        lost_runs=job.lost_runs,
         crashes=job.crashes,
-        cancel_asked=bool(job.cancel_asked),
+        cancel_requested=bool(job.cancel_requested),
     )
     crashed = after.crashes > job.crashes
     _record(step, job, "crash" if crashed else "lost", "its member vanished")
     _release_lost(step, job, after)
 
 
-def _release_lost(step: Step, job: Facts, after: AfterLoss) -> None:
+def _release_lost(step: Step, job: Facts, after: AfterLostRun) -> None:
     step.db.execute(SQL.count_crash, (after.suspect, after.crashes, job.pk))
-    step.db.execute(SQL.count_lost_run, (job.pk, after.losses))
+    step.db.execute(SQL.count_lost_run, (job.pk, after.lost_runs))
     state = CODE[after.state]
     if state == READY:
         transitions.to_ready(step, job._replace(suspect=int(after.suspect)), keep_seq=True)

@@ -3,7 +3,7 @@
 Plain means: completed, nothing follows, the queue keeps its jobs, and there is no more to the job than its
 row (`more`). Their jobs are neither read nor written: each gets an outcome, and the
 ranges among the runs and the ended are one statement for many. Anything else takes the long way in
-`settle`, which looks at each job.
+`settle`, which reads each job.
 """
 
 from collections.abc import Sequence

@@ -71,7 +71,7 @@ def _fail(step: Step, job: Facts, outcome: Failed) -> None:
     transitions.record_failure(step, job, outcome)
     step.count_failed(job.queue)
     retry = outcome.retry_in is not None
-    state = CODE[state_after_failure(cancel_asked=bool(job.cancel_asked), retry=retry)]
+    state = CODE[state_after_failure(cancel_requested=bool(job.cancel_requested), retry=retry)]
     if state == SCHEDULED:
         transitions.to_scheduled(step, job, step.now + (outcome.retry_in or 0))
     else:
@@ -96,7 +96,7 @@ def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
         if job is None or answer is not Answer.APPLIED:
             continue
         delayed = item.delay is not None
-        state = CODE[state_after_release(cancel_asked=bool(job.cancel_asked), delayed=delayed)]
+        state = CODE[state_after_release(cancel_requested=bool(job.cancel_requested), delayed=delayed)]
         if state == SCHEDULED:
             transitions.to_scheduled(step, job, step.now + (item.delay or 0))
         elif state >= COMPLETED:

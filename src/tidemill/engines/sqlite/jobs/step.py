@@ -43,7 +43,7 @@ class Step:
         self.handled = 0
         """Bytes of the payloads of jobs that died and left a handler."""
         self.moves: Moves | None = None
-        """Where jobs that move are named; None: nobody listens."""
+        """Where jobs that move are named; None: there are no listeners."""
         self._whys: dict[JobId, str] = {}
         self._tally: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._finished: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
@@ -108,7 +108,7 @@ class Step:
         self._finished[queue][1] += count
 
     def ended(self, pk: int, job_id: JobId) -> None:
-        """A job came to a final state: whoever watches it gets a signal."""
+        """A job came to a final state: its watchers get a signal."""
         self._ended.append((pk, job_id))
 
     def signal(self, topic: str, text: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The rows of new jobs that wait for nobody."""
+"""The rows of new jobs without parents."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ def encode_retry(retry: Retry | None) -> bytes | None:
 
 
 def store_all(step: Step, jobs: Sequence[NewJob]) -> bool:
-    """Store a batch of which no id is known yet, which is nearly every batch: no look beforehand.
+    """Store a batch of which no id is known yet, which is nearly every batch: nothing is read before.
 
     False, and nothing was stored, if some id was known."""
     queue = step.catalogue.named(jobs[0].queue, step.now)

@@ -60,7 +60,7 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
 
 
 def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) -> None:
-    """It ended. Tell waiters and children; leave only a tombstone where nothing is kept."""
+    """It ended. Signal waiters and update children; leave only a tombstone where nothing is kept."""
     step.moved(job.id, state, job.queue, job.task)
     if state == DEAD:
         on_dead.leave_handler(step, job)
@@ -141,7 +141,7 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
 
 def record_failure(step: Step, job: Facts, outcome: Failed) -> None:
     """Add a failed attempt to its job's history."""
-    retry_in = None if job.cancel_asked else outcome.retry_in
+    retry_in = None if job.cancel_requested else outcome.retry_in
     failure = msgspec.structs.replace(outcome.failure, retry_in=retry_in)
     append_failure(step, job, failure, attempt=job.attempts + 1)
 

@@ -37,7 +37,7 @@ def lane_of(queue: KnownQueue, priority: int, suspect: int, task: str, key: str 
 
 
 def announce(step: Step, lanes: Iterable[LaneRow]) -> None:
-    """Make sure that claims look at these lanes."""
+    """Make sure that claims read these lanes."""
     known = step.catalogue.lanes
     new = [lane for lane in lanes if lane[3] or lane[:3] not in known]
     if new:

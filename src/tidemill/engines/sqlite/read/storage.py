@@ -8,9 +8,9 @@ from tidemill.model.storage import HolderKind, Part, Storage, StorageHolder
 
 
 def storage(db: Connection, url: SqliteUrl) -> Storage:
-    """Begins with a checkpoint that waits for nobody: it tells how much of the WAL it had to leave because
-    somebody still reads older pages. (The files are not opened for this: closing one would take away SQLite's
-    own locks on it.)"""
+    """Begins with a checkpoint that does not wait: it answers how much of the WAL it had to leave because a
+    connection still reads older pages. (The files are not opened for this: closing one would take away
+    SQLite's own locks on it.)"""
     held = 0
     size: int = db.execute("PRAGMA page_size").fetchone()[0]
     if url.path is not None:

@@ -42,11 +42,11 @@ CREATE TABLE job (
 -- What most jobs never have. A job without a row here completes on the fast path.
 CREATE TABLE more (
     pk            INTEGER PRIMARY KEY,
-    losses        INTEGER NOT NULL DEFAULT 0,
+    lost_runs     INTEGER NOT NULL DEFAULT 0,
     failures      INTEGER NOT NULL DEFAULT 0,   -- how many there were; the kept ones are in failure
     replays       INTEGER NOT NULL DEFAULT 0,
     replay_token  BLOB,
-    cancel_asked  INTEGER NOT NULL DEFAULT 0,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
     has_children  INTEGER NOT NULL DEFAULT 0,
     waits_for     INTEGER NOT NULL DEFAULT 0,
     parent_died   TEXT,
@@ -110,9 +110,9 @@ SELECT
         WHEN outcome.pk IS NOT NULL THEN outcome.started_at
         WHEN run.last IS NULL OR more.started_fence = job.pk + run.ahead THEN more.started_at
     END AS started_at,
-    ifnull(more.losses, 0) AS losses, ifnull(more.failures, 0) AS failures,
+    ifnull(more.lost_runs, 0) AS lost_runs, ifnull(more.failures, 0) AS failures,
     ifnull(more.replays, 0) AS replays, more.replay_token AS replay_token,
-    ifnull(more.cancel_asked, 0) AS cancel_asked, ifnull(more.has_children, 0) AS has_children,
+    ifnull(more.cancel_requested, 0) AS cancel_requested, ifnull(more.has_children, 0) AS has_children,
     ifnull(more.waits_for, 0) AS waits_for, more.parent_died AS parent_died, more.progress AS progress,
     job.timeout AS timeout, job.retry AS retry, job.on_dead AS on_dead, job.schedule AS schedule,
     job.codec AS codec, job.headers AS headers, job.body AS body, outcome.result AS result
@@ -166,7 +166,7 @@ CREATE TABLE ended_parent (
     last_child INTEGER NOT NULL
 ) STRICT;
 
--- Who wants to be told when a job ends.
+-- Who gets a signal when a job ends.
 CREATE TABLE watch (
     job    INTEGER NOT NULL,
     waiter TEXT NOT NULL,

@@ -1,7 +1,7 @@
 -- What people do to jobs, and what runs write about themselves.
 
 -- name: ask_to_stop
-INSERT INTO more (pk, cancel_asked) VALUES (?, 1) ON CONFLICT DO UPDATE SET cancel_asked = 1;
+INSERT INTO more (pk, cancel_requested) VALUES (?, 1) ON CONFLICT DO UPDATE SET cancel_requested = 1;
 
 -- name: member_of
 SELECT member FROM claimant WHERE pk = ?;
@@ -14,7 +14,7 @@ UPDATE job SET body = ?, codec = ?, key = ? WHERE pk = ?;
 
 -- name: count_replay
 INSERT INTO more (pk, replays, replay_token) VALUES (?, 1, ?)
-ON CONFLICT DO UPDATE SET losses = 0, cancel_asked = 0, progress = NULL, replays = replays + 1,
+ON CONFLICT DO UPDATE SET lost_runs = 0, cancel_requested = 0, progress = NULL, replays = replays + 1,
     replay_token = excluded.replay_token;
 
 -- name: set_started

@@ -28,4 +28,4 @@ DELETE FROM member WHERE id = ?;
 UPDATE job SET suspect = ?, crashes = ? WHERE pk = ?;
 
 -- name: count_lost_run
-INSERT INTO more (pk, losses) VALUES (?, ?) ON CONFLICT DO UPDATE SET losses = excluded.losses;
+INSERT INTO more (pk, lost_runs) VALUES (?, ?) ON CONFLICT DO UPDATE SET lost_runs = excluded.lost_runs;

@@ -13,10 +13,10 @@ UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat;
 -- name: find_claimant
 SELECT pk FROM claimant WHERE id = ?;
 
--- name: asked
+-- name: stop_requests
 SELECT job.id, job.pk + run.ahead FROM claimant
 CROSS JOIN run ON run.claimant = claimant.pk
-CROSS JOIN more ON more.pk BETWEEN run.first AND run.last AND more.cancel_asked = 1
+CROSS JOIN more ON more.pk BETWEEN run.first AND run.last AND more.cancel_requested = 1
 CROSS JOIN job ON job.pk = more.pk
 WHERE claimant.member = ? ORDER BY 2;
 

@@ -57,7 +57,7 @@ async def test_the_jobs_of_a_gone_member_come_back(engine: Engine, clock: Clock,
     for run in runs:
         job = await job_of(engine, run.id)
         assert (job.state, job.seq, job.attempts) == (JobState.READY, run.seq, 0)
-        assert (job.losses, job.crashes, job.suspect) == (1, 0, False)
+        assert (job.lost_runs, job.crashes, job.suspect) == (1, 0, False)
         assert [(failure.kind, failure.member) for failure in job.failures] == [("lost", "host:1")]
     assert [member.info.name for member in await engine.members.list(now=clock.now)] == ["sweeper"]
     assert await claimant.complete(runs[0]) == [Answer.STALE]
@@ -209,7 +209,7 @@ async def test_the_second_lost_run_makes_a_suspect(engine: Engine, clock: Clock)
     for _ in range(4):
         await lose(engine, clock)
         job = await job_of(engine, new.id)
-        seen.append((job.losses, job.suspect, job.crashes, job.state.value))
+        seen.append((job.lost_runs, job.suspect, job.crashes, job.state.value))
     assert seen == [
         (1, False, 0, "ready"),
         (2, True, 0, "ready"),
@@ -224,7 +224,7 @@ async def test_three_started_suspects_lost_with_their_members_are_proof(engine: 
     for _ in range(5):
         await lose(engine, clock, started=True)
     job = await job_of(engine, new.id)
-    assert (job.losses, job.crashes, job.state, job.attempts) == (5, 3, JobState.DEAD, 0)
+    assert (job.lost_runs, job.crashes, job.state, job.attempts) == (5, 3, JobState.DEAD, 0)
     kinds = [failure.kind for failure in job.failures]
     assert kinds == ["lost", "lost", "crash", "crash", "crash"]
     assert job.ended_at == clock.now
@@ -254,4 +254,4 @@ async def test_several_sweepers_act_once(connect: Connect, clock: Clock) -> None
     assert sum(jobs for _, jobs, _ in answers) == 60
     assert sorted(name for _, _, gone in answers for name in gone) == ["v0", "v1", "v2"]
     records = [job for job in await clients[0].inspect.get(ids_of(runs)) if job]
-    assert {(job.state, job.losses, job.failure_count) for job in records} == {(JobState.READY, 1, 1)}
+    assert {(job.state, job.lost_runs, job.failure_count) for job in records} == {(JobState.READY, 1, 1)}

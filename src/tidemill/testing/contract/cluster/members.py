@@ -1,4 +1,4 @@
-"""`members`: heartbeats, what they give back and learn, sign-off, and health."""
+"""`members`: heartbeats, what they release and learn, sign-off, and health."""
 
 import pytest
 
@@ -40,14 +40,14 @@ async def test_a_heartbeat_registers_and_introduces(engine: Engine, clock: Clock
         lease=SECOND,
     )
     reply = await engine.members.heartbeat(info, now=clock.now)
-    assert (reply.new, reply.now, reply.lost, reply.asked) == (True, clock.now, [], [])
+    assert (reply.new, reply.now, reply.lost, reply.stop_requests) == (True, clock.now, [], [])
     (member,) = await engine.members.list(now=clock.now)
     assert member.info == info
     assert (member.since, member.heartbeat_at, member.steady_since) == (START, START, START)
     assert (member.health, member.running) == (Health.HEALTHY, 0)
 
 
-async def test_the_latest_introduction_counts(engine: Engine, clock: Clock) -> None:
+async def test_the_latest_member_info_counts(engine: Engine, clock: Clock) -> None:
     first = MemberInfo(id=new_id(), name="a", slots=1)
     await engine.members.heartbeat(first, now=clock.now)
     clock.forward(1)
@@ -64,7 +64,7 @@ async def test_heartbeat_numbers_grow_in_the_namespace(connect: Connect, clock: 
     assert numbers == sorted(set(numbers))
 
 
-# What is given back
+# What is released
 
 
 @pytest.mark.row("A4")
@@ -80,7 +80,7 @@ async def test_an_answered_job_that_is_not_held_comes_back(
     assert (reply.new, reply.lost) == (False, [])
     assert (await job_of(engine, kept.id)).state is JobState.RUNNING
     job = await job_of(engine, lost.id)
-    assert (job.state, job.seq, job.attempts, job.losses) == (JobState.READY, lost.seq, 0, 0)
+    assert (job.state, job.seq, job.attempts, job.lost_runs) == (JobState.READY, lost.seq, 0, 0)
     assert job.failure_count == 0
     assert (await claimant.take_one()).id == lost.id
 
@@ -122,7 +122,7 @@ async def test_what_a_member_holds_no_more_is_told(engine: Engine, clock: Clock,
 
 
 @pytest.mark.row("B11")
-async def test_a_job_given_back_by_a_heartbeat_after_it_was_asked_is_cancelled(
+async def test_a_job_that_a_heartbeat_releases_after_a_stop_request_is_cancelled(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
@@ -132,13 +132,17 @@ async def test_a_job_given_back_by_a_heartbeat_after_it_was_asked_is_cancelled(
     assert await states_of(engine, [run]) == [JobState.CANCELLED]
 
 
-async def test_asked_jobs_of_all_children_are_told(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_stop_requests_of_all_children_are_answered(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
     sibling = Claimant(engine, clock, member=claimant.member)
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     runs = [await claimant.take_one(), await sibling.take_one()]
     await engine.jobs.cancel(ids_of(runs), now=clock.now)
     reply = await claimant.heartbeat()
-    assert sorted((ask.id, ask.fence) for ask in reply.asked) == sorted((run.id, run.fence) for run in runs)
+    assert sorted((ask.id, ask.fence) for ask in reply.stop_requests) == sorted(
+        (run.id, run.fence) for run in runs
+    )
 
 
 # Sign-off
@@ -154,7 +158,7 @@ async def test_leaving_gives_everything_back(engine: Engine, clock: Clock, claim
     assert await engine.members.list(now=clock.now) == []
     for run in runs:
         job = await job_of(engine, run.id)
-        assert (job.state, job.seq, job.losses, job.failure_count) == (JobState.READY, run.seq, 0, 0)
+        assert (job.state, job.seq, job.lost_runs, job.failure_count) == (JobState.READY, run.seq, 0, 0)
     assert await claimant.complete(runs[0]) == [Answer.STALE]
     other = await a_claimant(engine, clock, name="other")
     assert ids_of(await other.take()) == ids_of(jobs)

@@ -6,7 +6,7 @@ from tidemill.engine.protocol import Engine
 from tidemill.model.errors import ClaimantRetired
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobState
-from tidemill.model.jobs.run import Answer, ClaimedJob, LossVerdict, LostRun
+from tidemill.model.jobs.run import Answer, ClaimedJob, LostRun, LostRunVerdict
 from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
@@ -19,7 +19,7 @@ from tidemill.testing.contract.fixtures import (
 )
 
 
-def lost(run: ClaimedJob, verdict: LossVerdict, message: str = "signal 11") -> LostRun:
+def lost(run: ClaimedJob, verdict: LostRunVerdict, message: str = "signal 11") -> LostRun:
     return LostRun(id=run.id, fence=run.fence, verdict=verdict, message=message)
 
 
@@ -52,7 +52,7 @@ async def test_a_proven_crash_is_counted_apart_from_failures(
     assert await engine.jobs.retire(claimant.id, [lost(run, "crash")], now=clock.now) == 1
     job = await job_of(engine, run.id)
     assert (job.state, job.seq, job.attempts) == (JobState.READY, run.seq, 0)
-    assert (job.crashes, job.losses, job.suspect) == (1, 0, True)
+    assert (job.crashes, job.lost_runs, job.suspect) == (1, 0, True)
     (failure,) = job.failures
     assert (failure.kind, failure.message, failure.member) == ("crash", "signal 11", "host:1")
     assert (failure.number, failure.ended_at) == (1, clock.now)
@@ -122,7 +122,7 @@ async def test_a_lost_run_under_a_number_that_no_fence_can_be_is_passed_over(
 
 @pytest.mark.parametrize("verdict", ["crash", "suspect"])
 async def test_a_crashed_job_that_was_asked_to_stop_is_cancelled(
-    engine: Engine, clock: Clock, claimant: Claimant, verdict: LossVerdict
+    engine: Engine, clock: Clock, claimant: Claimant, verdict: LostRunVerdict
 ) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()

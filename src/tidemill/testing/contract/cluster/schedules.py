@@ -129,7 +129,7 @@ async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
         clock.forward(1)
     stored = await only(engine)
     assert (stored.retired_at, stored.fires, stored.next_at) == (START, False, 100)
-    for asked in (False, True):
+    for requested in (False, True):
         assert not await engine.schedules.fire(
             "s",
             tick=100,
@@ -137,7 +137,7 @@ async def test_a_retired_schedule_does_not_fire_until_it_is_declared_again(
             next_at=200,
             jobs=[job_at(100)],
             last_at=100,
-            asked=asked,
+            requested=requested,
             now=clock.now,
         )
     await engine.schedules.put([msgspec.structs.replace(declared, next_at=300)], now=clock.now)
@@ -200,7 +200,7 @@ async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
         next_at=100,
         jobs=[job_at(50)],
         last_at=50,
-        asked=True,
+        requested=True,
         by="ann",
         now=clock.now,
     )
@@ -210,7 +210,7 @@ async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
     assert (stored.last_at, stored.next_at, stored.paused) == (50, 100, paused)
     assert await states_of(engine, [job_at(50)]) == [JobState.READY]
     assert not await engine.schedules.fire(
-        "s", tick=99, before=50, next_at=100, jobs=[job_at(51)], last_at=51, asked=True, now=clock.now
+        "s", tick=99, before=50, next_at=100, jobs=[job_at(51)], last_at=51, requested=True, now=clock.now
     )
 
 
@@ -228,7 +228,7 @@ async def test_of_two_who_ask_for_a_run_at_once_one_gets_it(engine: Engine, cloc
                     next_at=next_at,
                     jobs=[job_at(at)],
                     last_at=at,
-                    asked=True,
+                    requested=True,
                     now=clock.now,
                 )
                 for at in (50, 51)

@@ -32,7 +32,7 @@ async def receives(
     return False
 
 
-async def heard_until(engine: Engine, subscription: Subscription, marker: str) -> set[str]:
+async def received_until(engine: Engine, subscription: Subscription, marker: str) -> set[str]:
     """The topics of everything that arrives before a marker that is published now."""
     topics: set[str] = set()
     for _ in range(TRIES):
@@ -84,7 +84,7 @@ async def test_a_text_as_long_as_there_is_room_arrives_whole(connect: Connect, t
 async def test_other_topics_do_not_arrive(engine: Engine) -> None:
     subscription = await engine.signals.subscribe("news", "marker")
     await engine.signals.publish("other", "x")
-    assert await heard_until(engine, subscription, "marker") <= {ANY_TOPIC}
+    assert await received_until(engine, subscription, "marker") <= {ANY_TOPIC}
 
 
 async def test_nothing_comes_when_nothing_is_published(engine: Engine) -> None:
@@ -220,7 +220,7 @@ async def test_claimable_jobs_are_signalled(
         while (signal := await subscription.next(PATIENCE)) is not None:
             if signal.topic == topic:
                 return
-    raise AssertionError("nobody was told")
+    raise AssertionError("no signal was received")
 
 
 @pytest.mark.row("B11")

@@ -133,7 +133,7 @@ BATCHES: dict[str, Call] = {
         new_id(), [LostRun(id=job_id, fence=1, verdict="crash") for job_id in ids]
     ),
     "wants": lambda engine, claimant, ids: engine.jobs.claim(
-        asked(claimant, wants=tuple(Want(job_id.hex()) for job_id in ids))
+        a_request(claimant, wants=tuple(Want(job_id.hex()) for job_id in ids))
     ),
     "heartbeat": lambda engine, _, ids: engine.members.heartbeat(
         MemberInfo(id=new_id(), name="m"),
@@ -166,7 +166,7 @@ async def not_refused(
     return taken
 
 
-def asked(by: Claimant, **instead: Any) -> ClaimRequest:
+def a_request(by: Claimant, **instead: Any) -> ClaimRequest:
     """The next claim, altered."""
     return msgspec.structs.replace(by.request(), **instead)
 
@@ -188,10 +188,12 @@ WITH_AN_ID: dict[str, WithValue] = {
     },
     "log": lambda engine, _, wrong: engine.inspect.log(wrong),
     "checkpoints": lambda engine, _, wrong: engine.inspect.checkpoints(wrong),
-    "the claim's member": lambda engine, claimant, wrong: engine.jobs.claim(asked(claimant, member=wrong)),
-    "the claimant": lambda engine, claimant, wrong: engine.jobs.claim(asked(claimant, claimant=wrong)),
+    "the claim's member": lambda engine, claimant, wrong: engine.jobs.claim(
+        a_request(claimant, member=wrong)
+    ),
+    "the claimant": lambda engine, claimant, wrong: engine.jobs.claim(a_request(claimant, claimant=wrong)),
     "the settle's claim": lambda engine, claimant, wrong: engine.jobs.settle(
-        [], claim=asked(claimant, ids=(wrong,))
+        [], claim=a_request(claimant, ids=(wrong,))
     ),
     "the retired": lambda engine, _, wrong: engine.jobs.retire(wrong),
     "the sweeper": lambda engine, _, wrong: engine.jobs.reclaim(wrong),
@@ -218,10 +220,12 @@ WRONG_NUMBERS: dict[str, Any] = {
 }
 
 WITH_A_NUMBER: dict[str, WithValue] = {
-    "the claim's number": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, number=n)),
-    "the claim's most": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, most=n)),
-    "a want's most": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, wants=(Want("q", n),))),
-    "suspects": lambda engine, claimant, n: engine.jobs.claim(asked(claimant, suspects=n)),
+    "the claim's number": lambda engine, claimant, n: engine.jobs.claim(a_request(claimant, number=n)),
+    "the claim's most": lambda engine, claimant, n: engine.jobs.claim(a_request(claimant, most=n)),
+    "a want's most": lambda engine, claimant, n: engine.jobs.claim(
+        a_request(claimant, wants=(Want("q", n),))
+    ),
+    "suspects": lambda engine, claimant, n: engine.jobs.claim(a_request(claimant, suspects=n)),
     "settle": lambda engine, _, n: engine.jobs.settle([Settlement(id=ONE_ID, fence=n, outcome=Completed())]),
     "ran": lambda engine, _, n: engine.jobs.settle(
         [Settlement(id=ONE_ID, fence=1, outcome=Completed(), ran=n)]
@@ -258,7 +262,7 @@ async def test_a_number_that_is_none_is_refused(engine: Engine, clock: Clock, cl
 WRONG_TEXTS: dict[str, Any] = {"a zero": "a\0b", "half a pair": "a\ud800b", "a number": 7}
 
 WITH_A_TEXT: dict[str, WithValue] = {
-    "a want": lambda engine, claimant, text: engine.jobs.claim(asked(claimant, wants=(Want(text),))),
+    "a want": lambda engine, claimant, text: engine.jobs.claim(a_request(claimant, wants=(Want(text),))),
     "a level": lambda engine, _, text: engine.jobs.write(
         [Note(id=ONE_ID, fence=1, entry=LogLine(number=1, level=text, message=""))]
     ),

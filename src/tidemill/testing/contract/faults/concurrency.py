@@ -41,29 +41,29 @@ async def work(worker: Claimant, *, most: int = 7, queue: str = "q") -> list[byt
 
 @pytest.mark.row("A4")
 async def test_no_job_is_taken_twice_and_none_is_lost(connect: Connect, clock: Clock) -> None:
-    crew = await workers(connect, clock)
+    claimants = await workers(connect, clock)
     jobs = some_jobs(500)
-    await crew[0].engine.jobs.enqueue(jobs, now=clock.now)
-    parts = await asyncio.gather(*map(work, crew))
+    await claimants[0].engine.jobs.enqueue(jobs, now=clock.now)
+    parts = await asyncio.gather(*map(work, claimants))
     assert sorted(job_id for part in parts for job_id in part) == sorted(ids_of(jobs))
-    assert set(await states_of(crew[0].engine, jobs)) == {JobState.COMPLETED}
+    assert set(await states_of(claimants[0].engine, jobs)) == {JobState.COMPLETED}
 
 
 @pytest.mark.row("A1")
 async def test_each_worker_sees_the_lane_in_order(connect: Connect, clock: Clock) -> None:
-    crew = await workers(connect, clock)
+    claimants = await workers(connect, clock)
     jobs = some_jobs(300)
-    await crew[0].engine.jobs.enqueue(jobs, now=clock.now)
+    await claimants[0].engine.jobs.enqueue(jobs, now=clock.now)
     position = {job.id: n for n, job in enumerate(jobs)}
-    for part in await asyncio.gather(*map(work, crew)):
+    for part in await asyncio.gather(*map(work, claimants)):
         positions = [position[job_id] for job_id in part]
         assert positions == sorted(positions)
 
 
 async def test_settle_with_claim_from_many_clients(connect: Connect, clock: Clock) -> None:
-    crew = await workers(connect, clock)
+    claimants = await workers(connect, clock)
     jobs = some_jobs(300)
-    await crew[0].engine.jobs.enqueue(jobs, now=clock.now)
+    await claimants[0].engine.jobs.enqueue(jobs, now=clock.now)
 
     async def run_through(worker: Claimant) -> list[bytes]:
         ran: list[bytes] = []
@@ -75,7 +75,7 @@ async def test_settle_with_claim_from_many_clients(connect: Connect, clock: Cloc
             runs = settled.claim.jobs
         return ran
 
-    parts = await asyncio.gather(*map(run_through, crew))
+    parts = await asyncio.gather(*map(run_through, claimants))
     assert sorted(job_id for part in parts for job_id in part) == sorted(ids_of(jobs))
 
 
@@ -131,14 +131,14 @@ async def test_concurrent_calls_of_one_client_keep_the_order_of_their_return(
 
 @pytest.mark.row("E1")
 async def test_a_limit_holds_while_many_claim(connect: Connect, clock: Clock) -> None:
-    crew = await workers(connect, clock)
-    engine = crew[0].engine
+    claimants = await workers(connect, clock)
+    engine = claimants[0].engine
     options = QueueOptions(concurrency=10, per_key=Limit(concurrency=3))
     await engine.queues.configure("q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=key) for key in "abcdef" * 20], now=clock.now)
     for _ in range(5):
-        taken = await asyncio.gather(*(worker.take(most=6) for worker in crew))
-        runs = [(worker, run) for worker, part in zip(crew, taken, strict=True) for run in part]
+        taken = await asyncio.gather(*(worker.take(most=6) for worker in claimants))
+        runs = [(worker, run) for worker, part in zip(claimants, taken, strict=True) for run in part]
         assert len(runs) == 10
         assert max(Counter(run.key for _, run in runs).values()) <= 3
         for worker, run in runs:
@@ -172,8 +172,8 @@ async def test_cancel_races_with_claim(connect: Connect, clock: Clock) -> None:
     states = dict(zip(ids_of(jobs), await states_of(operator, jobs), strict=True))
     for job_id, state in states.items():
         assert state is (JobState.RUNNING if job_id in ids_of(taken) else JobState.CANCELLED)
-    told = {ask.id for ask in (await claimant.heartbeat()).asked}
-    assert told == asked
+    stopping = {stop.id for stop in (await claimant.heartbeat()).stop_requests}
+    assert stopping == asked
 
 
 @pytest.mark.row("E1")
@@ -204,7 +204,7 @@ async def test_a_job_that_changes_while_it_is_claimed_leaves_no_gate_closed(
 
 async def test_everything_at_once_adds_up(connect: Connect, clock: Clock) -> None:
     """Producers, workers that fail and release, promoters and readers: each job ends exactly once."""
-    crew = await workers(connect, clock, 3)
+    claimants = await workers(connect, clock, 3)
     producer = await connect()
     jobs = [a_job(delay=n % 3, priority=n % 2 * 5) for n in range(240)]
     clock.now += 5
@@ -239,8 +239,8 @@ async def test_everything_at_once_adds_up(connect: Connect, clock: Clock) -> Non
             counts = await producer.inspect.counts(now=clock.now)
             assert sum(each.in_state(state) for each in counts for state in JobState) >= len(page)
 
-    await asyncio.gather(produce(), read(), *map(labour, crew))
-    await asyncio.gather(*map(labour, crew))
+    await asyncio.gather(produce(), read(), *map(labour, claimants))
+    await asyncio.gather(*map(labour, claimants))
     assert ends == Counter(ids_of(jobs))
     (total,) = await producer.inspect.counts(now=clock.now)
     assert (total.completed, total.window.completed) == (240, 240)

@@ -1,4 +1,4 @@
-"""The engine as a whole: what it says of itself, and that places are shared and kept apart."""
+"""The engine as a whole: what it says of itself, and that namespaces are shared and kept apart."""
 
 import asyncio
 from itertools import pairwise

@@ -53,12 +53,12 @@ async def test_what_runs_is_told_by_the_next_heartbeat(
     other = await a_claimant(engine, clock, name="other")
     assert await engine.jobs.cancel([run.id], now=clock.now) == [ASKED]
     record = await job_of(engine, run.id)
-    assert (record.state, record.cancel_asked) == (JobState.RUNNING, True)
-    assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
-    assert (await claimant.heartbeat()).asked == [StopRequest(run.id, run.fence)]
-    assert (await other.heartbeat()).asked == []
+    assert (record.state, record.cancel_requested) == (JobState.RUNNING, True)
+    assert (await claimant.heartbeat()).stop_requests == [StopRequest(run.id, run.fence)]
+    assert (await claimant.heartbeat()).stop_requests == [StopRequest(run.id, run.fence)]
+    assert (await other.heartbeat()).stop_requests == []
     await claimant.stop(run)
-    assert (await claimant.heartbeat()).asked == []
+    assert (await claimant.heartbeat()).stop_requests == []
 
 
 async def test_finished_and_unknown_jobs_are_left_alone(
@@ -91,7 +91,9 @@ async def test_a_repeat_answers_the_same(engine: Engine, clock: Clock, claimant:
 
 
 @pytest.mark.row("B11")
-async def test_an_asked_job_never_runs_again(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_a_job_with_a_stop_request_never_runs_again(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     jobs = await claimant.take()
     await engine.jobs.cancel([job.id for job in jobs], now=clock.now)

@@ -102,7 +102,7 @@ async def test_no_more_than_asked(engine: Engine, clock: Clock, claimant: Claima
     assert len(await claimant.take(most=3)) == 2
 
 
-async def test_only_the_wanted_queues_are_looked_at(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_only_the_wanted_queues_are_read(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     mine, other = a_job(queue="mine"), a_job(queue="other")
     await engine.jobs.enqueue([other, mine], now=clock.now)
     assert ids_of(await claimant.take("mine", "never-seen")) == [mine.id]

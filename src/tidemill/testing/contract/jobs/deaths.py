@@ -41,7 +41,7 @@ def mortal(**options: Any) -> NewJob:
     )
 
 
-def told(job: JobRecord) -> DeadJob:
+def dead_job_of(job: JobRecord) -> DeadJob:
     """What a handler's job carries."""
     assert (job.codec, job.headers) == (1, None)
     assert job.body is not None
@@ -129,7 +129,7 @@ async def test_each_way_to_die_leaves_a_handler(
     assert (handler.timeout, handler.retry, handler.max_attempts) == (MINUTE, None, 3)
     assert (handler.key, handler.on_dead, handler.schedule) == ("k", None, None)
     assert (handler.created_at, handler.ready_at) == (dead.ended_at, dead.ended_at)
-    dead_job, error = told(handler), dead.error
+    dead_job, error = dead_job_of(handler), dead.error
     assert error is not None
     assert dead_job == DeadJob(
         id=show_id(job.id),
@@ -171,7 +171,7 @@ async def test_without_an_entry_it_stands_in_the_queue_of_the_dead(
     await fail(engine, clock, claimant, job)
     handler = await handler_of(engine, job)
     assert (handler.queue, handler.priority, handler.timeout, handler.max_attempts) == ("q", 5, None, 5)
-    assert (handler.key, told(handler).key) == (None, None)
+    assert (handler.key, dead_job_of(handler).key) == (None, None)
     assert (await claimant.take_one()).id == handler.id
 
 
@@ -200,8 +200,8 @@ async def test_a_death_after_a_replay_has_a_handler_of_its_own(
     run = await claimant.take_one()
     await claimant.fail(run, failure=a_failure("again"))
     first, second = await handler_of(engine, job), await handler_of(engine, job, replays=1)
-    assert (told(first).replays, told(second).replays) == (0, 1)
-    assert (told(first).failure.message, told(second).failure.message) == ("no route", "again")
+    assert (dead_job_of(first).replays, dead_job_of(second).replays) == (0, 1)
+    assert (dead_job_of(first).failure.message, dead_job_of(second).failure.message) == ("no route", "again")
     assert len(await listed(engine, JobFilter(queue="graves"))) == 2
 
 
@@ -215,7 +215,7 @@ async def test_it_needs_nothing_of_a_job_of_which_nothing_is_kept(
     await engine.jobs.enqueue([job], now=clock.now)
     await fail(engine, clock, claimant, job)
     assert await states_of(engine, [job]) == [None]
-    dead = told(await handler_of(engine, job))
+    dead = dead_job_of(await handler_of(engine, job))
     assert (dead.args, dead.kwargs) == (["x" * 5_000], {})
     assert dead.failure.message == "no route"
 
@@ -240,14 +240,14 @@ UNREADABLE = {
 async def test_what_cannot_be_read_is_in_nobodys_way(
     body: bytes, engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    """A job may die of its payload: it dies all the same, and its handler is told."""
+    """A job may die of its payload: it dies all the same, and its handler gets it."""
     job, secret = mortal(body=body), mortal(codec=2)
     await engine.jobs.enqueue([job, secret], now=clock.now)
     await claimant.fail(*await claimant.take())
     assert await states_of(engine, [job, secret]) == [DEAD, DEAD]
-    dead = told(await handler_of(engine, job))
+    dead = dead_job_of(await handler_of(engine, job))
     assert (dead.args, dead.kwargs) == ([], {})
-    assert told(await handler_of(engine, secret)).body is None
+    assert dead_job_of(await handler_of(engine, secret)).body is None
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00df", "\u20ac", "\ud7ff", "\ue000", "\U0001f600", "\U0010ffff"])
@@ -257,7 +257,7 @@ async def test_what_can_be_read_is_told(
     job = mortal(body=f'[["{letter * 600}"],{{}}]'.encode())
     await engine.jobs.enqueue([job], now=clock.now)
     await fail(engine, clock, claimant, job)
-    assert told(await handler_of(engine, job)).args == [letter * 600]
+    assert dead_job_of(await handler_of(engine, job)).args == [letter * 600]
 
 
 @pytest.mark.row("D7")
@@ -290,7 +290,7 @@ async def test_each_death_of_an_id_that_is_used_again_has_one(
             await claimant.heartbeat()
             await engine.jobs.prune(now=clock.now)
     handlers = [await handler_of(engine, job, number) for number in range(3)]
-    assert {told(handler).id for handler in handlers} == {show_id(job.id)}
+    assert {dead_job_of(handler).id for handler in handlers} == {show_id(job.id)}
     assert len(await listed(engine, JobFilter(task="bury"))) == 3
 
 
@@ -317,7 +317,7 @@ async def test_many_large_ones_expire_in_several_steps(engine: Engine, clock: Cl
     assert (await engine.jobs.promote(now=clock.now)).jobs == 3
     assert await states_of(engine, large) == [DEAD] * 8
     for job in large:
-        assert len(told(await handler_of(engine, job)).args[0]) == 900_000
+        assert len(dead_job_of(await handler_of(engine, job)).args[0]) == 900_000
 
 
 async def test_strange_texts_arrive_as_they_are(engine: Engine, clock: Clock, claimant: Claimant) -> None:
@@ -325,7 +325,7 @@ async def test_strange_texts_arrive_as_they_are(engine: Engine, clock: Clock, cl
     job = mortal(key='k "\\', task='t"\\')
     await engine.jobs.enqueue([job], now=clock.now)
     await claimant.fail(await claimant.take_one(), failure=Failure(error="E", message=text, traceback=text))
-    dead = told(await handler_of(engine, job))
+    dead = dead_job_of(await handler_of(engine, job))
     assert (dead.key, dead.task) == (job.key, job.task)
     assert (dead.failure.message, dead.failure.traceback) == (text, text)
 

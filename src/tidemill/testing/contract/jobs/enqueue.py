@@ -52,9 +52,9 @@ async def test_everything_about_a_job_is_kept(engine: Engine, clock: Clock) -> N
     assert (job.max_attempts, job.on_dead, job.schedule) == (3, "shop.mail:dead", "nightly")
     assert (job.created_at, job.due_at) == (clock.now, clock.now + 90 * SECOND)
     assert job.expires_at == clock.now + 900 * SECOND
-    assert (job.state, job.attempts, job.crashes, job.losses) == (JobState.SCHEDULED, 0, 0, 0)
+    assert (job.state, job.attempts, job.crashes, job.lost_runs) == (JobState.SCHEDULED, 0, 0, 0)
     assert (job.replays, job.failure_count, job.waits_for) == (0, 0, 0)
-    assert (job.suspect, job.cancel_asked) == (False, False)
+    assert (job.suspect, job.cancel_requested) == (False, False)
     assert (job.ready_at, job.claimed_at, job.started_at, job.ended_at) == (None, None, None, None)
     assert (job.settled_fence, job.result, job.error, job.progress) == (None, None, None, None)
 

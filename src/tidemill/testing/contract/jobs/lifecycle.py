@@ -1,4 +1,4 @@
-"""Whoever tries whatever in whichever state: a job only makes the steps of `model.lifecycle`."""
+"""Every call in every state: a job only makes the steps of `model.lifecycle`."""
 
 from collections.abc import Awaitable, Callable
 
@@ -152,7 +152,7 @@ async def test_a_blocked_job_waits(engine: Engine, clock: Clock, claimant: Claim
 
 
 @pytest.mark.row("B1")
-async def test_a_job_is_in_one_state_wherever_one_looks(
+async def test_a_job_is_in_one_state_wherever_it_is_read(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     """The record, the list and the counts agree after each step of a long life."""

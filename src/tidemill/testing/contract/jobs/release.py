@@ -1,4 +1,4 @@
-"""`jobs.release`: given back without using an attempt."""
+"""`jobs.release`: a job returns to its lane without using an attempt."""
 
 import pytest
 

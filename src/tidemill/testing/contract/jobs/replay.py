@@ -42,9 +42,9 @@ async def test_a_dead_letter_runs_again_from_the_start(
     assert await engine.jobs.replay([run.id], token=new_id(), now=clock.now) == [REPLAYED]
     job = await job_of(engine, run.id)
     assert (job.state, job.ready_at, job.replays) == (JobState.READY, clock.now, 1)
-    assert (job.attempts, job.crashes, job.losses) == (0, 0, 0)
+    assert (job.attempts, job.crashes, job.lost_runs) == (0, 0, 0)
     assert (job.ended_at, job.due_at, job.expires_at) == (None, None, None)
-    assert (job.result, job.progress, job.cancel_asked) == (None, None, False)
+    assert (job.result, job.progress, job.cancel_requested) == (None, None, False)
     assert (len(job.failures), job.failure_count) == (2, 2)
     assert len(await engine.inspect.log(run.id)) == 1
     await claimant.heartbeat()
@@ -66,7 +66,7 @@ async def test_every_final_state_may_be_replayed(engine: Engine, clock: Clock, c
     assert await engine.jobs.replay(ids, token=new_id(), now=clock.now) == [REPLAYED] * 3
     assert ids_of(await claimant.take()) == ids
     record = await job_of(engine, cancelled.id)
-    assert not record.cancel_asked
+    assert not record.cancel_requested
     assert (await job_of(engine, done.id)).result is None
 
 

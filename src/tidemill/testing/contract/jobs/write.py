@@ -28,7 +28,7 @@ from tidemill.testing.contract.fixtures import (
 APPLIED, STALE = Answer.APPLIED, Answer.STALE
 
 
-def line(number: int, message: str = "hello") -> LogLine:
+def a_log_line(number: int, message: str = "hello") -> LogLine:
     return LogLine(number=number, level="info", message=message)
 
 
@@ -38,7 +38,7 @@ async def test_half_a_character_in_a_line_is_spelled_out(
     """Running code writes what it likes: a file name that is not UTF-8, say."""
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
-    assert await claimant.write(run, line(1, "no \udcff.txt"), line(2, "a\0b")) == [APPLIED] * 2
+    assert await claimant.write(run, a_log_line(1, "no \udcff.txt"), a_log_line(2, "a\0b")) == [APPLIED] * 2
     stored = [each.message for each in await engine.inspect.log(run.id)]
     assert stored == ["no \\udcff.txt", "a\0b"]
 
@@ -47,7 +47,7 @@ async def test_each_kind_is_kept(engine: Engine, clock: Clock, claimant: Claiman
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
     clock.forward(1)
-    entries = (Started(), Progress(value=b'{"n":1}'), line(1), Checkpoint(name="charge", value=b"7"))
+    entries = (Started(), Progress(value=b'{"n":1}'), a_log_line(1), Checkpoint(name="charge", value=b"7"))
     assert await claimant.write(run, *entries) == [APPLIED] * 4
     job = await job_of(engine, run.id)
     assert (job.state, job.started_at, job.progress) == (JobState.RUNNING, clock.now, b'{"n":1}')
@@ -71,9 +71,9 @@ async def test_the_latest_progress_and_the_first_start_stay(
 async def test_a_line_is_known_by_its_number(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
-    await claimant.write(run, line(1, "one"), line(2, "two"))
+    await claimant.write(run, a_log_line(1, "one"), a_log_line(2, "two"))
     clock.forward(1)
-    assert await claimant.write(run, line(2, "again"), line(3, "three")) == [APPLIED, APPLIED]
+    assert await claimant.write(run, a_log_line(2, "again"), a_log_line(3, "three")) == [APPLIED, APPLIED]
     log = await engine.inspect.log(run.id)
     assert [(stored.number, stored.message) for stored in log] == [(1, "one"), (2, "two"), (3, "three")]
 
@@ -83,10 +83,10 @@ async def test_lines_stand_in_the_order_of_fence_and_number(
 ) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     first = await claimant.take_one()
-    await claimant.write(first, line(2), line(1))
+    await claimant.write(first, a_log_line(2), a_log_line(1))
     await claimant.release(first)
     second = await claimant.take_one()
-    await claimant.write(second, line(1))
+    await claimant.write(second, a_log_line(1))
     log = await engine.inspect.log(first.id)
     expected = [(first.fence, 1), (first.fence, 2), (second.fence, 1)]
     assert [(stored.fence, stored.number) for stored in log] == expected
@@ -96,8 +96,8 @@ async def test_lines_stand_in_the_order_of_fence_and_number(
 async def test_the_newest_lines_are_kept(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
-    await claimant.write(run, *(line(n) for n in range(1, 901)))
-    await claimant.write(run, *(line(n) for n in range(901, 1_251)))
+    await claimant.write(run, *(a_log_line(n) for n in range(1, 901)))
+    await claimant.write(run, *(a_log_line(n) for n in range(901, 1_251)))
     numbers = [stored.number for stored in await engine.inspect.log(run.id)]
     assert numbers == list(range(251, 1_251))
     assert len(numbers) == LOG_LINES_KEPT
@@ -135,7 +135,7 @@ async def test_only_the_holder_writes(engine: Engine, clock: Clock, claimant: Cl
     released, settled, running = await claimant.take()
     await claimant.release(released)
     await claimant.complete(settled)
-    everything = (Started(), Progress(value=b"9"), line(1), Checkpoint(name="a", value=b"1"))
+    everything = (Started(), Progress(value=b"9"), a_log_line(1), Checkpoint(name="a", value=b"1"))
     notes = [
         Note(id=job_id, fence=fence, entry=entry)
         for job_id, fence in [

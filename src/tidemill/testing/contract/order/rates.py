@@ -1,4 +1,4 @@
-"""Rates: exact in every window by the engine's clock, nearly used up, and never given back."""
+"""Rates: exact in every window by the engine's clock, nearly used up, and never returned."""
 
 import random
 from itertools import pairwise
@@ -89,7 +89,7 @@ async def test_each_permit_comes_back_on_its_own(engine: Engine, clock: Clock, c
         assert len(await claimant.take()) == 1
 
 
-async def test_a_rate_permit_is_never_given_back(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_a_rate_permit_is_never_returned(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.queues.configure("q", QueueOptions(rate=Rate(3, per=60.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     first, second, third = await claimant.take()

@@ -216,7 +216,7 @@ async def test_cancelled_jobs_take_their_children_along(
 
 
 @pytest.mark.row("C2")
-async def test_what_is_given_back_is_named(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+async def test_what_is_released_is_named(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     plain, delayed, asked, kept = await claimant.take()
     await engine.jobs.cancel([asked.id], now=clock.now)
@@ -285,7 +285,7 @@ async def test_what_is_replayed_is_named(engine: Engine, clock: Clock, claimant:
 async def test_one_step_names_no_more_than_the_bound(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    """A claimant that held more than that is dead: nothing else bounds what retire gives back."""
+    """A claimant that held more than that is dead: nothing else bounds what retire releases."""
     for _ in range(MOVES_LIMIT // 1_000 + 1):
         await engine.jobs.enqueue(some_jobs(1_000), now=clock.now)
         assert len(await claimant.take(most=1_000)) == 1_000

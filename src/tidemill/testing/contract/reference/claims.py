@@ -71,8 +71,8 @@ class ReferenceClaims:
 
     def _promote(self, request: ClaimRequest, now: Instant, seen: Seen, *, repeat: bool) -> None:
         """Due jobs of the wanted queues move to ready, in the order of due time and former seq."""
-        asked_for = [job.queue for id_ in request.ids or () if (job := self._store.known(id_))]
-        for name in dict.fromkeys([want.queue for want in request.wants] + asked_for):
+        named = [job.queue for id_ in request.ids or () if (job := self._store.known(id_))]
+        for name in dict.fromkeys([want.queue for want in request.wants] + named):
             queue = self._store.queues.get(name)
             if queue is not None:
                 optional = repeat or queue.paused_at is not None or request.ids is not None
@@ -218,7 +218,7 @@ class ReferenceClaims:
                 self._store.expire(job, now)
 
     def _check_none_passed_over(self, answer: Claim, now: Instant) -> None:
-        """Whoever stood before a job that was taken, and had expired, is dead now."""
+        """A job that stood before one that was taken, and had expired, is dead now."""
         store = self._store
         taken = [store.jobs[shown.id] for shown in answer.jobs]
         for job in store.in_state(JobState.READY):

@@ -80,7 +80,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
         "attempts": job.attempts,
         "max_attempts": job.new.attempts,
         "crashes": job.crashes,
-        "losses": job.losses,
+        "lost_runs": job.lost_runs,
         "suspect": job.suspect,
         "replays": job.replays,
         "created_at": job.created_at,
@@ -96,7 +96,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
     if job.due_at is not None or job.replays:
         fields["due_at"] = job.due_at
     if job.state in LIVE:
-        fields["cancel_asked"] = job.cancel_asked
+        fields["cancel_requested"] = job.cancel_requested
         fields["expires_at"] = job.expires_at
     if job.state is JobState.BLOCKED:
         fields["waits_for"] = len(job.waits)
@@ -124,7 +124,7 @@ def _failures(job: ReferenceJob, shown: JobRecord) -> Iterator[str]:
 
 def _carried(dead: ReferenceJob, body: bytes) -> Iterator[str]:
     """What a handler's job tells of the one that died."""
-    ((told,), named) = msgspec.json.decode(body, type=tuple[tuple[DeadJob], dict[str, None]])
+    ((dead_job,), named) = msgspec.json.decode(body, type=tuple[tuple[DeadJob], dict[str, None]])
     last = dead.failures[-1]
     right = {
         "id": show_id(dead.id),
@@ -135,13 +135,15 @@ def _carried(dead: ReferenceJob, body: bytes) -> Iterator[str]:
         "crashes": dead.crashes,
         "replays": dead.replays,
         "body": dead.new.body.decode(),
-        "failure": said(last) if last.attempt else told.failure,  # the engine's own words are not compared
+        "failure": said(last)
+        if last.attempt
+        else dead_job.failure,  # the engine's own words are not compared
     }
     for name, value in right.items():
-        if getattr(told, name) != value:
-            yield f"tells {name} {getattr(told, name)!r}, should be {value!r}"
-    if told.failure.kind != last.kind or named:
-        yield f"tells of {told.failure} and {named}, should be {last}"
+        if getattr(dead_job, name) != value:
+            yield f"tells {name} {getattr(dead_job, name)!r}, should be {value!r}"
+    if dead_job.failure.kind != last.kind or named:
+        yield f"tells of {dead_job.failure} and {named}, should be {last}"
 
 
 def _said(failure: Failure, right: Failure) -> tuple[object, ...]:

@@ -120,7 +120,7 @@ class ReferenceJobs:
     def _fail(self, job: ReferenceJob, failed: Failed, now: Instant) -> None:
         job.attempts += 1
         self._store.count(job, "failed", now)
-        state = state_after_failure(cancel_asked=job.cancel_asked, retry=failed.retry_in is not None)
+        state = state_after_failure(cancel_requested=job.cancel_requested, retry=failed.retry_in is not None)
         retried = state is JobState.SCHEDULED
         filled = msgspec.structs.replace(
             clip_failure(failed.failure),
@@ -143,9 +143,9 @@ class ReferenceJobs:
         after = after_claimant_lost(
             "crash",
             suspect=job.suspect,
-            losses=job.losses,
+            lost_runs=job.lost_runs,
             crashes=job.crashes,
-            cancel_asked=job.cancel_asked,
+            cancel_requested=job.cancel_requested,
         )
         self._store.lose(job, after, now)
 
@@ -181,7 +181,7 @@ class ReferenceJobs:
         if job is None:
             return CancelAnswer.UNKNOWN
         if job.state is JobState.RUNNING:
-            job.cancel_asked = True
+            job.cancel_requested = True
             return CancelAnswer.ASKED
         if job.state in NOT_STARTED:
             self._store.end(job, JobState.CANCELLED, now)
@@ -203,8 +203,8 @@ class ReferenceJobs:
             return ReplayAnswer.LIVE
         if not job.has_body:
             return ReplayAnswer.NO_BODY
-        job.attempts = job.crashes = job.losses = 0
-        job.cancel_asked, job.result, job.progress = False, None, None
+        job.attempts = job.crashes = job.lost_runs = 0
+        job.cancel_requested, job.result, job.progress = False, None, None
         job.ended_at = job.due_at = job.expires_at = None
         job.replays += 1
         job.token = token

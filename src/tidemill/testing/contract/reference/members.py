@@ -25,7 +25,7 @@ class ReceivedHeartbeat(NamedTuple):
 
     new: bool
     lost: set[Fence]
-    asked: set[StopRequest]
+    stop_requests: set[StopRequest]
 
 
 class Swept(NamedTuple):
@@ -58,12 +58,12 @@ class ReferenceMembers:
             for job in held:
                 if job.number <= heartbeat.answered_through and job.fence not in heartbeat.held:
                     self._store.release_run(job, now)
-        asked = {
+        stops = {
             StopRequest(job.id, job.fence or 0)
             for job in self._store.held_by_member(info.id)
-            if job.cancel_asked
+            if job.cancel_requested
         }
-        return ReceivedHeartbeat(known is None, lost, asked)
+        return ReceivedHeartbeat(known is None, lost, stops)
 
     def leave(self, member: bytes, *, now: Instant) -> int:
         held = self._store.held_by_member(member)
@@ -72,10 +72,10 @@ class ReferenceMembers:
         self._forget(member, now)
         return len(held)
 
-    def retire(self, claimant: bytes, losses: Sequence[LostRun], *, now: Instant) -> int:
+    def retire(self, claimant: bytes, lost_runs: Sequence[LostRun], *, now: Instant) -> int:
         held = self._store.held_by(claimant)
         for job in held:
-            lost = next((lost for lost in losses if (lost.id, lost.fence) == (job.id, job.fence)), None)
+            lost = next((lost for lost in lost_runs if (lost.id, lost.fence) == (job.id, job.fence)), None)
             if lost is None:
                 self._store.release_run(job, now)
                 continue
@@ -83,9 +83,9 @@ class ReferenceMembers:
             after = after_claimant_lost(
                 lost.verdict,
                 suspect=job.suspect,
-                losses=job.losses,
+                lost_runs=job.lost_runs,
                 crashes=job.crashes,
-                cancel_asked=job.cancel_asked,
+                cancel_requested=job.cancel_requested,
             )
             self._store.lose(job, after, now)
         record = self._store.claimants.setdefault(claimant, ClaimantRecord(b""))
@@ -120,9 +120,9 @@ class ReferenceMembers:
         after = after_member_lost(
             suspect=job.suspect,
             started=job.started_at is not None,
-            losses=job.losses,
+            lost_runs=job.lost_runs,
             crashes=job.crashes,
-            cancel_asked=job.cancel_asked,
+            cancel_requested=job.cancel_requested,
         )
         self._store.note_failure(job, "crash" if after.crashes > job.crashes else "lost", now)
         self._store.lose(job, after, now)

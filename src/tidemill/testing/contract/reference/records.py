@@ -38,9 +38,9 @@ class ReferenceJob:
     """Parents that it still waits for."""
     attempts: int = 0
     crashes: int = 0
-    losses: int = 0
+    lost_runs: int = 0
     suspect: bool = False
-    cancel_asked: bool = False
+    cancel_requested: bool = False
     replays: int = 0
     token: bytes | None = None
     """Of the last replay."""

@@ -7,7 +7,7 @@ from itertools import count as count_from
 from typing import TypeAlias
 
 from tidemill.model.ids import JobId, handler_id
-from tidemill.model.jobs.crash import AfterLoss
+from tidemill.model.jobs.crash import AfterLostRun
 from tidemill.model.jobs.job import FINAL, Failure, FailureKind, JobRecord, JobState, NewJob
 from tidemill.model.jobs.lifecycle import check_step, state_after_release
 from tidemill.model.jobs.retry import Retry
@@ -189,7 +189,7 @@ class ReferenceStore:
 
     def release_run(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
         """A run ends without an outcome: to its old position, or to a later time."""
-        state = state_after_release(cancel_asked=job.cancel_asked, delayed=due_at is not None)
+        state = state_after_release(cancel_requested=job.cancel_requested, delayed=due_at is not None)
         if state is JobState.CANCELLED:
             self.end(job, state, now)
         else:
@@ -198,9 +198,9 @@ class ReferenceStore:
             job.ready_at = now if state is JobState.READY else job.ready_at
         job.started_at = UNSAID
 
-    def lose(self, job: ReferenceJob, after: AfterLoss, now: Instant) -> None:
+    def lose(self, job: ReferenceJob, after: AfterLostRun, now: Instant) -> None:
         """A run was lost: back to its position, or to its end."""
-        job.suspect, job.losses, job.crashes = after.suspect, after.losses, after.crashes
+        job.suspect, job.lost_runs, job.crashes = after.suspect, after.lost_runs, after.crashes
         if after.state is JobState.READY:
             self.release_run(job, now)
         else:
@@ -230,7 +230,7 @@ class ReferenceStore:
             self.end(child, JobState.CANCELLED, now)
 
     def forget(self, jobs: Iterable[ReferenceJob], now: Instant) -> None:
-        """Delete finished jobs; nobody can wait for them any more."""
+        """Delete finished jobs; no job can wait for them any more."""
         for job in jobs:
             assert job.state in FINAL, f"a job that is {job.state} was deleted"
             del self.jobs[job.id]

@@ -99,7 +99,7 @@ class SideBySide(RuleBasedStateMachine):
         mark = store.positions
         right = self.reference.members.heartbeat(info, heartbeats, now=self.now)
         store.adopt_order(mark, self.snapshot().known)
-        shown = (reply.new, set(reply.lost), set(reply.asked))
+        shown = (reply.new, set(reply.lost), set(reply.stop_requests))
         assert shown == tuple(right), f"a heartbeat answered {shown}, should be {right}"
         assert reply.now == self.now
         assert reply.number > store.top_heartbeat, "the number of a heartbeat grows"

@@ -4,7 +4,7 @@ Three members with two children each enqueue, claim, settle, lose answers and re
 swept; operators configure, pause, cancel, replay, drop; the clock jumps. Every command may be given
 twice, as by a caller whose reply was lost. A failure is shrunk by Hypothesis to a short script.
 
-Whoever runs the suite defines the fixture `fresh_engine_url`: a callable that gives the URL of a
+The project that runs the suite defines the fixture `fresh_engine_url`: a callable that gives the URL of a
 new, empty database each time. `TIDEMILL_STATEFUL=deep` searches much longer (give pytest `--timeout=0`),
 `sample` a quarter as long; `TIDEMILL_STATEFUL_SEED` is a number that chooses the commands.
 """
@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from tidemill.model.jobs.job import Edit, JobState, NewJob
-from tidemill.model.jobs.run import LossVerdict, LostRun, Note, Progress, Release, Started
+from tidemill.model.jobs.run import LostRun, LostRunVerdict, Note, Progress, Release, Started
 from tidemill.model.member import HEARTBEAT
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Span
@@ -127,7 +127,7 @@ class RandomCommands(SideBySide):
         self.reclaim(number, ALL, again=False)
 
     @rule(child=pick, verdicts=verdicts, respawn=flag, again=seldom)
-    def retire(self, child: int, verdicts: list[LossVerdict | None], respawn: bool, again: bool) -> None:
+    def retire(self, child: int, verdicts: list[LostRunVerdict | None], respawn: bool, again: bool) -> None:
         dead = self.script.child(child)
         lost_runs = [
             LostRun(id=job_id, fence=fence, verdict=verdict, message="killed")
@@ -249,7 +249,9 @@ class RandomCommands(SideBySide):
 
     @precondition(lambda self: self.reference.store.in_state(*WAITING))
     @rule(child=pick, claim=claims, verdicts=verdicts)
-    def claim_and_crash(self, child: int, claim: dict[str, Any], verdicts: list[LossVerdict | None]) -> None:
+    def claim_and_crash(
+        self, child: int, claim: dict[str, Any], verdicts: list[LostRunVerdict | None]
+    ) -> None:
         self.claim(child, claim, lost=False)
         self.retire(child, verdicts, respawn=True, again=False)
 

@@ -4,14 +4,14 @@
 -- has an entry for everything that was ever claimed, and because of one job that runs for long all later ones would be walked. OFFSET 0 keeps that order. (Joined with the claimant, the rows of `claimed` were all walked by a plan that was made while each
 -- claimant had one: 50 ms a heartbeat beside 100,000 deleted ones.)
 CREATE FUNCTION running_v1(p_claimant bytea)
-RETURNS TABLE (id bytea, token bigint, claim_no bigint, cancel_asked boolean) LANGUAGE sql STABLE AS $$
-    SELECT h.id, h.token, h.claim_no, h.cancel_asked
+RETURNS TABLE (id bytea, token bigint, claim_no bigint, cancel_requested boolean) LANGUAGE sql STABLE AS $$
+    SELECT h.id, h.token, h.claim_no, h.cancel_requested
     FROM (
         SELECT m.number FROM claimed AS m WHERE m.claimant = p_claimant
           AND m.number >= (SELECT c.oldest FROM claimant AS c WHERE c.id = p_claimant) OFFSET 0
     ) AS marks
     CROSS JOIN LATERAL (
-        SELECT j.id, j.token, j.claim_no, j.cancel_asked FROM job AS j
+        SELECT j.id, j.token, j.claim_no, j.cancel_requested FROM job AS j
         WHERE j.claimant = p_claimant AND j.claim_no = marks.number AND j.token IS NOT NULL OFFSET 0
     ) AS h
 $$;
@@ -46,8 +46,8 @@ END $$;
 CREATE FUNCTION heartbeat_v1(
     p_id bytea, p_name text, p_info bytea, p_heartbeat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
     p_held_of integer[], p_held bigint[], p_now bigint,
-    OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT asked_ids bytea[],
-    OUT asked_fences bigint[], OUT signals text[]
+    OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT stop_ids bytea[],
+    OUT stop_fences bigint[], OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     m member;
@@ -95,8 +95,8 @@ BEGIN
         END LOOP;
     END LOOP;
     SELECT coalesce(array_agg(a.id ORDER BY a.token), '{}'), coalesce(array_agg(a.token ORDER BY a.token), '{}')
-    INTO asked_ids, asked_fences
-    FROM claimant AS c CROSS JOIN LATERAL running_v1(c.id) AS a WHERE c.member = p_id AND a.cancel_asked;
+    INTO stop_ids, stop_fences
+    FROM claimant AS c CROSS JOIN LATERAL running_v1(c.id) AS a WHERE c.member = p_id AND a.cancel_requested;
     -- after the releases: what was released runs no more
     FOR n IN 1 .. cardinality(p_claimants) LOOP
         PERFORM forget_claims_v1(p_claimants[n], p_answered[n]);

@@ -87,10 +87,10 @@ BEGIN
 END $$;
 
 -- Fire a schedule: advance it and store its jobs in one step. The row lock makes a second call wait, and then find another
--- next_at or last_at. p_asked: somebody requests a run now; a pause does not refuse it.
+-- next_at or last_at. p_requested: a caller requests a run now; a pause does not refuse it.
 CREATE FUNCTION fire_v1(
     p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_line bytea, p_kept bytea,
-    p_asked boolean, p_by text,
+    p_requested boolean, p_by text,
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
@@ -104,7 +104,7 @@ BEGIN
         line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END,
         kept = CASE WHEN p_last_at IS NULL THEN kept ELSE p_kept END
     WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND last_at IS NOT DISTINCT FROM p_before
-        AND (p_asked OR NOT paused) AND retired_at IS NULL;
+        AND (p_requested OR NOT paused) AND retired_at IS NULL;
     fired := FOUND;
     IF fired THEN
         PERFORM audit_v1(p_by, 'run schedule', p_name, '', coalesce(p_now, instant_v1()));

@@ -36,7 +36,7 @@ CREATE TYPE selection_v1 AS (
     turns     jsonb,       -- {queue: {priority: [lane, used]}}: the lanes that gave last
     exhausted text[],      -- queues whose plain lanes gave all they had
     more      boolean,     -- a queue was not brought up to date: claim again at once
-    locked    boolean,     -- a lane was left because somebody has locked its next job
+    locked    boolean,     -- a lane was left because another transaction has locked its next job
     signals   text[]
 );
 

@@ -3,7 +3,7 @@
 -- A job as it is shown. error: the last failure.
 CREATE VIEW shown AS
 SELECT j.id, j.task, j.queue, j.priority, j.state, j.key, j.lane, j.seq, j.attempts, j.max_attempts, j.crashes,
-    j.losses, j.suspect, j.cancel_asked, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
+    j.lost_runs, j.suspect, j.cancel_requested, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
     j.ended_at, j.expires_at, j.member, j.fence, j.settled_fence, j.timeout, j.retry, j.codec, j.waits_for, j.on_dead,
     j.schedule, j.failures, j.progress, j.headers,
     (SELECT json_build_array(f.attempt, f.number, f.member, f.claimed_at, f.started_at, f.ended_at, f.retry_in,
@@ -30,9 +30,9 @@ BEGIN
             answers := answers || 3;
         ELSIF j.state = 3 THEN
             answers := answers || 1;
-            IF NOT j.cancel_asked THEN
-                UPDATE job SET cancel_asked = true WHERE id = j.id;
-                signals := signals || ARRAY(SELECT 'asked:' || encode(member, 'hex') FROM claimant WHERE id = j.claimant);
+            IF NOT j.cancel_requested THEN
+                UPDATE job SET cancel_requested = true WHERE id = j.id;
+                signals := signals || ARRAY(SELECT 'stop:' || encode(member, 'hex') FROM claimant WHERE id = j.claimant);
                 v_changed := v_changed || j.id;
             END IF;
         ELSIF j.state < 3 THEN
@@ -82,8 +82,8 @@ BEGIN
             END IF;
             j.attempts := 0;
             j.crashes := 0;
-            j.losses := 0;
-            j.cancel_asked := false;
+            j.lost_runs := 0;
+            j.cancel_requested := false;
             j.replays := j.replays + 1;
             j.replay_token := p_token;
             j.result := NULL;

@@ -17,7 +17,7 @@ BEGIN
 END $$;
 
 -- Update up to p_limit children of parents that ended, the oldest entry first: unblock them, cancel them, or let them go on
--- waiting. It stops at a child or an entry that somebody else has locked: the next step goes on there.
+-- waiting. It stops at a child or an entry that another transaction has locked: the next step goes on there.
 CREATE FUNCTION update_dependents_v1(p_limit integer, p_now bigint, OUT moved integer, OUT unfinished boolean, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE

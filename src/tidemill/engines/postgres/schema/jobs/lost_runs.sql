@@ -3,7 +3,7 @@
 -- Release a job for a worker that cannot do it: the job keeps its position in the lane.
 CREATE FUNCTION release_run_v1(j job, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 BEGIN
-    IF j.cancel_asked THEN
+    IF j.cancel_requested THEN
         RETURN to_final_v1(j, 6, p_now);
     END IF;
     RETURN to_ready_v1(j, true, p_now);
@@ -20,12 +20,12 @@ BEGIN
         j.attempts + 1, NULL, p_now);
     j.crashes := j.crashes + v_crashed::integer;
     IF p_verdict = 'lost' THEN
-        j.losses := j.losses + 1;
-        j.suspect := j.suspect OR j.losses >= 2;
+        j.lost_runs := j.lost_runs + 1;
+        j.suspect := j.suspect OR j.lost_runs >= 2;
     ELSE
         j.suspect := true;
     END IF;
-    IF j.cancel_asked THEN
+    IF j.cancel_requested THEN
         RETURN to_final_v1(j, 6, p_now);
     ELSIF j.crashes >= 3 THEN
         RETURN to_final_v1(j, 5, p_now);

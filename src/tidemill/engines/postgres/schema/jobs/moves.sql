@@ -1,9 +1,9 @@
--- Naming the jobs that a call moves, while somebody listens to events.
+-- Naming the jobs that a call moves, while events have listeners.
 
--- While somebody listens to events, a call names the jobs that it moves (`Moves` of the protocol) among its signals:
+-- While events have listeners, a call names the jobs that it moves (`Moves` of the protocol) among its signals:
 -- '!' and the state, then id, queue, task and reason, each after a newline. A '!' alone stands for one more job that is
--- not named. The setting says how many may still be named. It belongs to this transaction; without it nobody listens. A
--- caller requests names by passing its `now` through this function.
+-- not named. The setting says how many may still be named. It belongs to this transaction; without it no job is named.
+-- A caller requests names by passing its `now` through this function.
 CREATE FUNCTION naming_v1(p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('tidemill.naming', '2000', true);

@@ -18,7 +18,7 @@ $$;
 --   p_anew   search again for what is beyond counts of more than 10,000, and begin at the oldest end
 --   p_marks  otherwise the last answer: {queue: {state: [version, ended, born, from]}}: of that version of the queue
 --            the newest job beyond its count, and the end of the last one deleted. Deleted rows leave index entries,
---            which stay while somebody holds the horizon back; the next call starts after them.
+--            which stay while a transaction holds the horizon back; the next call starts after them.
 CREATE FUNCTION prune_v1(p_limit integer, p_budget bigint, p_anew boolean, p_marks jsonb, p_now bigint,
                          OUT pruned integer, OUT more boolean, OUT marks jsonb, OUT signals text[])
 LANGUAGE plpgsql AS $$
@@ -31,7 +31,7 @@ DECLARE
     v_from bigint;
     v_ids bytea[];
     v_starts integer;
-    v_asked integer;
+    v_limit integer;
     v_deadline timestamptz;
 BEGIN
     pruned := 0;
@@ -67,17 +67,17 @@ BEGIN
                 v_bound := greatest(v_bound, ARRAY[v_now - q.keep_ages[v_state - 3], 9223372036854775807]);
             END IF;
             WHILE NOT more AND v_from <= v_bound[1] LOOP
-                v_asked := least(500, p_limit - pruned);
+                v_limit := least(500, p_limit - pruned);
                 SELECT coalesce(array_agg(s.id), '{}'), greatest(max(s.ended_at), v_from) INTO v_ids, v_from FROM (
                     SELECT id, ended_at FROM job
                     WHERE queue = q.name AND state = v_state AND state >= 4 AND form < 2
                       AND ended_at >= v_from AND (ended_at, born) <= (v_bound[1], v_bound[2])
-                    ORDER BY ended_at, born LIMIT v_asked FOR UPDATE SKIP LOCKED
+                    ORDER BY ended_at, born LIMIT v_limit FOR UPDATE SKIP LOCKED
                 ) AS s;
                 PERFORM delete_v1(v_ids);
                 pruned := pruned + cardinality(v_ids);
                 more := pruned >= p_limit OR (pruned >= 500 AND clock_timestamp() >= v_deadline);
-                EXIT WHEN cardinality(v_ids) < v_asked;
+                EXIT WHEN cardinality(v_ids) < v_limit;
             END LOOP;
             IF v_from >= 0 OR v_known[1] >= 0 THEN
                 marks := with_mark_v1(marks, q.name, v_state, q.version || v_known || v_from);
@@ -86,16 +86,16 @@ BEGIN
     END LOOP;
     v_from := coalesce((marks #>> '{"",0,0}')::bigint, -1);  -- no queue has this name: the tombstones
     WHILE NOT more LOOP
-        v_asked := least(500, p_limit - pruned);
+        v_limit := least(500, p_limit - pruned);
         SELECT coalesce(array_agg(s.id), '{}'), greatest(max(s.ended_at), v_from) INTO v_ids, v_from FROM (
             SELECT id, ended_at FROM job WHERE form = 2 AND ended_at >= v_from AND ended_at <= v_now - 3600000000
-            ORDER BY ended_at LIMIT v_asked FOR UPDATE SKIP LOCKED
+            ORDER BY ended_at LIMIT v_limit FOR UPDATE SKIP LOCKED
         ) AS s;
         PERFORM delete_v1(v_ids);
         pruned := pruned + cardinality(v_ids);
         more := pruned >= p_limit OR (pruned >= 500 AND clock_timestamp() >= v_deadline);
         marks := with_mark_v1(marks, '', 0, ARRAY[v_from]);
-        EXIT WHEN cardinality(v_ids) < v_asked;
+        EXIT WHEN cardinality(v_ids) < v_limit;
     END LOOP;
     -- bounded too; the condition stands twice because a row may have changed since it was chosen
     DELETE FROM watch

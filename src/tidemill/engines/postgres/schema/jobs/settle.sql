@@ -78,9 +78,9 @@ BEGIN
     j.started_at := coalesce(j.started_at, p_now - p_ran);
     IF p_kind = 1 THEN
         j.attempts := j.attempts + 1;
-        j := append_failure_v1(j, p_said, j.attempts, CASE WHEN NOT j.cancel_asked THEN p_retry_in END, p_now);
+        j := append_failure_v1(j, p_said, j.attempts, CASE WHEN NOT j.cancel_requested THEN p_retry_in END, p_now);
         PERFORM count_finished_v1(j.queue, 0, 1, 0, 0, p_now);
-        IF j.cancel_asked THEN
+        IF j.cancel_requested THEN
             signals := to_final_v1(j, 6, p_now);
         ELSIF p_retry_in IS NOT NULL THEN
             signals := to_scheduled_v1(j, p_now + p_retry_in);
@@ -202,7 +202,7 @@ BEGIN
             answers := answers || 1;
         ELSE
             answers := answers || 0;
-            IF j.cancel_asked THEN
+            IF j.cancel_requested THEN
                 signals := signals || to_final_v1(j, 6, v_now);
             ELSIF p_delays[n] IS NOT NULL THEN
                 signals := signals || to_scheduled_v1(j, v_now + p_delays[n]);

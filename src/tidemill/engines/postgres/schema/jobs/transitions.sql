@@ -2,7 +2,7 @@
 -- once. These functions are called by the steps of later files, never from outside.
 --
 -- Each takes the job's row as it is now, already locked. The caller may have changed columns that count (attempts,
--- crashes, losses, failures, suspect, settled_fence, started_at, ...): they are written together with the move. A
+-- crashes, lost_runs, failures, suspect, settled_fence, started_at, ...): they are written together with the move. A
 -- function that returns text[] returns the signals to publish after the commit: 'topic' or 'topic<newline>text'.
 
 -- The group of a job in its queue: model.lane.group_of.
@@ -42,8 +42,8 @@ BEGIN
     UPDATE job SET state = 2, lane = v_lane, seq = CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END,
         back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, started_at = NULL, ended_at = j.ended_at,
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
-        attempts = j.attempts, crashes = j.crashes, losses = j.losses, failures = j.failures, replays = j.replays,
-        replay_token = j.replay_token, cancel_asked = j.cancel_asked, settled_fence = j.settled_fence,
+        attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
+        replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
         waits_for = 0, result = j.result, progress = j.progress
     WHERE id = j.id;
     IF v_lane <> '' THEN
@@ -73,7 +73,7 @@ BEGIN
     RETURN v_named || ('ready:' || j.queue);  -- so that timers are set
 END $$;
 
--- Count what ended, in its minute: an insert that waits for nobody, folded later.
+-- Count what ended, in its minute: an insert that never waits, folded later.
 CREATE FUNCTION count_finished_v1(
     p_queue text, p_completed integer, p_failed integer, p_dead integer, p_cancelled integer, p_now bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
@@ -122,7 +122,7 @@ BEGIN
         v_signals := v_signals || leave_handler_v1(j, p_now);
     END IF;
     UPDATE job SET state = p_state, ended_at = p_now, expires_at = NULL, token = NULL, back = false, gated = false,
-        waits_for = 0, suspect = j.suspect, attempts = j.attempts, crashes = j.crashes, losses = j.losses,
+        waits_for = 0, suspect = j.suspect, attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs,
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at
     WHERE id = j.id;
     IF j.state = 0 THEN

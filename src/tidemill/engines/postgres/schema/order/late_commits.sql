@@ -1,8 +1,8 @@
 -- Ready jobs below a claim's cursor: late commits, and what rolled-back claims had locked. Why they exist, and why these
 -- functions find every one of them: see late_commits.py.
 
--- Mark ready jobs, so that every claim finds them. `held`: jobs that somebody else has locked. That may be a claim that takes
--- them, or one that is rolled back: the next scan requests them again.
+-- Mark ready jobs, so that every claim finds them. `held`: jobs that another transaction has locked. That may be a claim
+-- that takes them, or one that is rolled back: the next scan requests them again.
 CREATE FUNCTION mark_back_v1(p_ids bytea[], OUT marked bytea[], OUT held bytea[]) LANGUAGE plpgsql AS $$
 BEGIN
     marked := ARRAY(
@@ -36,8 +36,8 @@ CREATE FUNCTION late_commits_v1(p_queues text[], p_cursors bigint[], p_lanes jso
                         OUT more boolean, OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_me xid8 := pg_current_xact_id();  -- whoever drew a seq that a claim has passed is older
-    v_now pg_snapshot := pg_current_snapshot();  -- before anything is read: what ends meanwhile is asked for again
+    v_me xid8 := pg_current_xact_id();  -- a transaction that drew a seq that a claim has passed is older
+    v_now pg_snapshot := pg_current_snapshot();  -- before anything is read: what ends meanwhile is requested again
     v_firsts xid8[] := ARRAY(SELECT x FROM pg_snapshot_xip(p_snapshot::pg_snapshot) AS x
                              WHERE pg_visible_in_snapshot(x, v_now));
     v_lasts xid8[] := v_firsts;

@@ -22,7 +22,7 @@ CREATE TYPE choice_v1 AS (
     started_tasks text[],      -- the task of each,
     started_keys  text[],      -- and the key of each
     turns         jsonb,       -- {priority: [lane, used]}: the lane that gave last, and how many jobs of its turn it gave
-    misses        integer,     -- how often the next job of a lane was locked by somebody else
+    misses        integer,     -- how often the next job of a lane was locked by another transaction
     locked        boolean,     -- a lane was left for that reason
     -- of the lane whose turn it is:
     seq           bigint,      -- the lane is read up to here
@@ -148,8 +148,8 @@ BEGIN
             c.seq := r.seq;
             CONTINUE;
         END IF;
-        -- Locked before it counts. A gate that is parked for a job which then cannot be taken (somebody cancelled it, or
-        -- gave it a child) would never open again. The lane tries a locked job again in its next turns, three times in
+        -- Locked before it counts. A gate that is parked for a job which then cannot be taken (it was cancelled, or
+        -- got a child) would never open again. The lane tries a locked job again in its next turns, three times in
         -- all lanes together, then leaves it to the next claim. No job behind it passes.
         PERFORM 1 FROM job AS j WHERE j.ctid = r.at AND j.state::integer = 2 FOR NO KEY UPDATE SKIP LOCKED;
         IF NOT FOUND THEN

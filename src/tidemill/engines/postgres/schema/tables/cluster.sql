@@ -24,7 +24,7 @@ CREATE INDEX claimant_member  ON claimant (member);
 CREATE INDEX claimant_retired ON claimant (retired_at) WHERE retired_at IS NOT NULL;
 
 -- The claims that took jobs of which some may still run. The highest number is the last claim; heartbeats delete the others.
--- A row for each claim, not a number that is updated: while somebody holds a snapshot, the former versions of an updated
+-- A row for each claim, not a number that is updated: while a transaction holds a snapshot, the former versions of an updated
 -- row stay and are stepped over each time (30,000 of them in five minutes), but the end of an index is found at once. For the
 -- same reason the runs of a claimant are found by these rows, from its `oldest` on.
 CREATE TABLE claimed (

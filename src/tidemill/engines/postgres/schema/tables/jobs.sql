@@ -9,7 +9,7 @@ CREATE TABLE job (
     attempts      integer NOT NULL DEFAULT 0,
     max_attempts  integer NOT NULL,
     crashes       integer NOT NULL DEFAULT 0,
-    losses        integer NOT NULL DEFAULT 0,
+    lost_runs     integer NOT NULL DEFAULT 0,
     failures      integer NOT NULL DEFAULT 0,       -- how many there were; the kept ones are in failure
     replays       integer NOT NULL DEFAULT 0,
     waits_for     integer NOT NULL DEFAULT 0,
@@ -19,7 +19,7 @@ CREATE TABLE job (
     codec         smallint NOT NULL,
     suspect       boolean NOT NULL DEFAULT false,
     back          boolean NOT NULL DEFAULT false,   -- ready with a seq that claims may have passed already
-    cancel_asked  boolean NOT NULL DEFAULT false,
+    cancel_requested boolean NOT NULL DEFAULT false,
     gated         boolean NOT NULL DEFAULT false,   -- running behind a gate
     has_children  boolean NOT NULL DEFAULT false,
     id            bytea PRIMARY KEY,

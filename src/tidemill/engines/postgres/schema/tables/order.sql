@@ -16,7 +16,7 @@ CREATE TABLE lane (
 CREATE INDEX lane_open ON lane (queue, priority, lane) WHERE NOT parked;
 CREATE INDEX lane_key  ON lane (queue, key);
 
--- Announcements: plain inserts that wait for nobody, folded by claims and promotes.
+-- Announcements: plain inserts that never wait, folded by claims and promotes.
 CREATE TABLE lane_new (
     queue    text COLLATE "C" NOT NULL,
     priority smallint NOT NULL,

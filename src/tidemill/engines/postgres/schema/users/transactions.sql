@@ -14,13 +14,13 @@ $$;
 CREATE FUNCTION check_identity_v1(p_identity text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF p_identity IS DISTINCT FROM identity_v1() THEN
-        RAISE EXCEPTION USING ERRCODE = 'PN004', MESSAGE = 'this connection leads to another place than the app''s';
+        RAISE EXCEPTION USING ERRCODE = 'PN004', MESSAGE = 'this connection leads to another database than the app''s';
     END IF;
     RETURN true;
 END $$;
 
 -- Complete one run in the user's transaction: 0 applied, 1 already, 2 stale. What `complete_v1` does for many, but
--- nobody else's rows are touched: watches stay (they run out), and the next claim updates children.
+-- no rows of others are touched: watches stay (they run out), and the next claim updates children.
 CREATE FUNCTION complete_here_v1(p_id bytea, p_fence bigint, p_ran bigint, p_result bytea, p_channel text)
 RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
@@ -63,7 +63,7 @@ BEGIN
     RETURN 0;
 END $$;
 
--- What became of runs: 0 settled, 1 open, 2 free, 3 gone. Waits for nobody.
+-- What became of runs: 0 settled, 1 open, 2 free, 3 gone. Never waits.
 CREATE FUNCTION fates_v1(p_ids bytea[], p_fences bigint[]) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
     v_fates integer[] := '{}';

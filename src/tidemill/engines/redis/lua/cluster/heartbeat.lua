@@ -15,13 +15,13 @@ local raw = call('HGET', P .. 'member', member)
 local m = raw and unpack_(raw) or { si = NOW, ss = NOW, at = NOW }
 
 -- Everything that this member was answered must be stored here, or data was lost. (A member that was swept has no record:
--- that is no lost data.) If its epoch is older than ours, somebody has noticed already. That may have been this member
+-- that is no lost data.) If its epoch is older than ours, another call has noticed already. That may have been this member
 -- itself, if the answer did not arrive.
 local last = call('HMGET', P .. 'n', 'heartbeat', 'fence', 'epoch')
 local epoch, fence, top = last[3], tonumber(last[2] or 0), A.top
 for _, said in ipairs(A.claimants) do
     for _, held in ipairs(said[2]) do
-        if held <= CLOCK + AHEAD then -- what nobody has handed out must not lift the counter for ever
+        if held <= CLOCK + AHEAD then -- what was never handed out must not lift the counter for ever
             top = math.max(top, held)
         end
     end
@@ -49,7 +49,7 @@ if NOW - m.at > 2 * A.heartbeat then -- model.member.steady_after_heartbeat
 end
 m.name, m.info, m.bt, m.ls, m.at = A.name, info, A.heartbeat, A.lease, NOW
 call('HSET', P .. 'member', member, pack(m))
-local lost, asked = {}, {}
+local lost, stops = {}, {}
 for _, said in ipairs(A.claimants) do
     local claimant, held = S.blob(), {}
     for _, fence in ipairs(said[2]) do
@@ -78,7 +78,7 @@ for _, claimant in ipairs(call('SMEMBERS', P .. 'of/' .. member)) do
         if raw:byte(1) ~= CLAIMED then -- a job that is asked to stop has no plain record
             local j = S.decode(raw)
             if j.ca then
-                asked[#asked + 1] = { id, j.f }
+                stops[#stops + 1] = { id, j.f }
             end
         end
     end
@@ -88,4 +88,4 @@ S.finish()
 -- A policy that evicts would lose jobs, and it may have been set since the engine was opened. Some users may not run INFO.
 local said = redis.pcall('INFO', 'memory')
 local policy = type(said) == 'string' and said:match('maxmemory_policy:(%S+)') or ''
-return S.answer({ m.n, NOW, raw and 0 or 1, lost, asked, epoch, rolled_back and 1 or 0, policy })
+return S.answer({ m.n, NOW, raw and 0 or 1, lost, stops, epoch, rolled_back and 1 or 0, policy })

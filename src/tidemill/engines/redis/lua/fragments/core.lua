@@ -208,7 +208,7 @@ function S.flush()
     gathered = nil
 end
 
--- While somebody listens to events, the call names the jobs that move, at most A.naming of them (`Moves` of the protocol):
+-- While events have listeners, the call names the jobs that move, at most A.naming of them (`Moves` of the protocol):
 -- id, state, queue, task and reason, one after another.
 local named, unnamed, whys = {}, 0, {}
 

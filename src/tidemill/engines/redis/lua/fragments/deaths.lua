@@ -55,7 +55,7 @@ function S.handler_of(id, j)
         handler, number = handler_id(id, number), number + 1
     until not S.known(handler)
     local entry = entry_of(j.od) or { queue = j.q, priority = 5 }
-    if not S.found_queue(entry.queue) then -- nobody has published the defaults: its own queue is there
+    if not S.found_queue(entry.queue) then -- no worker has published the defaults: its own queue is there
         entry.queue = j.q
     end
     local said = unpack_(call('HGET', P .. 'f/' .. id, j.fc))

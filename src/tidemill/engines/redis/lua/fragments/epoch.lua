@@ -1,9 +1,9 @@
 --# at need
 --# include core
--- The epoch: a token that changes when somebody notices that the server has lost data. Every heartbeat answers it, and every
+-- The epoch: a token that changes when a call notices that the server has lost data. Every heartbeat answers it, and every
 -- client remembers it. A client that comes with another epoch has not yet learned of the lost data, and this answer reports
--- it. So nobody is missed, whatever answers get lost and whatever clocks say. An epoch begins with a number that grows: so
--- an epoch that was lost itself is recognized.
+-- it. So every client learns of it, whatever answers get lost and whatever clocks say. An epoch begins with a number that
+-- grows: so an epoch that was lost itself is recognized.
 
 -- The number of an epoch, 0 for none.
 function S.epoch_number(epoch)

@@ -6,7 +6,7 @@
 -- Fields of a record (absent: none, 0 or false):
 --   t task, q queue, p priority, k key, g group, co codec, h headers, to timeout, rt retry, ma attempts allowed,
 --   od on_dead, sc schedule, pd parent_died, c created_at, b born (order of creation)
---   st state, s seq, a attempts, cr crashes, lo losses, su suspect, ca cancel asked, rp replays, tk replay token
+--   st state, s seq, a attempts, cr crashes, lo lost runs, su suspect, ca cancel requested, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
@@ -209,7 +209,7 @@ function S.release(id, j, due_at)
     S.save(id, j)
 end
 
--- A run was lost (model.crash). verdict: 'suspect' or 'crash'; 'lost' if its member vanished, which blames nobody
+-- A run was lost (model.crash). verdict: 'suspect' or 'crash'; 'lost' if its member vanished, which blames no job
 function S.lose(id, j, verdict, said)
     local crashed = verdict == 'crash' or (verdict == 'lost' and j.su and j.sa)
     S.fail(id, j, said or { crashed and 'crash' or 'lost', '', 'its member vanished', '' }, (j.a or 0) + 1)

@@ -15,7 +15,7 @@ for n = 1, A.count do
         if not j.ca then
             j.ca = true
             S.save(id, j)
-            S.signal('asked:' .. S.hex(j.mi))
+            S.signal('stop:' .. S.hex(j.mi))
             changed[#changed + 1] = id
         end
     elseif j.st < RUNNING then

@@ -50,13 +50,13 @@ class BenchWorkers:
 
 
 @asynccontextmanager
-async def hire(
+async def start_workers(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
 ) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
     await engine.queues.configure(queue, QueueOptions(keep_completed=KEPT))
-    lifeline, ours = os.pipe()
-    options = ["-p", str(processes), "-q", queue, "--lifeline", str(lifeline)]
+    parent_pipe, ours = os.pipe()
+    options = ["-p", str(processes), "-q", queue, "--parent-pipe", str(parent_pipe)]
     if slots is not None:
         options += ["-c", str(slots)]
     command = (sys.executable, "-m", "tidemill", "worker", APP, *options)
@@ -66,9 +66,9 @@ async def hire(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        pass_fds=(lifeline,),
+        pass_fds=(parent_pipe,),
     )
-    os.close(lifeline)
+    os.close(parent_pipe)
     reader: asyncio.Task[None] | None = None
     try:
         said = await _until_ready(process, processes)
@@ -107,7 +107,7 @@ async def _until_ready(process: asyncio.subprocess.Process, processes: int) -> s
 
 
 async def _read_on(process: asyncio.subprocess.Process) -> None:
-    """Nobody looks at the rest of its log, but a full pipe would stop it."""
+    """The rest of its log is not used, but a full pipe would stop it."""
     assert process.stderr is not None
     while await process.stderr.read(1 << 16):
         pass
