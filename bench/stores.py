@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from redis import Redis
+
 from bench.raw import postgres, redis, sqlite
 from tests.servers.postgres import PostgresServer, program
 from tests.servers.redis import RedisServer
@@ -164,13 +166,16 @@ class RedisStore:
         """With that of the children that have rewritten the file."""
         return cpu_s_of(self._server.pid, with_ended_children=True)
 
-    def used_bytes(self) -> int:
-        """Memory that the server's data takes, as it counts it; without the buffers of connections, and
-        without the scripts, whose interpreter Redis 8 counts too (a megabyte, which comes and goes)."""
-        self._server.command("SCRIPT", "FLUSH", "SYNC")
-        lines = self._server.command("INFO", "memory").decode().splitlines()
-        found = dict(line.split(":", 1) for line in lines if ":" in line)
-        return int(found["used_memory"]) - int(found["mem_clients_normal"])
+    def used_bytes(self, name: str) -> int:
+        """Memory that one database's keys take, as the server counts them one by one. Its `used_memory` has
+        the buffers of connections too, and on Redis 8 the interpreter of scripts: a megabyte that comes and
+        goes."""
+        with Redis.from_url(self.url(name)) as client:
+            keys = list(client.scan_iter(count=1_000))
+            counted = client.pipeline(transaction=False)
+            for key in keys:
+                counted.memory_usage(key, samples=0)  # of all elements
+            return sum(size or 0 for size in counted.execute())
 
     def close(self) -> None:
         self._server.close()

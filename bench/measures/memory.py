@@ -23,20 +23,20 @@ async def measure(bench: Product) -> list[Figure]:
         claimer = await Claimer.join(engine)
 
         async def note(state: str, before: int) -> None:
-            found.append(Figure(f"memory, {state}", "bytes", [(store.used_bytes() - before) / jobs]))
+            found.append(Figure(f"memory, {state}", "bytes", [(store.used_bytes("memory") - before) / jobs]))
             advance()
 
-        empty = store.used_bytes()
+        empty = store.used_bytes("memory")
         await fill(engine, new_jobs(jobs))
         await note("a queued job", empty)
         await claimer.drain(100)
         await note("a finished job", empty)
-        before = store.used_bytes()
+        before = store.used_bytes("memory")
         await engine.queues.configure("default", QueueOptions(keep_body=False))
         await fill(engine, new_jobs(jobs))
         await claimer.drain(100)
         await note("a finished job without its body", before)
-        before = store.used_bytes()
+        before = store.used_bytes("memory")
         await fill(engine, new_jobs(jobs, delay=DAY))
         await note("a scheduled job", before)
     finally:

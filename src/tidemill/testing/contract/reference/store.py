@@ -53,6 +53,8 @@ class ReferenceStore:
         self.top_heartbeat = 0
         self.positions = 0
         """The last position given."""
+        self.cascades = 0
+        """How many children were cancelled because a parent did not complete: they may have children too."""
 
     def known(self, job_id: JobId) -> ReferenceJob | None:
         """The job, unless it is gone or only a tombstone."""
@@ -226,6 +228,7 @@ class ReferenceStore:
 
     def parent_died(self, child: ReferenceJob, now: Instant) -> None:
         if child.state is JobState.BLOCKED:
+            self.cascades += 1
             self.note_failure(child, "parent", now)
             self.end(child, JobState.CANCELLED, now)
 

@@ -181,9 +181,13 @@ class RandomCommands(SideBySide):
         who = self.script.busy_child(child)
         settlements = self.script.settlements(who, ended)
         request = self.script.claim_request(who, claim) if claim else None
+        store = self.reference.store
         for _ in range(1 + again):
+            mark, cascades = store.positions, store.cascades
             answer = self.run(self.engine.jobs.settle(settlements, claim=request, now=self.now))
             right = self.reference.jobs.settle(settlements, now=self.now)
+            if store.cascades > cascades:  # which comes first is not fixed: a child, or a child's child
+                store.adopt_order(mark, self.snapshot().jobs)
             for item, said, should in zip(settlements, answer.answers, right, strict=True):
                 fits = said is should or self.reference.jobs.knew_longer(item, should, said)
                 assert fits, f"settle answered {said}, should be {should}"
