@@ -1,5 +1,6 @@
 """A lock never stays locked by a thread that has left, wherever an interrupt comes up."""
 
+import ast
 import dis
 import subprocess
 import sys
@@ -115,6 +116,49 @@ def test_no_handler_can_run_between_the_work_and_the_release() -> None:
             since_work, works = [], False
     assert releases == 4, "twice after the work, twice after an exception"
 
+
+BY_THREADS_OF_OUR_OWN = {
+    "engines/sqlite/db/shared.py": "engines are opened and closed in threads of an executor",
+    "engines/sqlite/db/store.py": "the reader's thread",
+    "engines/sqlite/db/writer.py": "the writer's thread; a calling thread takes the same lock by `locked`",
+}
+"""Modules with a `with` statement on a lock, and why no handler of a signal runs there."""
+
+
+@pytest.mark.row("A3")
+def test_a_lock_that_a_users_thread_passes_is_taken_by_locked() -> None:
+    """On Python 3.14 a `with` statement may leave it locked."""
+    source = ROOT / "src" / "tidemill"
+    found = {
+        str(path.relative_to(source)) for path in source.rglob("*.py") if _locks_by_with(path.read_text())
+    }
+    assert found == set(BY_THREADS_OF_OUR_OWN)
+
+
+def _locks_by_with(text: str) -> bool:
+    if "import threading" not in text:
+        return False
+    tree = ast.parse(text)
+    locks = {
+        ast.unparse(target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _makes_a_lock(node.value)
+        for target in node.targets
+    }
+    entered = {
+        ast.unparse(item.context_expr)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.With)
+        for item in node.items
+    }
+    return bool(locks & entered)
+
+
+def _makes_a_lock(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) in _LOCKS
+
+
+_LOCKS = {f"threading.{kind}" for kind in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore")}
 
 _HANDLERS_RUN = ("CALL", "JUMP_BACKWARD", "RESUME", "FOR_ITER", "SEND", "WITH")
 _ARRIVES_FROM_ELSEWHERE = ("PUSH_EXC_INFO", "RETURN_VALUE", "RERAISE")

@@ -1,20 +1,18 @@
 """A thread that is interrupted while it writes for itself and for others, as by Ctrl-C."""
 
-import inspect
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
 from tests.integration.sqlite.children import PATIENCE_S, ROOT
 from tests.integration.sqlite.plain_file import file_url
+from tests.interrupts import interrupted_at
 from tidemill.engines.sqlite.db.calls import ThreadCall
 from tidemill.engines.sqlite.db.shared import stores
 from tidemill.engines.sqlite.jobs.step import Step
@@ -78,7 +76,7 @@ def test_a_call_is_never_answered_by_another_threads_interrupt(path: Path) -> No
                 thread.start()
                 while not writer._waiting:
                     time.sleep(0)
-                interrupted = _interrupted_at(
+                interrupted = interrupted_at(
                     moment, lambda: writer.run_here(ThreadCall(lambda step: _note(step, -1), None))
                 )
             thread.join()
@@ -93,33 +91,6 @@ def test_a_call_is_never_answered_by_another_threads_interrupt(path: Path) -> No
     assert len(acknowledged) < moment, "some transactions were interrupted"
 
 
-class Interrupted(BaseException):
-    """As KeyboardInterrupt."""
-
-
 def _note(step: Step, n: int) -> int:
     step.db.execute("INSERT INTO noted VALUES (?)", (n,))
     return n
-
-
-def _interrupted_at(moment: int, call: Callable[[], object]) -> bool:
-    """Make a call, and raise at the n-th moment at which the handler of a signal could. Whether it came."""
-    passed = 0
-
-    def pass_by(frame: FrameType, event: str, _: object) -> None:
-        nonlocal passed
-        if "tidemill" not in frame.f_globals["__name__"] or frame.f_code.co_flags & inspect.CO_GENERATOR:
-            return  # what is raised where the garbage collector calls back or ends a generator is lost
-        passed += event in ("call", "c_return", "c_exception")
-        if passed == moment:
-            sys.setprofile(None)
-            raise Interrupted
-
-    sys.setprofile(pass_by)
-    try:
-        call()
-    except Interrupted:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False

@@ -1,6 +1,7 @@
 """A process that has said its last word ends, whatever still runs in it."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -9,13 +10,20 @@ import pytest
 from tests.integration.supervisor.conftest import StartGroup
 from tests.integration.supervisor.groups import a_config, a_job, enqueue, finished, noted, states
 from tests.integration.supervisor.processes import is_gone, until
+from tests.integration.supervisor.test_process_runner import Notebook, a_claimed_job
+from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine
 from tidemill.model.jobs.job import JobState
 from tidemill.model.time import SECOND
+from tidemill.task.current import ControlledJob
 from tidemill.worker.member import worker_process
-from tidemill.worker.member.messages import CannotLoad, Drained, Leaving
+from tidemill.worker.member.messages import CannotLoad, Drained, Leaving, encode_line
+from tidemill.worker.member.spawn import DESCRIPTORS
 from tidemill.worker.member.worker_process import WorkerProcess
 from tidemill.worker.process.main import CANNOT_LOAD
+from tidemill.worker.runner import process as runner_process
+from tidemill.worker.runner.messages import Open, RunnerCannotLoad
+from tidemill.worker.runner.process import NeverBegan, RunnerProcess
 
 DEPLOYED = "tests.integration.supervisor.deployed:app"
 PATIENCE_S = 30
@@ -118,3 +126,46 @@ async def test_one_that_ends_in_time_is_not_killed(
     assert one._overdue.cancelled()
     await until(lambda: is_gone(one.pid))
     assert caplog.messages == []
+
+
+ENDED = f"""
+import os
+os.write(int(os.environ[{DESCRIPTORS!r}].split(",")[0]), {{line!r}})
+"""
+"""It ends at once, without importing anything of ours."""
+
+
+def says_and_ends(message: object) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", ENDED.format(line=encode_line(message)))
+
+
+def wait_without_the_loop(pid: int) -> None:
+    """Until the process has ended. The loop, which is blocked meanwhile, has read nothing of it."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+@pytest.mark.row("A12")
+async def test_a_process_that_ended_before_we_sent_is_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else jobs that it handed back are not counted, and jobs that ended well are blamed for a death."""
+    monkeypatch.setattr(worker_process, "COMMAND", says_and_ends(Drained(1, 2)))
+    one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
+    await one.start()
+    wait_without_the_loop(one.pid)
+    assert not one.heartbeat_answered(boot_ns())
+    assert await asyncio.wait_for(one.wait(), PATIENCE_S) == 0
+    assert one.drained == Drained(1, 2)
+    one.close()
+
+
+@pytest.mark.row("A4")
+async def test_a_runner_that_ended_before_it_got_a_job_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_process, "COMMAND", says_and_ends(RunnerCannotLoad("no such app")))
+    one = await RunnerProcess.start(Open("no_such:app", "text"))
+    wait_without_the_loop(one._program.pid)
+    job = a_claimed_job("f", fence=1)
+    with pytest.raises(NeverBegan, match="no such app"):
+        await asyncio.wait_for(one.perform(job, ControlledJob(job, Notebook()), lambda: None), PATIENCE_S)
+    assert not one.alive
+    await one.leave()

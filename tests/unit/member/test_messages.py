@@ -1,6 +1,7 @@
 """Messages between a supervisor and its processes."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -74,6 +75,68 @@ async def test_what_was_sent_last_is_received_before_the_end(ends: Ends) -> None
     await asyncio.wait_for(ends.supervisor.gone.wait(), PATIENCE_S)
     assert ends.received.get_nowait() == Drained(1, 0)
     assert ends.supervisor.send(Hurry()) is False
+
+
+@pytest.mark.row("A12")
+async def test_what_was_sent_last_is_received_though_we_cannot_send_any_more() -> None:
+    """As where a heartbeat's answer comes between a process's last message and the moment that we read it."""
+    received: list[FromWorker] = []
+    ours, theirs = socket.socketpair()
+    channel = await Channel.open(ours, FromWorker, received.append)
+    with theirs:
+        theirs.sendall(encode_line(Leaving("retired")) + encode_line(Drained(1, 2)))
+    assert channel.send(HeartbeatAnswered(ok=True)) is False
+    assert channel.send(HeartbeatAnswered(ok=True)) is False
+    await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
+    assert received == [Leaving("retired"), Drained(1, 2)]
+
+
+@pytest.mark.row("A12")
+async def test_what_was_sent_last_is_received_though_something_waits_to_be_sent() -> None:
+    received: list[FromWorker] = []
+    ours, theirs = socket.socketpair()
+    last_messages = [Leaving("retired"), Drained(1, 2)] * 10
+    channel = await Channel.open(ours, FromWorker, received.append)
+    with theirs:
+        while not channel._sending.get_write_buffer_size():
+            assert channel.send(Lost(list(range(1_000))))
+        theirs.sendall(b"".join(map(encode_line, last_messages)))
+    await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
+    assert received == last_messages
+
+
+class Refusing(socket.socket):
+    """As where the system has no memory left."""
+
+    def send(self, *_: object) -> int:
+        raise OSError(errno.ENOBUFS, "No buffer space available")
+
+
+@pytest.mark.row("A12")
+async def test_a_peer_that_cannot_be_sent_to_sees_the_end_and_is_read_to_its_own() -> None:
+    received: list[FromWorker] = []
+    ours, theirs = socket.socketpair()
+    channel = await Channel.open(Refusing(fileno=ours.detach()), FromWorker, received.append)
+    with theirs:
+        assert channel.send(Hurry()) is False
+        assert await asyncio.wait_for(asyncio.to_thread(theirs.recv, 1), PATIENCE_S) == b""
+        assert not channel.gone.is_set()
+        theirs.sendall(encode_line(Leaving("the supervisor is gone")))
+    await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
+    assert received == [Leaving("the supervisor is gone")]
+
+
+async def test_a_fault_of_whoever_receives_ends_the_channel() -> None:
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    ours, theirs = socket.socketpair()
+    channel = await Channel.open(ours, FromWorker, lambda message: 1 / 0)  # type: ignore[arg-type]
+    with theirs:
+        theirs.sendall(encode_line(Drained(1, 2)))
+        await asyncio.wait_for(channel.gone.wait(), PATIENCE_S)
+        assert theirs.recv(1) == b""
+    assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]
+    assert channel.send(Hurry()) is False
 
 
 async def test_a_peer_that_does_not_read_lets_nothing_grow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,12 @@ Sending never waits. A process may not read, because a task holds its GIL or bec
 peer's buffer would grow: past `PENDING_LIMIT` a message is refused, and `send` returns False. Heartbeats come
 again by themselves. News of runs is sent again with the next heartbeat until it could be sent.
 
+**What the peer sent before it ended is read to its end**, whatever happens to what we send. Its last message
+says how many jobs were handed back, and whether a task is to blame. A transport closes after the first write
+that fails, and drops what it has not read. So a channel has two transports on one socket: one reads, the
+other writes. (`add_reader` would do with one socket, but uvloop calls no reader of a socket whose peer ended
+before it had read everything.)
+
 The end of the stream means that the peer is gone. For a process that was started this also means that its
 authority is gone, and it ends at once. `parent_death` ends a process whose loop does not turn.
 """
@@ -16,6 +22,7 @@ authority is gone, and it ends at once. `parent_death` ends a process whose loop
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -144,10 +151,14 @@ class Lines:
 class Channel(asyncio.Protocol):
     """One end of a channel, on a loop. Messages are handed to `receive` in the order in which they came."""
 
-    def __init__(self, kind: Any, receive: Callable[[Any], None]) -> None:
+    def __init__(self, end: socket.socket, kind: Any, receive: Callable[[Any], None]) -> None:
+        self._end = end
         self._lines = Lines(kind)
         self._receive = receive
-        self._transport: asyncio.Transport | None = None
+        self._reading: asyncio.Transport
+        self._sending: asyncio.Transport
+        self._sends = True
+        self._closing = False
         self.gone = asyncio.Event()
         """The peer has ended, or we have closed. Everything that it sent before was received."""
 
@@ -157,33 +168,74 @@ class Channel(asyncio.Protocol):
         sends."""
         end.setblocking(False)
         loop = asyncio.get_running_loop()
-        _, channel = await loop.create_unix_connection(lambda: cls(kind, receive), sock=end)
+        channel = cls(end, kind, receive)
+        second = end.dup()
+        try:
+            await loop.create_unix_connection(lambda: _Sending(channel), sock=second)
+        except BaseException:
+            second.close()
+            raise
+        try:
+            await loop.create_unix_connection(lambda: channel, sock=end)
+        except BaseException:
+            channel._sending.abort()
+            raise
         return channel
 
     def send(self, message: object) -> bool:
         """Send without waiting. False: not sent, because the peer is gone or does not read."""
-        transport = self._transport
-        if transport is None or transport.is_closing() or transport.get_write_buffer_size() > PENDING_LIMIT:
+        sending = self._sending
+        if sending.is_closing() or sending.get_write_buffer_size() > PENDING_LIMIT:
             return False
-        transport.write(encode_line(message))
-        return True
+        sending.write(encode_line(message))
+        return not sending.is_closing()
 
     def close(self) -> None:
-        """Send what still waits, then close the connection."""
-        if self._transport is not None:
-            self._transport.close()
+        """Send what still waits, then close the connection. Nothing more is received."""
+        self._closing = True
+        self._sending.close()
 
-    # asyncio.Protocol
+    def sending_begins(self, transport: asyncio.Transport) -> None:
+        self._sending = transport
+
+    def sending_ended(self) -> None:
+        """We have closed, or cannot send any more."""
+        self._sends = False
+        if self._closing:
+            self._reading.close()
+        else:
+            with suppress(OSError):  # a peer that is still there sees the end, and ends: we read until then
+                self._end.shutdown(socket.SHUT_WR)
+
+    # asyncio.Protocol, of the transport that reads
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not instances of it
+        self._reading = cast(asyncio.Transport, transport)  # uvloop's are not instances of it
 
     def data_received(self, data: bytes) -> None:
-        for message in self._lines.feed(data):
-            self._receive(message)
+        if not self._closing:
+            for message in self._lines.feed(data):
+                self._receive(message)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._sends:
+            self._sending.abort()
         self.gone.set()
+
+
+class _Sending(asyncio.Protocol):
+    """The transport of a channel that sends. It never reads."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        sending = cast(asyncio.Transport, transport)
+        sending.pause_reading()
+        self._channel.sending_begins(sending)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._channel.sending_ended()
 
 
 def receive_first(end: socket.socket, kind: type[T]) -> T:

@@ -15,7 +15,8 @@ in its held table no longer matters: others have those jobs.
 **Two threads, one held table.** The heartbeat thread reads the held table. Everything else is done on the
 program's loop, even writing the moment of the last answered heartbeat. The loop receives news in the order in
 which the heartbeats send it: the lost runs, before the lease is fresh again. A held table is closed when the
-heartbeat thread reads the next one or has stopped, and the last run in it has ended.
+heartbeat thread reads the next one or has stopped, and the last run in it has ended. The lock between the two
+threads is taken by `locked`: Ctrl-C may come at any moment in the program's thread.
 
 **The end.** Leaving the block drains. Jobs in threads that do not end within the shutdown timeout cannot be
 taken from a living process. Then the member does not sign off, and others get those jobs when its lease is
@@ -34,6 +35,7 @@ from typing import Self
 import msgspec
 
 from tidemill.engine.events.emitting import EmittingEngine
+from tidemill.engine.locked import locked
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import ClaimantRetired
@@ -98,7 +100,7 @@ class EmbeddedWorker:
             if config.app
             else None
         )
-        self._reading = threading.Lock()
+        self._reading = threading.RLock()
         self._leaving = False
         self._new_claimant()
         self._heartbeats = EmbeddedHeartbeat(self, config, engine=engine if engine.single_process else None)
@@ -124,17 +126,12 @@ class EmbeddedWorker:
 
     def info(self) -> MemberInfo:
         """The record of this member, for its heartbeats."""
-        with self._reading:  # not while a new claimant takes over
-            held_tables = [(os.getpid(), self._held_table)]
-            return member_info(
-                self.member, self._config, held_tables, schedules=self._registry.schedule_names()
-            )
+        return locked(self._reading, self._info)  # not while a new claimant takes over
 
     # What its heartbeats need (`heartbeat.LocalClaimant`): called in the heartbeat thread
 
     def heartbeat(self) -> ClaimantHeartbeat:
-        with self._reading:  # not while a new claimant takes over
-            return self._held_table.heartbeat(self._claimant)
+        return locked(self._reading, lambda: self._held_table.heartbeat(self._claimant))
 
     def heartbeat_answered(self, sent_ns: int | None) -> bool:
         return self._on_loop(lambda: self._heartbeat_answered(sent_ns))
@@ -148,6 +145,10 @@ class EmbeddedWorker:
     def publish_again(self) -> bool:
         return self._on_loop(self.worker.publish_again)
 
+    def _info(self) -> MemberInfo:
+        held_tables = [(os.getpid(), self._held_table)]
+        return member_info(self.member, self._config, held_tables, schedules=self._registry.schedule_names())
+
     def _heartbeat_answered(self, sent_ns: int | None) -> None:
         """On the worker's loop, after it has received its lost runs: from here on the lease is fresh."""
         if sent_ns is not None:
@@ -160,9 +161,8 @@ class EmbeddedWorker:
         return True
 
     def _new_claimant(self) -> None:
-        with self._reading:
-            self._held_table = HeldTable.create(self._config.held_capacity)
-            self._claimant = os.urandom(16)
+        held_table, claimant = HeldTable.create(self._config.held_capacity), os.urandom(16)
+        locked(self._reading, lambda: self._take_over(held_table, claimant))
         self.worker = Worker(
             self._engine,
             self._registry,
@@ -175,6 +175,9 @@ class EmbeddedWorker:
             supervised=False,
             moments=self.moments,
         )
+
+    def _take_over(self, held_table: HeldTable, claimant: bytes) -> None:
+        self._held_table, self._claimant = held_table, claimant
 
     async def _work(self) -> None:
         while True:

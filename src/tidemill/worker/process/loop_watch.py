@@ -9,6 +9,9 @@ A loop that has not answered for `BLOCKED_AFTER_S` is logged with the job that b
 its code stands, and once more when it answers again. Code that holds the GIL stops this thread too. Then only
 the second message comes, when that is over.
 
+The two threads share queues that are written in C. An `Event` has a lock, which an interrupt of the loop's
+thread could leave locked (`engine.locked` says why).
+
 Times are of the monotonic clock, as the loop's own: a machine that was suspended did not block its loops.
 """
 
@@ -18,6 +21,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType
 
 from tidemill.model.jobs.job import Fence
@@ -52,40 +56,45 @@ class LoopWatch:
         self._blocked_after_s = blocked_after_s
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
-        self._answered = threading.Event()
-        self._stopped = threading.Event()
+        self._answers: SimpleQueue[None] = SimpleQueue()
+        """One for each question, and one that ends the last wait."""
+        self._stops: SimpleQueue[None] = SimpleQueue()
+        self._stopped = False
 
     def start(self) -> None:
         """Ask from now on."""
-        self._answer()
+        self._promise()
         threading.Thread(target=self._watch, name="tidemill-loop-watch", daemon=True).start()
 
     def stop(self) -> None:
         """Ask no more."""
-        self._stopped.set()
-        self._answered.set()
+        self._stopped = True
+        self._stops.put(None)
+        self._answers.put(None)
         self._held_table.loop_answers_by(0)
 
     def _answer(self) -> None:
         """On the loop."""
-        if not self._stopped.is_set():
-            self._held_table.loop_answers_by(time.monotonic_ns() + round(self._ask_s * 1e9))
-        self._answered.set()
+        if not self._stopped:
+            self._promise()
+        self._answers.put(None)
+
+    def _promise(self) -> None:
+        self._held_table.loop_answers_by(time.monotonic_ns() + round(self._ask_s * 1e9))
 
     def _watch(self) -> None:
-        while not self._stopped.wait(self._ask_s):
-            self._answered.clear()
+        while not _comes(self._stops, self._ask_s) and not self._stopped:
             asked_at = time.monotonic()
             try:
                 self._loop.call_soon_threadsafe(self._answer)
             except RuntimeError:  # it was closed
                 return
-            in_time = self._answered.wait(self._blocked_after_s)
-            if not in_time and not self._stopped.is_set():
+            in_time = _comes(self._answers, self._blocked_after_s)
+            if not in_time and not self._stopped:
                 self._report.loop_blocked(time.monotonic() - asked_at, self._busy_with(), self._stands_at())
-                self._answered.wait()
+                self._answers.get()
             silent_s = time.monotonic() - asked_at
-            if silent_s >= self._blocked_after_s and not self._stopped.is_set():
+            if silent_s >= self._blocked_after_s and not self._stopped:
                 self._report.loop_answers(silent_s, warned=not in_time)
 
     def _busy_with(self) -> Run | None:
@@ -111,6 +120,14 @@ class LoopWatch:
             frame = frame.f_back
         positions = [_position(one) for one in (frame, inner) if one is not None]
         return " -> ".join(dict.fromkeys(positions))
+
+
+def _comes(queue: "SimpleQueue[None]", within_s: float) -> bool:
+    try:
+        queue.get(timeout=within_s)
+    except Empty:
+        return False
+    return True
 
 
 def _position(frame: FrameType) -> str:

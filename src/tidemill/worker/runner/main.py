@@ -13,6 +13,10 @@ that wants to react to SIGTERM sets its own handler.
 would cut them anyway, and escaped where they are not text that can be encoded. A message too long for the
 channel would look like a crash of the job that caused it.
 
+**A handler of a signal may raise at any moment, or note something**: the main thread, which sends, is where
+handlers run. No lock stays locked then (`engine.locked`). A line that was half sent is sent to its end before
+the next one. A note that was taken is sent once.
+
 **A fault in either thread ends the process.** Otherwise the worker process would keep it, and give it jobs
 that it never receives.
 """
@@ -27,11 +31,13 @@ import socket
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
+from tidemill.engine.locked import locked
 from tidemill.engine.protocol import TransactionsFacet
 from tidemill.model.errors import UNSTORABLE, TidemillError
 from tidemill.model.jobs.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
@@ -109,21 +115,55 @@ def main(load_app: Callable[[str], RunnerApp]) -> None:
         leave(FAULT)
 
 
+class OutgoingLine:
+    """A message on its way, and how much of it was sent."""
+
+    __slots__ = ("_line", "sent")
+
+    def __init__(self, message: object) -> None:
+        self._line = encode_line(message)
+        self.sent: list[int] = []
+
+    def rest(self) -> bytes:
+        return self._line[sum(self.sent) :]
+
+
 class RunnerChannel:
     """The channel, without a loop: one thread may receive while others send."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._sending = threading.Lock()
+        self._lock = threading.RLock()
+        self._waiting: deque[OutgoingLine] = deque()
+        self._sending = False
+        self.put = self._waiting.append
+        """Lets a line wait for `send_waiting`. (One call in C: an interrupt comes before it or after it.)"""
 
     def send(self, message: object) -> None:
         """Send a message. Waits while the other side does not read: a job that notes without end is slowed
         down."""
+        self.put(OutgoingLine(message))
+        self.send_waiting()
+
+    def send_waiting(self) -> None:
+        """Send what waits."""
+        locked(self._lock, self._send_waiting)
+
+    def _send_waiting(self) -> None:
+        if self._sending:  # a handler of a signal, in the middle of a line: this one is sent after that
+            return
+        self._sending = True
         try:
-            with self._sending:
-                self._end.sendall(encode_line(message))
-        except OSError:  # nobody is left to receive it
+            while self._waiting:
+                line = self._waiting[0]
+                if rest := line.rest():
+                    line.sent.extend(map(self._end.send, (rest,)))  # noted in the same call in C
+                else:
+                    self._waiting.popleft()
+        except ConnectionError:  # nobody is left to receive it
             os._exit(ORPHANED)
+        finally:
+            self._sending = False
 
     def wait(self, timeout_s: float) -> bool:
         """Whether something has come."""
@@ -142,33 +182,53 @@ class RunnerNotes:
 
     def __init__(self, channel: RunnerChannel) -> None:
         self._channel = channel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._progress: bytes | None = None
         self._lines: list[tuple[str, str]] = []
         self._length = 0
         self._sent_at = 0.0
+        self._flushing = False
 
     def progress(self, value: bytes) -> None:
         value = clip_progress(value)
-        with self._lock:
-            self._progress = value
+        locked(self._lock, lambda: self._keep(value))
         self._flush_if_due()
 
     def log(self, level: str, message: str) -> None:
         line = clip_line(message)
-        with self._lock:
-            self._lines.append((level, line))
-            self._length += len(line)
+        locked(self._lock, lambda: self._add(level, line))
         self._flush_if_due()
 
     def flush(self) -> None:
         """Send what waits."""
-        with self._lock:
-            progress, lines = self._progress, self._lines
-            self._progress, self._lines, self._length = None, [], 0
+        locked(self._lock, self._flush)
+
+    def _keep(self, progress: bytes) -> None:
+        self._progress = progress
+
+    def _add(self, level: str, line: str) -> None:
+        length = len(line)
+        self._length += length
+        self._lines.append((level, line))
+
+    def _flush(self) -> None:
+        if self._flushing:  # the handler of a signal notes something, in the middle of this: it waits
+            return
+        self._flushing = True
+        try:
             self._sent_at = time.monotonic()
+            progress, length, lines = self._progress, self._length, self._lines.copy()
             if progress is not None or lines:
-                self._channel.send(Noted(progress, lines))
+                count, put, noted = len(lines), self._channel.put, OutgoingLine(Noted(progress, lines))
+                # From here on to the end of `put` nothing is called, so no handler runs: each note goes once.
+                del self._lines[:count]
+                self._length -= length
+                if self._progress is progress:
+                    self._progress = None
+                put(noted)
+                self._channel.send_waiting()
+        finally:
+            self._flushing = False
 
     def _flush_if_due(self) -> None:
         full = len(self._lines) >= PENDING_LINES or self._length >= PENDING_LENGTH

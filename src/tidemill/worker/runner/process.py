@@ -67,11 +67,13 @@ class RunnerProcess:
         self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
     ) -> ProcessOutcome:
         """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
+        if self._code is not None:
+            raise NeverBegan(self._cannot_load or describe_exit(self._code))
         loop = asyncio.get_running_loop()
         self._began, self._on_began, self._running = False, began, running
         self._outcome = loop.create_future()
-        if self._code is not None or not self._program.send(Perform(job)):
-            raise NeverBegan(self._cannot_load or "it had ended")
+        if not self._program.send(Perform(job)):  # it ends, or is of no use: its last message may say why
+            self._program.kill()
         patience = loop.call_later(BEGIN_S, self._lose_patience)
         try:
             return await self._outcome

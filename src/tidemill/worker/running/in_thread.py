@@ -12,7 +12,8 @@ second one ever got the GIL. So a burst of 200 short jobs wakes two threads, and
 Who may touch what: `_jobs` and `_results` are deques, whose append and popleft are atomic. `_waking` (a
 thread was woken and has not come up yet) may be read by anyone; it is set under the lock, with the two
 counts, and cleared by the thread that came up. A job is put *before* `_waking` is read, and a thread
-checks for jobs again *after* it has entered itself as idle: so none is left waiting.
+checks for jobs again *after* it has entered itself as idle: so none is left waiting. The lock is taken by
+`locked`: the loop may run in the main thread of a program, where Ctrl-C may come at any moment.
 
 Threads are daemons: one that never returns must not keep a process from ending.
 """
@@ -25,6 +26,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 
+from tidemill.engine.locked import locked
 from tidemill.task.current import CURRENT
 from tidemill.worker.running.outcomes import Ending, aborted, raised, returned
 from tidemill.worker.running.run import Run
@@ -47,7 +49,7 @@ class ThreadRunner:
         self._jobs: deque[Run] = deque()
         self._results: deque[tuple[Run, Ending]] = deque()
         self._collecting = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wake_ups: SimpleQueue[bool] = SimpleQueue()
         self._threads = 0
         self._idle = 0
@@ -61,28 +63,32 @@ class ThreadRunner:
 
     def close(self) -> None:
         """Let the threads go that have nothing to do; the others end with their job."""
-        with self._lock:
-            self._limit = 0
-            for _ in range(self._threads):
-                self._wake_ups.put(False)
+        locked(self._lock, self._let_idle_go)
 
     @property
     def threads(self) -> int:
         """How many there are."""
         return self._threads
 
+    def _let_idle_go(self) -> None:
+        self._limit = 0
+        for _ in range(self._threads):
+            self._wake_ups.put(False)
+
     def _wake_one(self) -> None:
-        with self._lock:
-            if self._waking:
-                return
-            if self._idle:
-                self._idle -= 1
-                self._waking = True
-                self._wake_ups.put(True)
-            elif self._threads < self._limit:
-                self._threads += 1
-                self._waking = True
-                self._start_thread()
+        locked(self._lock, self._wake_or_start)
+
+    def _wake_or_start(self) -> None:
+        if self._waking:
+            return
+        if self._idle:
+            self._idle -= 1
+            self._waking = True
+            self._wake_ups.put(True)
+        elif self._threads < self._limit:
+            self._threads += 1
+            self._waking = True
+            self._start_thread()
 
     def _start_thread(self) -> None:
         name = f"tidemill-job-{self._threads}"
@@ -100,12 +106,14 @@ class ThreadRunner:
         while True:
             self._waking = False
             self._work_off()
-            with self._lock:
-                self._idle += 1
+            locked(self._lock, self._count_idle)
             if self._jobs and not self._waking:  # put after our last check, before we were idle
                 self._wake_one()
             if not self._wake_ups.get():
                 return
+
+    def _count_idle(self) -> None:
+        self._idle += 1
 
     def _work_off(self) -> None:
         jobs = self._jobs
