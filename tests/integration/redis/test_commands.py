@@ -12,26 +12,18 @@ _IN_PYTHON = re.compile(r"""\b(?:command|send_command|ask|_request|_checked)\(\s
 _QUOTED = re.compile(r"'([A-Z]{3,})'")
 
 SINCE = {
-    (
-        1,
-        0,
-        0,
-    ): "AUTH DEL EXISTS GET INFO LINDEX LLEN LPOP LRANGE LSET PING RPUSH SADD SCARD SELECT SET SMEMBERS "
-    "SREM TYPE",
-    (1, 0, 5): "ZRANGEBYSCORE",
-    (1, 2, 0): "ZADD ZCARD ZRANGE ZREM ZREMRANGEBYSCORE ZSCORE",
-    (
-        2,
-        0,
-        0,
-    ): "CONFIG HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HSET HSETNX HVALS PUBLISH SUBSCRIBE "
-    "ZCOUNT ZREMRANGEBYRANK",
-    (2, 4, 0): "CLIENT",
-    (2, 6, 0): "EVAL EVALSHA TIME",
-    (2, 8, 0): "SCAN",
-    (2, 8, 9): "ZRANGEBYLEX",
-    (3, 0, 0): "WAIT",
-    (4, 0, 0): "MEMORY UNLINK",
+    "1.0.0": "AUTH DEL EXISTS GET INFO LINDEX LLEN LPOP LRANGE LSET PING RPUSH SADD SCARD SELECT SET "
+    "SMEMBERS SREM TYPE",
+    "1.0.5": "ZRANGEBYSCORE",
+    "1.2.0": "ZADD ZCARD ZRANGE ZREM ZREMRANGEBYSCORE ZSCORE",
+    "2.0.0": "CONFIG HDEL HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HSET HSETNX HVALS PUBLISH "
+    "SUBSCRIBE ZCOUNT ZREMRANGEBYRANK",
+    "2.4.0": "CLIENT",
+    "2.6.0": "EVAL EVALSHA TIME",
+    "2.8.0": "SCAN",
+    "2.8.9": "ZRANGEBYLEX",
+    "3.0.0": "WAIT",
+    "4.0.0": "MEMORY UNLINK",
 }
 """The version of Redis that brought each command, as the documentation of Redis says."""
 NO_COMMANDS = {"BADCLAIMANT", "LIMIT", "UNKNOWNQUEUE", "USAGE", "WITHSCORES"}
@@ -56,15 +48,19 @@ def used() -> set[str]:
     return found
 
 
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
 def known() -> dict[str, tuple[int, ...]]:
-    return {name: version for version, names in SINCE.items() for name in names.split()}
+    return {name: numbers(version) for version, names in SINCE.items() for name in names.split()}
 
 
 def said(command: Command, name: str) -> tuple[int, ...] | None:
     """The version that brought it, in the words of the server; None: an older server, which does not say."""
     answer = command("COMMAND", "DOCS", name).decode()
     found = re.search(r"\r\nsince\r\n\$\d+\r\n([\d.]+)\r\n", answer)
-    return None if found is None else tuple(int(part) for part in found[1].split("."))
+    return None if found is None else numbers(found[1])
 
 
 def test_every_command_is_old_enough() -> None:
