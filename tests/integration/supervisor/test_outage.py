@@ -87,6 +87,7 @@ async def test_an_outage_of_three_leases_costs_nobody_its_jobs(
     assert [await one.stop(), await other.stop()] == [0, 0]
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A4")
 async def test_a_worker_that_dies_in_an_outage_is_buried_after_it(
     engine: Engine,
