@@ -1,4 +1,6 @@
-"""The benchmark runs and reports. How fast is not asserted: that is for people to read."""
+"""The benchmark runs and reports. How fast is not asserted: that is for people to read.
+
+A run takes a sample: the benchmark keeps no promise, and each measure costs interpreters and a server."""
 
 import json
 import os

@@ -19,6 +19,7 @@ from tidemill.model.jobs.job import NewJob
 PATIENCE_S = 10.0
 
 
+@pytest.mark.every_engine
 async def test_a_block_that_ends_does_not_break_the_wait_of_another_task(app: Tidemill) -> None:
     @app.task(name="t")
     def task() -> str:

@@ -120,7 +120,6 @@ def test_a_call_may_say_how_its_job_is_to_be(app: Tidemill) -> None:
         assert task.using(after=after).enqueue(1).info().state is JobState.BLOCKED
 
 
-@pytest.mark.every_engine
 @pytest.mark.row("E1")
 def test_options_go_by_call_then_task_then_queue_then_app(app: Tidemill) -> None:
     app.queue("q", timeout=20, retry=Retry(attempts=4), rate="5/s")

@@ -97,6 +97,7 @@ async def test_every_loop_has_its_own(app: Tidemill) -> None:
     assert sorted(msgspec.json.decode(job.body)[0][0] for job in await taken(app)) == [0, 1]
 
 
+@pytest.mark.every_engine
 @outside_memory
 async def test_enqueues_already_made_are_finished_when_it_ends(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)
@@ -198,7 +199,6 @@ async def test_many_calls_leave_the_loop_to_others_and_keep_their_order(app: Tid
     assert [job.id for job in order] == [job.uuid.bytes for job in jobs]
 
 
-@pytest.mark.every_engine
 @outside_memory
 async def test_if_the_calls_fail_on_the_way_the_chunks_before_stay(app: Tidemill) -> None:
     task = app.task(name="t")(lambda n: n)

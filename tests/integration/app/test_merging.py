@@ -89,6 +89,7 @@ async def test_a_chunk_of_many_is_bounded_too(app: Tidemill, sent: Sent) -> None
     assert sent.numbers == list(range(1_100)) == list(range(len(jobs)))
 
 
+@pytest.mark.every_engine
 async def test_jobs_of_every_form_go_together(app: Tidemill, sent: Sent) -> None:
     """Plain jobs, jobs for later, keyed and large ones, children; of two bad ones each fails alone."""
     task = app.task(name="t")(take)

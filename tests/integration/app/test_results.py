@@ -10,7 +10,7 @@ from tidemill import JobCancelled, JobFailed, JobState, Keep, ResultGone, Result
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id, show_id
 from tidemill.model.jobs.job import CancelAnswer, Failure, ReplayAnswer
-from tidemill.model.jobs.run import Completed, Failed, Outcome, Stopped
+from tidemill.model.jobs.run import Completed, Failed, Outcome, Settlement, Stopped
 from tidemill.task.catalogue import publish
 
 
@@ -40,6 +40,7 @@ async def test_a_result_is_waited_for_and_typed(app: Tidemill) -> None:
     await app.aclose()
 
 
+@pytest.mark.every_engine
 def test_threads_wait_too(app: Tidemill) -> None:
     task = app.task(name="add")(add)
     job = task.enqueue(1, 2)
@@ -125,9 +126,9 @@ async def test_a_thousand_waits_share_one_waiter(app: Tidemill) -> None:
     engine = await connect(app.url)
     hand = Hand(engine)
     while taken := await hand.take(most=500):
-        for job in taken:
-            assert job.body.startswith(b"[[")
-            await hand.settle(job, Completed(result=job.body[2:].split(b",")[0]))
+        assert all(job.body.startswith(b"[[") for job in taken)
+        ended = [(job, Completed(result=job.body[2:].split(b",")[0])) for job in taken]
+        await engine.jobs.settle([Settlement(id=job.id, fence=job.fence, outcome=end) for job, end in ended])
     assert await waits == list(range(1_500))
     await engine.close()
     await app.aclose()

@@ -169,6 +169,7 @@ async def test_in_async_code_too(app: Tidemill, chosen: Any) -> None:
     await app.aclose()
 
 
+@pytest.mark.every_engine
 async def test_of_many_at_once_one_is_stored_and_the_others_are_told(app: Tidemill, chosen: Any) -> None:
     task = app.task(name="t")(lambda n: None)
     calls = [task.using(id=chosen).aenqueue(number % 2) for number in range(10)]
@@ -203,6 +204,7 @@ def test_a_finished_job_has_its_id_still(app: Tidemill, chosen: Any) -> None:
         kept.using(id=other).enqueue(1)
 
 
+@pytest.mark.every_engine
 def test_a_lost_reply_is_no_other_call(app: Tidemill, chosen: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     task = app.task(name="t")(lambda n: None)
     enqueue, calls = app._link.enqueue_here, []

@@ -43,6 +43,7 @@ async def test_an_interval_runs_again_after_each_run_and_never_twice_at_once(app
     await app.aclose()
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_cron_to_the_second_and_what_the_job_knows(app: Tidemill) -> None:
     runs: asyncio.Queue[tuple[str, datetime]] = asyncio.Queue()

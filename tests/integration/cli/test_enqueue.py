@@ -30,7 +30,6 @@ def job_of(store: Store, text: str) -> JobRecord:
     return job
 
 
-@pytest.mark.every_engine
 def test_defaults_come_from_the_catalogue(mail: Store, run: Run) -> None:
     ran = run("enqueue", "shop.mail", '["a@b.c"]', '{"subject": "hi"}')
     assert ran.code == 0

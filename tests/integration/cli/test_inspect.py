@@ -73,7 +73,6 @@ def test_queues_show_their_options(store: Store, run: Run) -> None:
         assert part in text
 
 
-@pytest.mark.every_engine
 def test_members_show_their_health_and_load(store: Store, run: Run) -> None:
     assert run("members").err.startswith("nobody is there")
     store.put(2)
@@ -93,7 +92,6 @@ def test_migrate_makes_a_store(run: Run, tmp_path: Path) -> None:
     assert run("jobs", "ls", "--url", url).code == 0
 
 
-@pytest.mark.every_engine
 @pytest.mark.row("A11")
 def test_config_shows_each_value_and_where_it_came_from(store: Store, run: Run, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("TIDEMILL_SLOTS=20\n")

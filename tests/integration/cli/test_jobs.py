@@ -188,7 +188,6 @@ def test_cancel_by_filter_leaves_finished_jobs_alone(store: Store, run: Run) -> 
     assert store.states() == {"completed": 3, "cancelled": 3}
 
 
-@pytest.mark.every_engine
 def test_cancel_stops_what_waits_and_asks_what_runs(store: Store, run: Run) -> None:
     [running] = store.put()
     store.take()

@@ -44,7 +44,6 @@ def test_a_list_in_words(store: Store, run: Run) -> None:
     assert shapes["gone"]["retired_at"].endswith("Z")
 
 
-@pytest.mark.every_engine
 def test_run_pause_resume_remove(store: Store, run: Run) -> None:
     put(store, "weekly", Cron(fields="0 3 * * sun"), next_at=5)
     assert run("schedules", "pause", "weekly").code == 0

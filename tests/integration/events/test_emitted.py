@@ -336,6 +336,7 @@ async def test_what_cannot_be_is_refused_at_the_edge(app: Tidemill) -> None:
         pass
 
 
+@pytest.mark.every_engine
 def test_closing_ends_an_iteration_in_another_thread(url: str) -> None:
     app = Tidemill(url)
     events = app.events().__enter__()

@@ -99,7 +99,6 @@ async def test_lost_events_are_a_gap_of_their_number(
     assert len(said) == (1 if fate == "fails" else 0), "said once is enough"
 
 
-@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_more_than_a_step_names_is_a_gap_of_their_number(
     app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch

@@ -97,7 +97,6 @@ async def test_an_answer_that_does_not_come_is_a_gap(app: Tidemill, open_process
     assert set(gaps) == {Gap("lost")}
 
 
-@pytest.mark.every_engine
 @pytest.mark.row("C2")
 async def test_what_a_full_server_refuses_is_no_gap(
     app: Tidemill, open_process: Open, monkeypatch: pytest.MonkeyPatch

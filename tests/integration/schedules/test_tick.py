@@ -167,6 +167,7 @@ async def test_overlap_after_missed_ticks(engine: Engine, clock: Clock, overlap:
     assert (second and second.state) == (None if overlap == "skip" else JobState.BLOCKED)
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 async def test_a_line_goes_on_in_order_whatever_becomes_of_those_in_it(
     engine: Engine, clock: Clock, claimant: Claimant
@@ -331,6 +332,7 @@ async def test_an_interval_counts_from_the_end_of_the_last_run(
     assert await live_jobs(engine, clock) == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("D4")
 @pytest.mark.parametrize("end", ["cancelled", "dropped", "expired", "crashed", "settled without a word"])
 async def test_an_interval_survives_every_end_of_its_job(

@@ -160,7 +160,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
     engine: Engine, group: StartGroup, tmp_path: Path
 ) -> None:
     """Its worker lives and its lease is over: it takes nothing until the supervisor heartbeats again."""
-    one = await group(slots=2).ready()
+    one = await group(slots=2, poll_s=0.1).ready()
     first = await enqueue(engine, a_job("quick", str(tmp_path)))
     await finished(engine, first)
     one.send_signal(signal.SIGSTOP)
@@ -169,7 +169,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
         await asyncio.sleep(0.05)
         (member,) = await engine.members.list()
     ids = await enqueue(engine, *[a_job("quick", str(tmp_path)) for _ in range(5)])
-    await asyncio.sleep(1.0)  # nothing is to happen: there is no fact to wait for
+    await asyncio.sleep(0.3)  # three polls: nothing is to happen, there is no fact to wait for
     assert states(await get(engine, ids)) == {"ready": 5}
     one.send_signal(signal.SIGCONT)
     assert states(await finished(engine, ids)) == {"completed": 5}

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,13 @@ from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import JobState
 
+on_every_engine = partial(pytest.param, marks=pytest.mark.every_engine)
+"""One parameter that each run takes on each engine: a proof, which a sample is not."""
 WAITING = ("wait_for", "wait_in_thread", "wait_in_process")
 
 
-@pytest.mark.every_engine(1)
 @pytest.mark.row("A12")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [on_every_engine(signal.SIGTERM), signal.SIGINT])
 async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
     engine: Engine, group: StartGroup, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -44,9 +46,8 @@ async def test_a_signal_lets_what_runs_finish_and_takes_no_more(
     assert await engine.members.list() == []
 
 
-@pytest.mark.every_engine(1)
 @pytest.mark.row("B7")
-@pytest.mark.parametrize("task", [*WAITING, "ignores_cancellation"])
+@pytest.mark.parametrize("task", [on_every_engine(WAITING[0]), *WAITING[1:], "ignores_cancellation"])
 async def test_at_the_deadline_what_still_runs_is_handed_back(
     engine: Engine, group: StartGroup, tmp_path: Path, task: str
 ) -> None:
@@ -132,9 +133,8 @@ async def test_a_worker_that_does_not_hear_the_drain_is_killed_after_its_deadlin
     assert (job.state, job.attempts, job.suspect, job.crashes) == (JobState.READY, 0, False, 0)
 
 
-@pytest.mark.every_engine(1)
 @pytest.mark.row("A12", "B7")
-@pytest.mark.parametrize("task", ["quick", "nap"])
+@pytest.mark.parametrize("task", ["quick", on_every_engine("nap")])
 async def test_a_signal_during_a_burst_loses_nothing(
     engine: Engine, group: StartGroup, tmp_path: Path, task: str
 ) -> None:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.integration.supervisor.groups import finished
 from tidemill.engine.protocol import Engine
@@ -40,7 +39,6 @@ def in_a_process() -> str:
 """
 
 
-@pytest.mark.every_engine
 async def test_what_tasks_enqueue_goes_where_the_worker_works(
     engine: Engine, engine_url: str, tmp_path: Path
 ) -> None:

@@ -22,11 +22,12 @@ STUCK = {
     "ignores cancellation": ("ignores_cancellation",),
     "ignores the flag": ("ignores_the_flag",),
 }
+KINDS = [pytest.param("holds the GIL", marks=pytest.mark.every_engine), *list(STUCK)[1:]]
+"""One of them is a proof on each engine in each run."""
 
 
-@pytest.mark.every_engine(1)
 @pytest.mark.row("E4")
-@pytest.mark.parametrize("kind", STUCK)
+@pytest.mark.parametrize("kind", KINDS)
 async def test_a_job_that_does_not_stop_is_stopped_with_its_process(
     engine: Engine, group: StartGroup, tmp_path: Path, kind: str
 ) -> None:

@@ -70,7 +70,6 @@ async def test_arguments_arrive(workplace: Workplace) -> None:
     assert (await workplace.job(job_id)).result == b"42"
 
 
-@pytest.mark.every_engine
 async def test_a_failure_is_tried_again_until_it_succeeds(workplace: Workplace, runs_in: str) -> None:
     calls: list[int] = []
 

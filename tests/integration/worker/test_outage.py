@@ -64,6 +64,7 @@ async def test_a_settle_is_repeated_with_the_same_outcomes_and_claim(
     assert jobs.most_in_flight == 1
 
 
+@pytest.mark.every_engine
 @pytest.mark.parametrize("times", FAILING, ids="-".join)
 async def test_a_release_is_repeated(workplace: Workplace, times: tuple[When, ...]) -> None:
     engine, jobs = shaky(workplace.engine)

@@ -65,7 +65,6 @@ async def test_a_thousand_bad_payloads_do_not_nest(workplace: Workplace) -> None
     assert set(await workplace.states(ids)) == {JobState.DEAD}
 
 
-@pytest.mark.every_engine
 async def test_tasks_and_queues_are_published(workplace: Workplace) -> None:
     async def one() -> None: ...
 

@@ -75,6 +75,7 @@ async def test_at_most_so_many_run_at_once_in_threads(workplace: Workplace) -> N
     assert worker._threads.threads == 3
 
 
+@pytest.mark.every_engine
 @pytest.mark.row("A7")
 async def test_slow_jobs_are_not_claimed_ahead(workplace: Workplace) -> None:
     end, started = asyncio.Event(), asyncio.Semaphore(0)
@@ -140,7 +141,6 @@ async def test_what_was_claimed_ahead_starts_by_priority(workplace: Workplace) -
     assert order == [5, 0, 9]
 
 
-@pytest.mark.every_engine
 async def test_jobs_under_a_limit_are_never_claimed_ahead(workplace: Workplace) -> None:
     started, end = asyncio.Semaphore(0), asyncio.Event()
 

@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-import pytest
-
 from tests.integration.worker.workplace import QUEUE, Workplace
 from tidemill.model.ids import JobId, new_id
 from tidemill.model.jobs.job import JobState
@@ -80,7 +78,6 @@ async def test_none_is_claimed_ahead_of_its_slot(workplace: Workplace) -> None:
     assert worker.moments.count("released") == 0
 
 
-@pytest.mark.every_engine
 async def test_one_that_comes_with_others_takes_a_slot_and_they_wait(workplace: Workplace) -> None:
     async def works() -> None: ...
 
