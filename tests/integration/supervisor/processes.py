@@ -3,11 +3,14 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE_S = 40.0
 POLL_S = 0.01
 SERVERS = ("postgres", "pgbouncer", "redis-server")
+ENDED = (FileNotFoundError, ProcessLookupError)
+"""What a file of /proc says that was there before its process or thread ended: on open, or on read."""
 
 
 async def until(fact: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
@@ -22,7 +25,7 @@ def is_gone(pid: int) -> bool:
     """Whether a process has ended. Orphans may stay zombies where nobody adopts them: those have too."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+    except ENDED:
         return True
     return stat.rpartition(")")[2].split()[0] in "ZX"
 
@@ -35,14 +38,15 @@ def children_of(pid: int) -> list[int]:
     """Direct children, alive or not yet reaped; without the servers that a test process may have started."""
     found = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(child) for child in (thread / "children").read_text().split()]
+        with suppress(*ENDED):
+            found += [int(child) for child in (thread / "children").read_text().split()]
     return [child for child in found if _name(child) not in SERVERS]
 
 
 def _name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
-    except FileNotFoundError:  # reaped in this moment
+    except ENDED:  # reaped in this moment
         return ""
 
 
