@@ -187,8 +187,8 @@ def a_replaced_schedule_loses_its_line(patch: pytest.MonkeyPatch) -> None:
     rewrite(
         patch,
         "put",
-        "new.l, new.li, new.pa, new.v = old.l, old.li,",
-        "new.l, new.li, new.pa, new.v = old.l, nil,",
+        "new.l, new.li, new.ke, new.pa, new.v = old.l, old.li,",
+        "new.l, new.li, new.ke, new.pa, new.v = old.l, nil,",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract import plants, postgres_plants, redis_plants
+from tests.contract.planting import Plants
 from tests.servers.postgres_urls import PostgresUrls
 from tests.servers.redis_urls import RedisUrls
 
@@ -58,3 +59,11 @@ def test_the_suite_finds_in_postgres(name: str, postgres_urls: PostgresUrls) -> 
 @pytest.mark.parametrize("name", redis_plants.PLANTS)
 def test_the_suite_finds_in_redis(name: str, redis_urls: RedisUrls) -> None:
     fails_under("redis_plants", "redis-server", name, redis_plants.PLANTS[name].checks)
+
+
+@pytest.mark.parametrize("known", [plants.PLANTS, postgres_plants.PLANTS, redis_plants.PLANTS])
+def test_each_can_be_planted(known: Plants) -> None:
+    """The code that it changes is still there: a run takes a sample of the bugs, and this is about all."""
+    for planted in known.values():
+        with pytest.MonkeyPatch.context() as patch:
+            planted.patch(patch)
