@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "pytester",
+    "tests.collecting",
     "tests.leftovers",
     "tests.order",
     "tests.rows",

@@ -19,7 +19,7 @@ def test_no_method_that_writes_is_left_out() -> None:
     assert killed | set(READING) == {method_of(name) for name in SCENARIOS}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(3)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_killed_operation_was_done_or_not_and_is_repeated(group: str, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from tidemill.testing.contract.jobs.commands import (
 )
 from tidemill.testing.contract.stateful.side_by_side import SideBySide
 
-EXAMPLES = {"sample": 15, "quick": 60, "deep": 5_000}
+EXAMPLES = {"sample": 10, "quick": 60, "deep": 5_000}
 STEPS = {"sample": 40, "quick": 40, "deep": 80}
 ALL = 1_000
 WAITING = (JobState.READY, JobState.SCHEDULED, JobState.RUNNING)
