@@ -11,7 +11,7 @@ from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, SECOND
 from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
-from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage, method_of
+from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage
 from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -269,19 +269,3 @@ READING = (
     "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now", "engine.close",
 )  # fmt: skip
 """Methods that write nothing."""
-
-
-CHORES = ("jobs.promote", "jobs.prune", "jobs.reclaim", "jobs.retire")
-
-
-def group_of(name: str) -> str:
-    """Operations of one group share a process: starting one takes as long as ten kills."""
-    method = method_of(name)
-    if method in ("jobs.enqueue", "jobs.claim", "jobs.settle"):
-        return method
-    return "chores" if method in CHORES else method.partition(".")[0]
-
-
-GROUPS: dict[str, list[str]] = {}
-for _name in OPERATIONS:
-    GROUPS.setdefault(group_of(_name), []).append(_name)
