@@ -217,7 +217,7 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
 )
 def test_in_the_order_of_its_index(db: sqlite3.Connection, text: str, index: str) -> None:
     """Nothing is sorted, so that the first row costs one row."""
-    found = plan(db, text)
+    found = plan(db, text).replace(" EXISTS ", " ")  # as SQLite 3.53 names such a subquery
     assert index in found
     assert "TEMP B-TREE" not in found
 

@@ -31,7 +31,7 @@ class PostgresLocks:
         check_number(fence, "a fence")
         return await self._write(SQL.release, name, fence, now)
 
-    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+    async def list(self, *, now: Instant | None = None) -> "list[Lease]":
         # Every process that changes jobs asks this once a second: over a connection that it has open anyway.
         store = self._store
         rows = await store.see_through(store.commands.fetch(store.sql(SQL.list), now, reads=True))

@@ -55,5 +55,5 @@ class PostgresMembers:
         )
         return int(released)
 
-    async def list(self, *, now: Instant | None = None) -> list[MemberRecord]:
+    async def list(self, *, now: Instant | None = None) -> "list[MemberRecord]":
         return [member_of(row[:-1], row[-1]) for row in await self._store.read(SQL.list, now)]

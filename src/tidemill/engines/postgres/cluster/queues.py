@@ -45,7 +45,7 @@ class PostgresQueues:
         check_pause(name, by)
         await self._store.change(self._store.commands, "resume_v1", name, by, now)
 
-    async def list(self) -> list[QueueInfo]:
+    async def list(self) -> "list[QueueInfo]":
         return [
             QueueInfo(
                 name=name,
@@ -75,7 +75,7 @@ class PostgresTasks:
             self._store.commands.fetch(self._store.sql(SQL.publish), names, [last[name] for name in names])
         )
 
-    async def list(self) -> list[TaskEntry]:
+    async def list(self) -> "list[TaskEntry]":
         return [_entry(entry) for (entry,) in await self._store.read(SQL.tasks)]
 
 

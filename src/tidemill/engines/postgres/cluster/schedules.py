@@ -89,7 +89,7 @@ class PostgresSchedules:
         (removed,) = await self._store.call(self._store.commands, "remove_schedule_v1", name, by, now)
         return bool(removed)
 
-    async def list(self) -> list[Schedule]:
+    async def list(self) -> "list[Schedule]":
         return [schedule_of(row) for row in await self._store.read(SQL.list)]
 
 

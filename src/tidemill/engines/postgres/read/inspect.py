@@ -38,23 +38,23 @@ class PostgresInspect:
         self._store = store
         self._tallies = Tallies(store)
 
-    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         rows = await self._store.read(SQL.get, check_ids(ids))
         found = {row[0]: job_of(row, row[-1]) for row in rows}
         return [found.get(job_id) for job_id in ids]
 
-    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         return await self._tallies.counts(minutes_back(window) * MINUTE, now)
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
-    ) -> list[SeriesPoint]:
+    ) -> "list[SeriesPoint]":
         span = series_span(since, until, step, queue)
         rows = await self._store.read(SQL.series, step, span.first, until, queue)
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in rows}
         return span.points(points)
 
-    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         check_number(after, "the number of lines to skip")
         check_limit(limit)
         rows = await self._store.read(SQL.log, check_id(job), limit, after)
@@ -63,11 +63,11 @@ class PostgresInspect:
             for fence, number, at, level, message in rows
         ]
 
-    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+    async def checkpoints(self, job: JobId) -> "list[Checkpoint]":
         rows = await self._store.read(SQL.checkpoints, check_id(job))
         return [Checkpoint(name=name, value=value) for name, value in rows]
 
-    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         if before is not None:
             check_number(before, "the number of an entry")
         check_limit(limit)

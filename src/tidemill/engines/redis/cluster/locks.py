@@ -31,7 +31,7 @@ class RedisLocks:
         call = ScriptCall(name=name, fence=fence)
         return bool(await self._store.run(self._store.heartbeats, "unlock", call, now))
 
-    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+    async def list(self, *, now: Instant | None = None) -> "list[Lease]":
         # Every process that changes jobs asks this once a second: over a connection that it has open anyway.
         found = await self._store.run(self._store.commands, "leases", ScriptCall(), now)
         leases = [

@@ -99,6 +99,6 @@ class RedisMembers:
         call.add(member)
         return int(await self._store.run(self._store.heartbeats, "leave", call, now, moves))
 
-    async def list(self, *, now: Instant | None = None) -> list[MemberRecord]:
+    async def list(self, *, now: Instant | None = None) -> "list[MemberRecord]":
         at, rows = await self._store.run(self._store.reads, "members", ScriptCall(), now)
         return sorted((member_of(row, at) for row in rows), key=lambda member: member.info.name)

@@ -47,7 +47,7 @@ class RedisQueues:
         except UnknownQueue:
             raise UnknownQueue(f"there is no queue {name!r}") from None
 
-    async def list(self) -> list[QueueInfo]:
+    async def list(self) -> "list[QueueInfo]":
         return [
             QueueInfo(
                 name=name.decode(),
@@ -75,6 +75,6 @@ class RedisTasks:
         call.add(*(_encode(entry) for entry in entries))
         await self._store.run(self._store.commands, "publish", call, now)
 
-    async def list(self) -> list[TaskEntry]:
+    async def list(self) -> "list[TaskEntry]":
         entries = await self._store.run(self._store.reads, "tasks", ScriptCall())
         return sorted(map(_entry, entries), key=lambda entry: entry.name)

@@ -82,7 +82,7 @@ class RedisSchedules:
         check_pause(name, by)
         return bool(await self._store.run(self._store.commands, "remove", ScriptCall(name=name, by=by), now))
 
-    async def list(self) -> list[Schedule]:
+    async def list(self) -> "list[Schedule]":
         rows = await self._store.run(self._store.reads, "schedules", ScriptCall(), None)
         return sorted(map(schedule_of, rows), key=lambda each: each.name)
 

@@ -35,12 +35,12 @@ class RedisInspect:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         call = ScriptCall(count=len(ids))
         call.add(*check_ids(ids))
         return [None if row is None else job_of(row) for row in await self._read("get", call)]
 
-    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         first, last, names, tally, rows, position = await self._read(
             "counts", ScriptCall(back=minutes_back(window)), now
         )
@@ -52,7 +52,7 @@ class RedisInspect:
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
-    ) -> list[SeriesPoint]:
+    ) -> "list[SeriesPoint]":
         series = series_span(since, until, step, queue)
         first = series.first
         span = {"first": first, "last": until, "whole": step % HOUR == 0, "queue": queue}
@@ -74,7 +74,7 @@ class RedisInspect:
                 return
             rows, position = await self._read("minutes", ScriptCall(position=position, **span))
 
-    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         check_number(after, "the number of lines to skip")
         check_limit(limit)
         call = ScriptCall(after=after, limit=limit)
@@ -84,13 +84,13 @@ class RedisInspect:
             StoredLine(f, number, at, level.decode(), line.decode()) for f, number, at, level, line in rows
         ]
 
-    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+    async def checkpoints(self, job: JobId) -> "list[Checkpoint]":
         call = ScriptCall()
         call.add(check_id(job))
         rows = sorted(await self._read("checkpoints", call))
         return [Checkpoint(name=name.decode(), value=value) for _, name, value in rows]
 
-    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         if before is not None:
             check_number(before, "the number of an entry")
         check_limit(limit)

@@ -37,7 +37,7 @@ class SqliteLocks:
             lambda step: step.db.execute(SQL.release, (name, fence, step.now)).rowcount == 1, now
         )
 
-    async def list(self, *, now: Instant | None = None) -> list[Lease]:
+    async def list(self, *, now: Instant | None = None) -> "list[Lease]":
         at = time.time_ns() // 1_000 if now is None else now
         found = await self._session.read(lambda db: db.execute(SQL.list, (at,)).fetchall())
         return [_lease(*row) for row in found]

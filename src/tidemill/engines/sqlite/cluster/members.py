@@ -40,7 +40,7 @@ class SqliteMembers:
         check_member(member)
         return await self._session.change(lambda step: lost_runs.leave(step, member), now, moves)
 
-    async def list(self, *, now: Instant | None = None) -> list[MemberRecord]:
+    async def list(self, *, now: Instant | None = None) -> "list[MemberRecord]":
         at = time.time_ns() // 1_000 if now is None else now
         found = await self._session.read(lambda db: db.execute(heartbeat.SQL.list).fetchall())
         return [member_of(row, at) for row in found]

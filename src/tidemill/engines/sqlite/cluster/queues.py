@@ -61,7 +61,7 @@ class SqliteQueues:
 
         await self._session.write(work, now)
 
-    async def list(self) -> list[QueueInfo]:
+    async def list(self) -> "list[QueueInfo]":
         found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
         return [
             QueueInfo(
@@ -91,7 +91,7 @@ class SqliteTasks:
 
         await self._session.write(work, now)
 
-    async def list(self) -> list[TaskEntry]:
+    async def list(self) -> "list[TaskEntry]":
         found = await self._session.read(lambda db: db.execute(SQL.tasks).fetchall())
         return [_entry(entry) for (entry,) in found]
 

@@ -116,7 +116,7 @@ class SqliteSchedules:
 
         return await self._session.write(work, now)
 
-    async def list(self) -> list[Schedule]:
+    async def list(self) -> "list[Schedule]":
         found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
         return [schedule_of(row) for row in found]
 

@@ -36,18 +36,18 @@ class SqliteInspect:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> list[JobRecord | None]:
+    async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         wanted = check_ids(ids)
         return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
 
-    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> list[QueueCounts]:
+    async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         until = time.time_ns() // 1_000 if now is None else now
         since = until - until % MINUTE - minutes_back(window) * MINUTE
         return await self._session.read(lambda db: _counts(db, since, until))
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
-    ) -> list[SeriesPoint]:
+    ) -> "list[SeriesPoint]":
         span = series_span(since, until, step, queue)
         found = await self._session.read(
             lambda db: db.execute(SQL.series, (step, span.first, until, queue)).fetchall()
@@ -55,19 +55,19 @@ class SqliteInspect:
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in found}
         return span.points(points)
 
-    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> list[StoredLine]:
+    async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         check_number(after, "the number of lines to skip")
         check_limit(limit)
         check_id(job)
         found = await self._session.read(lambda db: db.execute(SQL.log, (job, limit, after)).fetchall())
         return [StoredLine(*row) for row in found]
 
-    async def checkpoints(self, job: JobId) -> list[Checkpoint]:
+    async def checkpoints(self, job: JobId) -> "list[Checkpoint]":
         check_id(job)
         found = await self._session.read(lambda db: db.execute(SQL.checkpoints, (job,)).fetchall())
         return [Checkpoint(name=name, value=value) for name, value in found]
 
-    async def audit(self, *, before: int | None = None, limit: int = 100) -> list[AuditEntry]:
+    async def audit(self, *, before: int | None = None, limit: int = 100) -> "list[AuditEntry]":
         if before is not None:
             check_number(before, "the number of an entry")
         check_limit(limit)
