@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UnknownJob,
         UnknownSchedule,
         UnknownTask,
-        WrongDatabase,
+        WrongPlace,
     )
     from tidemill.model.event import Event, Gap
     from tidemill.model.jobs.death import DeadJob
@@ -100,7 +100,7 @@ __all__ = [
     "UnknownJob",
     "UnknownSchedule",
     "UnknownTask",
-    "WrongDatabase",
+    "WrongPlace",
     "current_job",
 ]
 
@@ -138,7 +138,7 @@ _HOME = {
         "UnknownJob",
         "UnknownSchedule",
         "UnknownTask",
-        "WrongDatabase",
+        "WrongPlace",
     ),
     "tidemill.model.event": ("Event", "Gap"),
     "tidemill.model.jobs.job": ("Failure", "JobState"),

@@ -24,7 +24,7 @@
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
     |   +-- NoCurrentJob              `current_job()` outside of a running job
     |   +-- NoTransaction             `transaction=` was given something that no transaction is open on
-    |   +-- WrongDatabase                `transaction=` leads to another database than the app's jobs are in
+    |   +-- WrongPlace                `transaction=` leads to another database than the app's jobs are in
     |   +-- StaleRun                  `complete()` by a run that no longer holds its job
     |   +-- AlreadyCompleted          `complete()` by a run whose first one has committed
     |   +-- NotCommitted              a task called `complete()` and its transaction did not commit
@@ -160,7 +160,7 @@ class NoTransaction(Refused):
     one."""
 
 
-class WrongDatabase(Refused):
+class WrongPlace(Refused):
     """A connection given as `transaction=` leads to another database than the app's."""
 
 

@@ -142,7 +142,7 @@ class Django(Way):
             }  # fmt: skip
         else:
             place = {"ENGINE": "django.db.backends.sqlite3", "NAME": path_of(url)}
-        with suppress(AttributeError):  # one to another database
+        with suppress(AttributeError):  # one to another place
             del connections["default"]
         connections.settings["default"] = ConnectionHandler({"default": place}).settings["default"]
         self._atomic = transaction.atomic()

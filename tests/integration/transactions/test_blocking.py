@@ -12,7 +12,7 @@ import pytest
 from tests.integration.app.claimer import taken
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_urls import PostgresUrls
-from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongDatabase
+from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
 
 every_way = pytest.mark.parametrize(("engine_mode", "kind"), WAYS, ids=NAMES)
 
@@ -178,7 +178,7 @@ def test_another_database_is_refused(
     way.close()
     other = kind(elsewhere)
     other.begin()
-    with pytest.raises(WrongDatabase, match="this connection"):
+    with pytest.raises(WrongPlace, match="this connection"):
         add.using(transaction=other.connection).enqueue(1, 2)
     other.rollback()
     other.close()
@@ -196,7 +196,7 @@ def test_a_database_that_was_never_set_up_is_refused(
     way.close()
     other = kind(urls.server.url("postgres"))
     other.begin()
-    with pytest.raises(WrongDatabase, match="pass a connection to the database of the app's URL"):
+    with pytest.raises(WrongPlace, match="pass a connection to the database of the app's URL"):
         add.using(transaction=other.connection).enqueue(1, 2)
     other.rollback()
     other.close()
@@ -211,7 +211,7 @@ def test_another_kind_of_database_is_refused(
 ) -> None:
     other = Sqlite3(f"sqlite:///{tmp_path}/other.db")
     with pytest.raises(
-        WrongDatabase, match="this connection is to SQLite, and the app's jobs are in PostgreSQL"
+        WrongPlace, match="this connection is to SQLite, and the app's jobs are in PostgreSQL"
     ):
         add.using(transaction=other.connection).enqueue(1, 2)
     other.close()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from tidemill.engine.protocol import Script
-from tidemill.model.errors import NoTransaction, WrongDatabase
+from tidemill.model.errors import NoTransaction, WrongPlace
 from tidemill.model.view import Statement
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def explained(statement: Statement, dialect: Dialect) -> Iterator[None]:
     """Say so where a connection leads elsewhere. Other errors of the database are the caller's to see."""
     wanted: Dialect = "sqlite" if isinstance(statement.parameters, Mapping) else "postgresql"
     if wanted != dialect:
-        raise WrongDatabase(
+        raise WrongPlace(
             f"this connection is to {_NAMES[dialect]}, and the app's jobs are in {_NAMES[wanted]}"
         )
     try:
@@ -110,7 +110,7 @@ def explained(statement: Statement, dialect: Dialect) -> Iterator[None]:
     except Exception as error:
         if _sqlstate(error) in _ELSEWHERE:
             says = getattr(error, "orig", None) or error  # SQLAlchemy's own text has the parameters in it
-            raise WrongDatabase(
+            raise WrongPlace(
                 "this connection leads to another database than the app's, or the namespace is another one "
                 f"there: pass a connection to the database of the app's URL ({says})"
             ) from error

@@ -22,7 +22,7 @@ from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs import storing
 from tidemill.engines.sqlite.jobs.step import COMPLETED, RUNNING
 from tidemill.engines.sqlite.jobs.transitions import keep_of
-from tidemill.model.errors import BadInput, WrongDatabase
+from tidemill.model.errors import BadInput, WrongPlace
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence, KnownCall, NewJob
 from tidemill.model.jobs.run import (
@@ -94,7 +94,7 @@ class SqliteTransactions:
         rows = yield Statement(SQL.where_am_i, {})
         url, file = self._session.url, os.fsdecode(rows[0][0] or "") if rows else ""
         if not file or not os.path.exists(file) or not os.path.samefile(file, url.path or os.devnull):
-            raise WrongDatabase(
+            raise WrongPlace(
                 f"this connection is to {file or 'a database in memory'}, and the app's jobs are in {url}: "
                 "pass a connection to that file"
             )

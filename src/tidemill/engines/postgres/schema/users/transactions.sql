@@ -14,7 +14,7 @@ $$;
 CREATE FUNCTION check_identity_v1(p_identity text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF p_identity IS DISTINCT FROM identity_v1() THEN
-        RAISE EXCEPTION USING ERRCODE = 'PN004', MESSAGE = 'this connection leads to another database than the app''s';
+        RAISE EXCEPTION USING ERRCODE = 'PN004', MESSAGE = 'this connection leads to another place than the app''s';
     END IF;
     RETURN true;
 END $$;
