@@ -139,9 +139,9 @@ class Tidemill(Declaring):
         connection of the caller's own, all of them exist if and only if its transaction commits.
 
         A chunk is also refused if one of its calls has an id (`using(id=...)`) that another call has, in the
-        engine or among these calls (`IdTaken`). One case is left, without `transaction`: another producer
-        stores that other call in the very moment of this one. Then this raises `IdTaken` as well, but the
-        rest of the chunk is stored."""
+        engine or among these calls (`IdTaken`). Two cases are left, without `transaction`: another producer
+        stores that other call in the very moment of this one, or the engine is out of reach when the ids are
+        compared, and comes back. Then this raises `IdTaken` as well, but the rest of the chunk is stored."""
         refuse_in_loop("enqueue_many")
         return bulk.enqueue_many(self._link, calls, transaction)
 

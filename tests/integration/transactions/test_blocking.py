@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.integration.app.claimer import taken
+from tests.integration.app.claimer import Hand, taken, with_hand
 from tests.integration.transactions.blocking import NAMES, POSTGRES, WAYS, Sqlite3, Way
 from tests.servers.postgres_urls import PostgresUrls
 from tidemill import Bound, IdTaken, Job, JobState, NoTransaction, Task, Tidemill, UnknownJob, WrongPlace
@@ -109,6 +109,11 @@ def test_several_keep_their_order(app: Tidemill, add: Task[[int, int], int], way
     assert [job.id for job in jobs] == [job.uuid.bytes for job in [*first, *many, named]]
 
 
+async def known_queues(hand: Hand) -> list[str]:
+    await hand.engine.jobs.promote()  # makes queues of those that transactions have left
+    return [queue.name for queue in await hand.engine.queues.list()]
+
+
 @every_way
 def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, int], int], way: Way) -> None:
     job = add.enqueue(1, 2)
@@ -117,7 +122,10 @@ def test_an_id_of_ones_own_makes_it_idempotent(app: Tidemill, add: Task[[int, in
         add.using(id=job.id, transaction=way.connection).enqueue(5, 6)
     with pytest.raises(IdTaken, match="with other arguments"):
         app.enqueue_many([add.using(id=job.id).call(5, 6)], transaction=way.connection)
+    with pytest.raises(IdTaken, match="with other arguments"):
+        add.using(id=job.id, queue="other", transaction=way.connection).enqueue(5, 6)
     way.commit()
+    assert asyncio.run(with_hand(app, known_queues)) == ["sums"], "nothing of what was refused stays"
     assert again == job
     assert [item.body for item in asyncio.run(taken(app, "sums"))] == [b"[[1,2],{}]"]
 

@@ -180,3 +180,13 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_runs_are_named_as_the_engine_names_them() -> None:
     job_id = new_id()
     assert runs_of([(job_id.hex(), 5)]) == [(job_id, 5)]
+
+
+async def test_what_the_sending_side_reads_is_received_too(ends: Ends) -> None:
+    """uvloop's transports begin to read after they were told not to."""
+    ends.supervisor._reading.pause_reading()
+    ends.supervisor._sending.resume_reading()
+    ends.worker.send(Ready(["default"]))
+    async with asyncio.timeout(PATIENCE_S):
+        assert await ends.received.get() == Ready(["default"])
+    ends.supervisor._reading.resume_reading()

@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.interrupts import Interrupted, disturbed_at, interrupted_at
 from tidemill.worker.member.messages import Lines
-from tidemill.worker.runner.main import RunnerChannel, RunnerNotes
+from tidemill.worker.runner.main import OutgoingLine, RunnerChannel, RunnerNotes
 from tidemill.worker.runner.messages import Began, FromRunner, Noted
 
 PATIENCE_S = 20
@@ -140,3 +141,23 @@ def test_an_error_of_a_handler_is_not_the_end_of_the_channel(
         ends.channel.send(Began())
     ends.channel.send_waiting()
     assert ends.received() == [Began()]
+
+
+def test_notes_wait_for_no_line_that_is_being_sent() -> None:
+    """Else a handler that notes something, in the thread that sends, would wait for a thread that waits for
+    that thread."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = RunnerChannel(ours)
+        notes = RunnerNotes(channel)
+        channel.put(OutgoingLine("x" * (4 << 20)))  # more than the socket holds
+        thread = threading.Thread(target=notes.log, args=("info", "while it is sent"))
+        thread.start()
+        while not channel._sending:
+            time.sleep(0)
+        assert notes._lock.acquire(timeout=PATIENCE_S)
+        notes._lock.release()
+        received = b""
+        while received.count(b"\n") < 2:
+            received += theirs.recv(1 << 20)
+        thread.join()

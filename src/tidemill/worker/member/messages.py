@@ -172,6 +172,7 @@ class Channel(asyncio.Protocol):
         second = end.dup()
         try:
             await loop.create_unix_connection(lambda: _Sending(channel), sock=second)
+            channel._sending.pause_reading()  # uvloop begins to read after `connection_made`
         except BaseException:
             second.close()
             raise
@@ -224,7 +225,7 @@ class Channel(asyncio.Protocol):
 
 
 class _Sending(asyncio.Protocol):
-    """The transport of a channel that sends. It never reads."""
+    """The transport of a channel that sends. It does not read, but for a moment at its start on uvloop."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -233,6 +234,9 @@ class _Sending(asyncio.Protocol):
         sending = cast(asyncio.Transport, transport)
         sending.pause_reading()
         self._channel.sending_begins(sending)
+
+    def data_received(self, data: bytes) -> None:
+        self._channel.data_received(data)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._channel.sending_ended()

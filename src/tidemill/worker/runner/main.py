@@ -200,8 +200,10 @@ class RunnerNotes:
         self._flush_if_due()
 
     def flush(self) -> None:
-        """Send what waits."""
-        locked(self._lock, self._flush)
+        """Send what waits. It is sent after the lock is released: else a handler of a signal that notes
+        something, in a thread that is just sending, would wait for a thread that waits for it."""
+        locked(self._lock, self._hand_over)
+        self._channel.send_waiting()
 
     def _keep(self, progress: bytes) -> None:
         self._progress = progress
@@ -211,14 +213,14 @@ class RunnerNotes:
         self._length += length
         self._lines.append((level, line))
 
-    def _flush(self) -> None:
+    def _hand_over(self) -> None:
         if self._flushing:  # the handler of a signal notes something, in the middle of this: it waits
             return
         self._flushing = True
         try:
             self._sent_at = time.monotonic()
-            progress, length, lines = self._progress, self._length, self._lines.copy()
-            if progress is not None or lines:
+            while self._progress is not None or self._lines:  # again, if a handler has noted something
+                progress, length, lines = self._progress, self._length, self._lines.copy()
                 count, put, noted = len(lines), self._channel.put, OutgoingLine(Noted(progress, lines))
                 # From here on to the end of `put` nothing is called, so no handler runs: each note goes once.
                 del self._lines[:count]
@@ -226,7 +228,6 @@ class RunnerNotes:
                 if self._progress is progress:
                     self._progress = None
                 put(noted)
-                self._channel.send_waiting()
         finally:
             self._flushing = False
 

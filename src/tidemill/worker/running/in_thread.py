@@ -92,14 +92,20 @@ class ThreadRunner:
 
     def _start_thread(self) -> None:
         name = f"tidemill-job-{self._threads}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
         try:
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+            thread.start()
         except RuntimeError as error:  # no memory, or no more threads for this user
             self._threads -= 1
             self._waking = False
             log.error("no thread could be started, %d are there: %s", self._threads, error)
             if not self._threads:  # no other thread would come by
                 self._loop.call_soon_threadsafe(self._loop.call_later, TRY_AGAIN_S, self._wake_one)
+        except BaseException:  # a handler of a signal raised
+            if thread.ident is None:
+                self._threads -= 1
+                self._waking = False
+            raise
 
     def _work(self) -> None:
         """The life of one thread."""

@@ -156,6 +156,8 @@ class Writer(CallThread):
         while not (self._stopping and self._calls.empty()):
             calls = self._collect()
             with self._turn:
+                if self._open_ended:
+                    self._undo()
                 self._do(self._together(calls))
                 self._flushes = self._outbox.held_back
 
@@ -193,6 +195,8 @@ class Writer(CallThread):
                 for call in group:
                     call.error = self._interrupted()
                 answer_calls(group)
+                if self._open_ended:  # the file must not stay locked until this program's next call
+                    self._calls.put(None)
                 raise
             answer_calls(group)
         self._outbox.send(signals)

@@ -25,6 +25,7 @@ DECLARE
     v_codec smallint := p_codecs[1];
     v_attempts integer := p_attempts[1];
     v_known bigint;
+    v_new boolean := false;
     v_shaped text[];
 BEGIN
     v_xid := pg_current_xact_id();  -- before the queues are read: see `reshaped` in claim_v1
@@ -33,9 +34,7 @@ BEGIN
     IF v_known = cardinality(p_queues) OR v_known = (SELECT count(DISTINCT n) FROM unnest(p_queues) AS n) THEN
         NULL;  -- all are known, as nearly always
     ELSIF p_users THEN  -- of a transaction that may stay open: nobody must have to wait for it
-        INSERT INTO queue_new (name, created_at)
-        SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_queues) AS n
-        WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n);
+        v_new := true;
     ELSE
         PERFORM make_queues_v1(p_queues, p_now);
     END IF;
@@ -62,6 +61,11 @@ BEGIN
         RETURNING id
     )
     SELECT array_agg(id) INTO v_created FROM stored;
+    IF v_new AND v_created IS NOT NULL THEN  -- a call that stores nothing leaves no queue
+        INSERT INTO queue_new (name, created_at)
+        SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_queues) AS n
+        WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n);
+    END IF;
     IF v_shaped <> '{}' THEN
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
         SELECT DISTINCT j.queue, j.priority, false, j.lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
