@@ -92,7 +92,7 @@ async def test_by_their_times_the_events_of_a_job_are_in_order(app: Tidemill, op
 
 @pytest.mark.every_engine
 @pytest.mark.row("C2")
-async def test_every_step_that_somebody_makes_is_emitted(app: Tidemill, open_process: Open) -> None:
+async def test_every_step_of_a_call_is_emitted(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     jobs, failure = process.engine.jobs, Failed(failure=Failure(error="E", message="no"))
     again = Failed(failure=Failure(error="E", message="no"), retry_in=HOUR)

@@ -126,7 +126,7 @@ async def test_a_peer_that_cannot_be_sent_to_sees_the_end_and_is_read_to_its_own
     assert received == [Leaving("the supervisor is gone")]
 
 
-async def test_a_fault_of_whoever_receives_ends_the_channel() -> None:
+async def test_a_receiver_that_fails_ends_the_channel() -> None:
     faults: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     ours, theirs = socket.socketpair()

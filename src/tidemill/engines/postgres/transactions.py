@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tidemill.engine.protocol import BATCH_LIMIT, CheckKnown, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import ANSWERS
+from tidemill.engine.shared.savepoint import whole
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.jobs import settle
 from tidemill.engines.postgres.jobs.arrays import job_arrays
@@ -46,8 +47,6 @@ _SET_SCHEDULE = (
     "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"
 )
 
-_BEGIN, _UNDO, _END = (Statement(f"{what} tidemill", ()) for what in ("SAVEPOINT", "ROLLBACK TO", "RELEASE"))
-
 
 class PostgresTransactions:
     """See `tidemill.engine.protocol.TransactionsFacet`."""
@@ -63,7 +62,7 @@ class PostgresTransactions:
         if check is None:
             return self._enqueue(jobs)
         checked = self._enqueue_checked(jobs, check)
-        return checked if len(jobs) < 2 else _whole(checked)
+        return checked if len(jobs) < 2 else whole(checked, ())
 
     def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
         if jobs:
@@ -108,17 +107,3 @@ class PostgresTransactions:
 
     def _statement(self, sql: str, *parameters: object) -> Statement:
         return Statement(self._store.sql(sql), parameters)
-
-
-def _whole(script: Script[None]) -> Script[None]:
-    """All of a script or nothing, whatever the caller's transaction comes to."""
-    yield _BEGIN
-    try:
-        yield from script
-        yield _END
-    except GeneratorExit:
-        raise
-    except BaseException:
-        yield _UNDO
-        yield _END
-        raise

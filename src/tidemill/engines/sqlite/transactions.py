@@ -16,6 +16,7 @@ import msgspec
 from tidemill.engine.protocol import CheckKnown, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import line_bytes
+from tidemill.engine.shared.savepoint import whole
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.cluster.catalogue import DEFAULT_OPTIONS
 from tidemill.engines.sqlite.db.store import StoreSession
@@ -60,7 +61,6 @@ _ENDING = (
 _KEPT = SQL.add_ended, SQL.one_more_completed
 _BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
 
-_BEGIN, _UNDO, _END = (Statement(f"{what} tidemill", {}) for what in ("SAVEPOINT", "ROLLBACK TO", "RELEASE"))
 
 _options = msgspec.json.Decoder(QueueOptions).decode
 
@@ -105,17 +105,7 @@ class SqliteTransactions:
         itself, and releasing a savepoint that stands in none would commit."""
         yield from self._here()
         yield Statement(SQL.lock_file, {})
-        yield _BEGIN
-        try:
-            answer = yield from script
-            yield _END
-        except GeneratorExit:
-            raise
-        except BaseException:
-            yield _UNDO
-            yield _END
-            raise
-        return answer
+        return (yield from whole(script, {}))
 
     def _enqueue(self, jobs: Sequence[NewJob], check: CheckKnown | None = None) -> Script[None]:
         for queue in dict.fromkeys(job.queue for job in jobs):

@@ -225,7 +225,7 @@ class Channel(asyncio.Protocol):
 
 
 class _Sending(asyncio.Protocol):
-    """The transport of a channel that sends. It does not read, but for a moment at its start on uvloop."""
+    """The transport of a channel that sends. On uvloop it reads for a moment at its start."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
