@@ -1,5 +1,6 @@
 """What every test of the project may use."""
 
+import os
 import signal
 
 import pytest
@@ -21,6 +22,10 @@ pytest.register_assert_rewrite("tidemill.testing.contract", "tests.integration.a
 # that: our children would never hear the interrupts of tests. A handler, unlike that, is not inherited.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The private servers have no TLS. To make ready for it, as a client does unless told otherwise, takes half of
+# the processor time of a small test on PostgreSQL. test_tls.py has its own.
+os.environ.setdefault("PGSSLMODE", "disable")
 
 # How long an example takes depends on what else the machine does: no test is decided by it.
 settings.register_profile("tidemill", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

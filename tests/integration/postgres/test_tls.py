@@ -64,6 +64,11 @@ def engine_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGSSLMODE", raising=False)
+
+
+@pytest.fixture(autouse=True)
 async def _hung_up() -> AsyncIterator[None]:
     """TLS takes a moment to hang up after a refusal; the driver does not wait for it."""
     yield

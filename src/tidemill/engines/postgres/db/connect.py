@@ -22,6 +22,7 @@ from typing import Any
 
 import asyncpg
 
+from tidemill.engines.postgres.db.driver import DriverConnection
 from tidemill.engines.postgres.db.errors import NoServer, passed_over
 from tidemill.engines.postgres.url import Address, Direct, PostgresUrl
 
@@ -141,6 +142,7 @@ class PostgresConnector:
             statement_cache_size=0 if self._pooled else STATEMENTS_KEPT,
             max_cached_statement_lifetime=0,
             server_settings=settings,
+            connection_class=DriverConnection,
         )
         _keep_alive(connection)
         return connection
