@@ -7,6 +7,8 @@ not load an event loop for it.
 
 from typing import TYPE_CHECKING, Any
 
+from tidemill.model.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from tidemill.app.job import Job
     from tidemill.app.operating.schedules import ScheduleInfo, Schedules

@@ -1,6 +1,6 @@
 """The public names are there, and cost nothing before they are used."""
 
-import importlib
+import importlib.metadata
 import subprocess
 import sys
 
@@ -22,6 +22,10 @@ def test_importing_the_package_loads_no_event_loop() -> None:
     code = f"import sys, tidemill; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert tidemill.__version__ == importlib.metadata.version("tidemill")
 
 
 def test_what_only_workers_need_is_not_public() -> None:

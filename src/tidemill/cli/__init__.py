@@ -8,6 +8,7 @@ returns its exit code (`exits`); errors become one line on standard error (`prog
 import click
 
 from tidemill.cli.program import CommandLine, Commands, debug_option
+from tidemill.model.version import __version__
 
 COMMANDS = {
     "bench": "tidemill.cli.bench:bench",
@@ -35,7 +36,7 @@ __all__ = ["Commands", "main"]
 
 
 @click.group(cls=CommandLine, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tidemill", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 @debug_option
 def main() -> None:
     """Tidemill runs Python functions as jobs: now, later, every night, on any machine.

@@ -3,13 +3,14 @@
 import os
 import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from statistics import median
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 from rich.table import Table
+
+from tidemill.model.version import __version__
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ def figure(measure: str, case: str, unit: str, values: Sequence[float]) -> Figur
 
 def bench_shape(engine: str, jobs: int, figures: list[Figure]) -> BenchShape:
     return BenchShape(
-        tidemill=version("tidemill"),
+        tidemill=__version__,
         python=platform.python_version(),
         engine=engine,
         cores=os.cpu_count() or 1,

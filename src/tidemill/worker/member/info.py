@@ -4,7 +4,6 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 
 import msgspec
 
@@ -12,13 +11,12 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import show_id
 from tidemill.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
 from tidemill.model.time import span_of
+from tidemill.model.version import __version__
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.process.held_table import HeldRow, HeldTable
 
 RUNS_SHOWN = 10
 """How many runs are listed for each process: the record goes with every heartbeat, so it must stay small."""
-
-VERSION = version("tidemill")
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -40,7 +38,7 @@ def member_info(
         name=f"{host}:{pid}",
         host=host,
         pid=pid,
-        version=VERSION,
+        version=__version__,
         roles=config.roles,
         queues=tuple(sorted(set(queues) or config.queues)) if works else (),
         slots=config.slots * config.processes if works else 0,

@@ -3,6 +3,8 @@
 A call on it either is answered or raises: `EngineUnavailable` when the connection broke on the way, which
 leaves open whether the call was applied. The next call connects again. While the server cannot be reached,
 further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between fail at once.
+Heartbeats wait for a quarter of a lease at most: whoever is silent for a lease after an outage has lost its
+jobs.
 """
 
 import asyncio
@@ -24,10 +26,9 @@ SHORTEST_PATIENCE_S = 1.0
 """A busy machine may take this long for a heartbeat, whatever the lease."""
 
 
-def backoff_s(failures: int) -> float:
+def backoff_s(failures: int, most_s: float = BACKOFF_S[1]) -> float:
     """How long to wait after so many failures in a row, however many they are."""
-    low, high = BACKOFF_S
-    return min(high, low * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
+    return min(most_s, BACKOFF_S[0] * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
 
 
 class Reconnecting(ABC, Generic[C]):
@@ -41,6 +42,7 @@ class Reconnecting(ABC, Generic[C]):
         self._turn = asyncio.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self._longest_wait_s = BACKOFF_S[1]
         self._why = ""
         self.patience_s = call_timeout
         """How long a call may take, once there is a connection."""
@@ -77,9 +79,11 @@ class Reconnecting(ABC, Generic[C]):
         """There is a connection; nothing was sent on it."""
 
     def hurry(self, lease: Span) -> None:
-        """Give up a call, and the connect that it needs, while there is time for another within a lease."""
+        """Give up a call, and the connect that it needs, while there is time for another within a lease. Do
+        not wait longer for the next try either."""
         patience_s = max(SHORTEST_PATIENCE_S, lease / SECOND / 2)
         self.patience_s = self.within_s = min(self.patience_s, patience_s)
+        self._longest_wait_s = min(self._longest_wait_s, lease / SECOND / 4)
 
     @property
     def busy(self) -> bool:
@@ -126,7 +130,7 @@ class Reconnecting(ABC, Generic[C]):
         except StillConnecting as error:
             raise EngineUnavailable(f"{self._shown} did not answer in {self.within_s:g} s") from error
         except Exception as error:
-            self._not_before = time.monotonic() + backoff_s(self._failures)
+            self._not_before = time.monotonic() + backoff_s(self._failures, self._longest_wait_s)
             self._failures += 1
             ours = self._translated(error)
             self._why = str(ours)
