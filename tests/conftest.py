@@ -5,6 +5,7 @@ import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 pytest_plugins = [
     "pytester",
@@ -26,6 +27,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The private servers have no TLS. To make ready for it, as a client does unless told otherwise, takes half of
 # the processor time of a small test on PostgreSQL. test_tls.py has its own.
 os.environ.setdefault("PGSSLMODE", "disable")
+
+# Hypothesis mixes constants of all modules that happen to be imported into what it makes up: with the same
+# seed a test got other values in a whole run than alone.
+providers._get_local_constants = lambda: providers._local_constants
 
 # How long an example takes depends on what else the machine does: no test is decided by it.
 settings.register_profile("tidemill", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -339,15 +339,22 @@ class RandomCommands(SideBySide):
             )
 
 
-def run_commands(machine: type[RandomCommands], fresh_engine_url: Callable[[], str], **instead: Any) -> None:
-    """Let random commands run until they are used up or a difference is found."""
+def run_commands(
+    machine: type[RandomCommands],
+    fresh_engine_url: Callable[[], str],
+    number: int | None = None,
+    **instead: Any,
+) -> None:
+    """Let random commands run until they are used up or a difference is found. `number` chooses them."""
 
     class BoundMachine(machine):  # type: ignore[valid-type, misc]
         pass
 
     BoundMachine.fresh_engine_url = staticmethod(fresh_engine_url)
-    if (number := os.environ.get("TIDEMILL_STATEFUL_SEED")) and not instead.get("derandomize"):
-        seed(int(number))(BoundMachine)
+    if number is None and (given := os.environ.get("TIDEMILL_STATEFUL_SEED")):
+        number = int(given)
+    if number is not None:
+        seed(number)(BoundMachine)
     profile = os.environ.get("TIDEMILL_STATEFUL", "quick")
     chosen: dict[str, Any] = {
         "max_examples": EXAMPLES[profile],
