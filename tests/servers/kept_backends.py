@@ -202,6 +202,8 @@ class KeptBackends:
         self._kept: dict[bytes, list[Backend]] = defaultdict(list)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[bool]] = set()
+        self._resets: dict[bytes, set[asyncio.Task[bool]]] = defaultdict(set)
+        """Those under way, by startup message: the next client is better off with one of them."""
         self._sides: set[Side] = set()
         """Every socket that is open."""
         self.port = 0
@@ -235,11 +237,14 @@ class KeptBackends:
 
     def _take_back(self, backend: Backend) -> None:
         if backend.idle:
-            self._do(self._keep(backend), backend)
+            resets = self._resets[backend.startup]
+            reset = self._do(self._keep(backend), backend)
+            resets.add(reset)
+            reset.add_done_callback(resets.discard)
         else:
             backend.transport.abort()
 
-    def _do(self, work: Coroutine[Any, Any, bool], side: Side) -> None:
+    def _do(self, work: Coroutine[Any, Any, bool], side: Side) -> "asyncio.Task[bool]":
         """Do this, and close the side unless the work says that it stays."""
 
         def done(task: "asyncio.Task[bool]") -> None:
@@ -251,6 +256,7 @@ class KeptBackends:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(done)
+        return task
 
     async def _cancel(self, request: bytes) -> bool:
         backend = await self._open()
@@ -271,7 +277,11 @@ class KeptBackends:
         return False
 
     async def _take(self, startup: bytes) -> Backend:
-        while kept := self._kept[startup]:
+        kept, resets = self._kept[startup], self._resets[startup]
+        while kept or resets:
+            if not kept:
+                await asyncio.wait(resets, return_when=asyncio.FIRST_COMPLETED)
+                continue
             backend = kept.pop()
             if await backend.lives():
                 return backend

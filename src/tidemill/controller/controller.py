@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from tidemill.controller.election import Election
 from tidemill.controller.term import ElectedTerm
 from tidemill.controller.ticks.tick import Tick
+from tidemill.engine.ending import end
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineClosed, EngineError
 
@@ -27,7 +28,6 @@ RUN_S = 30.0
 GAP_S = 0.01
 """The least time between two runs of a tick, whatever it asks for: others use the engine too."""
 
-CANCEL_AGAIN_S = 0.5
 
 log = logging.getLogger("tidemill.controller")
 
@@ -82,11 +82,11 @@ class Controller:
             await asyncio.wait({holding, *ticking}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             term.end()
-            await _end(*ticking, holding)
+            await end(*ticking, holding)
             await self._election.give_up(term)
             raise
         term.end()
-        await _end(*ticking, holding)
+        await end(*ticking, holding)
         for task in (holding, *ticking):  # the engine was closed under them, or there was a fault
             if not task.cancelled():
                 task.result()
@@ -127,13 +127,3 @@ async def _outlast(task: asyncio.Task[None]) -> None:
             cancelled = error
     if cancelled is not None:
         raise cancelled
-
-
-async def _end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel these tasks and wait until they have ended. (A cancellation that comes together with an answer
-    may be swallowed, so it is repeated.)"""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_S)

@@ -7,7 +7,7 @@ them. Statements that are put together in code are caught while they run.
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,24 @@ STATEMENTS = {
 NOW = 100 * DAY
 
 
+@contextmanager
+def our_schema() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        prepare(connection, parse_url("sqlite://"), namespace="tidemill", migrate=True)
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def empty() -> Iterator[sqlite3.Connection]:
+    """An empty database of ours, for tests that write nothing."""
+    with our_schema() as connection:
+        yield connection
+
+
 @pytest.fixture
 def db() -> Iterator[sqlite3.Connection]:
     """A database of ours with one queue."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        prepare(connection, parse_url("sqlite://"), namespace="tidemill", migrate=True)
+    with our_schema() as connection:
         options = b'{"keep_completed":{"age":9,"count":1},"keep_dead":{"age":9,"count":1}}'
         connection.execute("INSERT INTO queue (name, options, created_at) VALUES ('q', ?, 0)", (options,))
         yield connection
@@ -103,8 +116,8 @@ def a_step(db: sqlite3.Connection) -> Step:
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_every_statement_can_be_prepared(db: sqlite3.Connection, name: str) -> None:
-    plan(db, STATEMENTS[name])
+def test_every_statement_can_be_prepared(empty: sqlite3.Connection, name: str) -> None:
+    plan(empty, STATEMENTS[name])
 
 
 def test_a_statement_that_cannot_be_prepared_is_found(db: sqlite3.Connection) -> None:
@@ -120,14 +133,16 @@ LARGE = (
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_no_statement_walks_through_a_large_table(db: sqlite3.Connection, name: str) -> None:
-    steps = plan(db, STATEMENTS[name]).splitlines()
+def test_no_statement_walks_through_a_large_table(empty: sqlite3.Connection, name: str) -> None:
+    steps = plan(empty, STATEMENTS[name]).splitlines()
     assert [step for step in steps for table in LARGE if step.split()[:2] == ["SCAN", table]] == []
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_only_a_change_of_limits_walks_through_the_runs(db: sqlite3.Connection, name: str) -> None:
-    walks = [step for step in plan(db, STATEMENTS[name]).splitlines() if step.split()[:2] == ["SCAN", "run"]]
+def test_only_a_change_of_limits_walks_through_the_runs(empty: sqlite3.Connection, name: str) -> None:
+    walks = [
+        step for step in plan(empty, STATEMENTS[name]).splitlines() if step.split()[:2] == ["SCAN", "run"]
+    ]
     assert len(walks) == (name == "gates.hold_running")
 
 

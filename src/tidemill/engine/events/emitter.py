@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from tidemill.engine.ending import end
 from tidemill.engine.events.changes import Changes, KnownRuns, Missed
 from tidemill.engine.events.detail import EventDetail
 from tidemill.engine.events.outgoing import CallChanges, Outgoing
@@ -118,8 +119,7 @@ class Emitter:
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=LAST_EVENTS_S)
             if self._task is not None:
-                self._task.cancel()
-                await asyncio.wait({self._task})
+                await end(self._task)
 
     def _go_on(self) -> None:
         self._woken = False

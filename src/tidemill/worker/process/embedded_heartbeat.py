@@ -12,6 +12,7 @@ import logging
 import threading
 from typing import Protocol
 
+from tidemill.engine.ending import end
 from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
@@ -22,7 +23,6 @@ from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.candidate import candidate, stand
 from tidemill.worker.member.heartbeat import Heartbeats, LocalClaimant
 
-CANCEL_AGAIN_S = 0.2
 NOT_SIGNED_OFF = (
     "the heartbeats had ended before: this member is not signed off, its lease runs out by itself"
 )
@@ -95,9 +95,7 @@ class EmbeddedHeartbeat:
         stopped = asyncio.create_task(self._stopped.wait())
         await asyncio.wait({living, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        while not living.done():  # a cancellation that comes together with a signal may be swallowed
-            living.cancel()
-            await asyncio.wait({living}, timeout=CANCEL_AGAIN_S)
+        await end(living)
         if not living.cancelled() and (error := living.exception()) is not None:
             log.error("the heartbeats of this worker have ended; it takes no more jobs: %s", error)
         if self._engine is not None:

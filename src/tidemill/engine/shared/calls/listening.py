@@ -8,6 +8,7 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
+from tidemill.engine.ending import end
 from tidemill.engine.shared.calls.reconnecting import backoff_s
 from tidemill.model.errors import TidemillError
 
@@ -55,8 +56,7 @@ class Listening(ABC, Generic[C]):
     async def close(self) -> None:
         """Listen no more."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await end(self._task)
 
     async def _listen(self) -> None:
         failures, before = 0, False

@@ -40,6 +40,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tidemill.engine.ending import end
 from tidemill.engines.postgres.db.connection import Row
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.order.cursors import Cursors
@@ -96,8 +97,7 @@ class LateCommits:
 
     async def close(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await end(self._task)
 
     async def _run(self) -> None:
         lease_in = self._lease_s()

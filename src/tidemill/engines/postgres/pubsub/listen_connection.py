@@ -55,7 +55,8 @@ class PostgresListenConnection(Listening["Connection[Any]"]):
         try:
             while self._connector.era == self._era and not connection.is_closed():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), SILENCE_S)
+                    async with asyncio.timeout(SILENCE_S):
+                        await ended.wait()
                     return
                 async with asyncio.timeout(min(SILENCE_S, self._url.call_timeout)):
                     await connection.execute("SELECT 1")

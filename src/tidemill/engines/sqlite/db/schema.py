@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from functools import cache
 
 from tidemill.engine.migrations import Migration, check_schema, load_migrations
 from tidemill.engines.sqlite.db.connection import APPLICATION_ID, begin
@@ -93,6 +94,7 @@ def _set(db: sqlite3.Connection, name: str, value: str) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
+@cache
 def _split(script: str) -> list[str]:
     """The statements of a script; sqlite3's executescript would commit on the way."""
     statements, pending = [], ""
