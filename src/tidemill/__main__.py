@@ -14,12 +14,14 @@ PROGRAMS = {"_child": "tidemill.worker.process.main", "_runner": "tidemill.worke
 
 def main() -> None:
     """Run the program, or the command."""
+    gc.disable()  # what is imported stays: to look for garbage in it is an eighth of the time of the start
     name = sys.argv[1] if len(sys.argv) == 2 else ""
     if name in PROGRAMS and _started_by_tidemill():
         _run_program(PROGRAMS[name])
     else:  # a person who tries `_child` is told in one line that it is not for people
         from tidemill.cli import main as command
 
+        _collect_garbage()
         command(prog_name="tidemill")
 
 
@@ -30,15 +32,20 @@ def _started_by_tidemill() -> bool:
 
 
 def _run_program(module: str) -> None:
-    gc.disable()  # what is imported stays: to look for garbage in it is an eighth of the time of the start
     from tidemill.app.loading import load_in_worker
 
     program = import_module(module)
-    gc.enable()
+    _collect_garbage()
     try:
         program.main(load_in_worker)
     except EOFError as gone:
         sys.exit(f"tidemill: {gone}")
+
+
+def _collect_garbage() -> None:
+    """From now on, but never among what was imported: at the end that takes as long as at the start."""
+    gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class PostgresServer:
             made = Path(folder, "made")
             self._run(
                 self._initdb, "-D", str(made), "-U", "tidemill", "-A", "trust", "-E", "UTF8", "--locale=C",
-                "--no-sync",
+                "--no-sync", "--wal-segsize=1",  # MB; it is 16 else, and each server writes a few
             )  # fmt: skip
             try:
                 made.rename(cached)

@@ -11,10 +11,10 @@ step.
 
 import re
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import NamedTuple
 
+from tidemill.engine.files import folder_of
 from tidemill.model.errors import SchemaTooNew
 
 _FILE = re.compile(r"(\d{4})_\w+\.sql")
@@ -39,14 +39,14 @@ class Migration(NamedTuple):
 def load_migrations(package: str, schema: Sequence[str]) -> list[Migration]:
     """All versions of a package, in order, without a gap. `schema` names the scripts of version 1 in the
     order in which they run: "jobs/claim" is the file `schema/jobs/claim.sql`."""
-    folder = files(package)
+    folder = folder_of(package)
     return [
         _first(package, folder.joinpath("schema"), schema),
         *_later(package, folder.joinpath("migrations")),
     ]
 
 
-def _first(package: str, folder: Traversable, order: Sequence[str]) -> Migration:
+def _first(package: str, folder: Path, order: Sequence[str]) -> Migration:
     found = dict(_scripts(folder, ""))
     if sorted(found) != sorted(order):
         differing = ", ".join(sorted(set(found).symmetric_difference(order))) or "a script twice"
@@ -54,19 +54,19 @@ def _first(package: str, folder: Traversable, order: Sequence[str]) -> Migration
     return Migration(1, 1, tuple(Script(name, found[name]) for name in order))
 
 
-def _scripts(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
+def _scripts(folder: Path, prefix: str) -> Iterator[tuple[str, str]]:
     for entry in folder.iterdir():
         if entry.is_dir():
             yield from _scripts(entry, f"{prefix}{entry.name}/")
         elif entry.name.endswith(".sql"):
-            yield prefix + entry.name.removesuffix(".sql"), entry.read_text()
+            yield prefix + entry.name.removesuffix(".sql"), entry.read_text("utf-8")
 
 
-def _later(package: str, folder: Traversable) -> list[Migration]:
+def _later(package: str, folder: Path) -> list[Migration]:
     found = []
     for file in folder.iterdir() if folder.is_dir() else ():
         if match := _FILE.fullmatch(file.name):
-            text = file.read_text()
+            text = file.read_text("utf-8")
             oldest = _OLDEST.match(text)
             if oldest is None:
                 raise ValueError(f"{file.name} does not begin with '-- oldest code: N'")

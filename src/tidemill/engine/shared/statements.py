@@ -6,7 +6,8 @@ below it are its legend.
 """
 
 import re
-from importlib.resources import files
+
+from tidemill.engine.files import folder_of
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 
@@ -30,7 +31,7 @@ class Statements:
 def load_statements(package: str, name: str) -> Statements:
     """The statements of `sql/<name>.sql` in a package."""
     source = f"sql/{name}.sql"
-    parts = _NAME.split(files(package).joinpath("sql", f"{name}.sql").read_text())
+    parts = _NAME.split((folder_of(package) / source).read_text("utf-8"))
     texts = dict(zip(parts[1::2], map(_strip, parts[2::2]), strict=True))
     if len(texts) != len(parts) // 2:
         raise ValueError(f"{package} {source} names a statement twice")

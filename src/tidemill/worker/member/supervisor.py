@@ -27,6 +27,7 @@ tried again.
 """
 
 import asyncio
+import gc
 import logging
 
 import msgspec
@@ -45,6 +46,7 @@ log = logging.getLogger("tidemill.worker")
 
 def supervise(config: WorkerConfig) -> int:
     """Work until told to stop. Returns the exit code. Errors that a user can fix are `TidemillError`s."""
+    gc.freeze()  # what is imported stays: nobody need look for garbage in it, neither now nor at the end
     write_log(config.log_format)
     return asyncio.run(_supervise(config))
 

@@ -27,9 +27,10 @@ been idle.) Other files use such a fragment through `S` only; its locals are its
 import hashlib
 import re
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import NamedTuple
+
+from tidemill.engine.files import folder_of
 
 _MARK = "--# "
 _INCLUDE = "include "
@@ -68,10 +69,10 @@ def load_all(*, flags: bool) -> None:
 
 
 @cache
-def lua_files() -> dict[str, Traversable]:
+def lua_files() -> dict[str, Path]:
     """Every file of every room, by its name."""
-    found: dict[str, Traversable] = {}
-    for room in (files("tidemill.engines.redis") / "lua").iterdir():
+    found: dict[str, Path] = {}
+    for room in (folder_of("tidemill.engines.redis") / "lua").iterdir():
         for file in room.iterdir():
             name = file.name.removesuffix(".lua")
             assert name not in found, f"two Lua files are named {name}: an include would be ambiguous"
