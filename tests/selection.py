@@ -20,6 +20,10 @@ a run can be repeated: the head of the report names the sample, and `--sample NA
 test is no proof of a promise (`tests.rows`): the next run may leave it out. Of the contract's random commands
 a run takes fewer, and the commit chooses which.
 
+An engine may have a second way to run that differs from the first in how it is connected to, and in nothing
+else: SQLite in memory. `second_modes` in pyproject.toml names it and the first ("sqlite-memory=sqlite-file").
+What runs in both runs there in one of four commits.
+
 `--all` leaves nothing out. A run that was narrowed (by a path, -k, --row and the like) runs all it names.
 """
 
@@ -46,11 +50,16 @@ GIVEN = "tidemill_sample"
 """What the controlling process tells its test processes: the sample's name, or nothing for all."""
 
 
+SECOND_MODE_TURNS = 4
+"""In one of so many runs a test runs in its engine's second mode too."""
+
+
 class Selection:
     """What one run leaves out."""
 
-    def __init__(self, sample: str, folders: Iterable[str]) -> None:
+    def __init__(self, sample: str, folders: Iterable[str], second_modes: dict[str, str]) -> None:
         self._sample = sample
+        self._second_modes = second_modes
         self._folders = tuple(f"{folder}/" for folder in folders)  # as they stand in the names of tests
 
     def pytest_report_header(self) -> str:
@@ -69,8 +78,9 @@ class Selection:
     def _chosen(self, items: list[pytest.Item]) -> set[pytest.Item]:
         """All that are not sampled, and of the others those whose turn it is."""
         chosen, groups = set(), defaultdict(list)
+        names = {item.nodeid for item in items}
         for item in items:
-            if self._runs_elsewhere(item):
+            if self._runs_elsewhere(item) or self._runs_in_the_first_mode(item, names):
                 continue
             if (count := sample_size(item)) is None:
                 chosen.add(item)
@@ -88,6 +98,14 @@ class Selection:
             and item.get_closest_marker("every_engine") is None
             and item.nodeid.startswith(self._folders)
         )
+
+    def _runs_in_the_first_mode(self, item: pytest.Item, names: set[str]) -> bool:
+        """Whether that is enough for it this time."""
+        mode = engine_mode(item) or ""
+        first = self._second_modes.get(mode)
+        if first is None or item.nodeid.replace(mode, first) not in names:
+            return False
+        return turn(self._sample, item.nodeid)[0] % SECOND_MODE_TURNS != 0
 
 
 def turn(sample: str, test: str) -> bytes:
@@ -123,6 +141,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "protocol_only", "folders whose tests see only the protocol of an engine", type="args", default=[]
     )
+    parser.addini(
+        "second_modes",
+        "modes that differ from another of the same engine in nothing but the connection: second=first",
+        type="args",
+        default=[],
+    )
     parser.addoption("--all", action="store_true", help="every test on every engine, nothing sampled")
     parser.addoption("--sample", metavar="NAME", help="take the sample of another run")
 
@@ -137,7 +161,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault(STATEFUL, "sample")
         if os.environ[STATEFUL] == "sample":
             os.environ.setdefault(f"{STATEFUL}_SEED", str(int.from_bytes(turn(sample, STATEFUL)[:4], "big")))
-        selection = Selection(sample, config.getini("protocol_only"))
+        second_modes = dict(pair.split("=") for pair in config.getini("second_modes"))
+        selection = Selection(sample, config.getini("protocol_only"), second_modes)
         config.pluginmanager.register(selection, "tidemill-selection")
 
 

@@ -49,14 +49,15 @@ class Suite:
         self._pytester = pytester
         self.promise()
 
-    def promise(self, *rows: str) -> None:
+    def promise(self, *rows: str, second_modes: str = "") -> None:
         table = "".join(f"| {row} | a | x | all | claimed |\n" for row in rows)
         (self._pytester.path / "features.md").write_text(table)
-        self._pytester.makeini("""
+        self._pytester.makeini(f"""
             [pytest]
             row_table = features.md
             row_engines = sqlite redis
             protocol_only = layer
+            second_modes = {second_modes}
         """)
 
     def run(self, source: str, *args: str, folder: str = "layer") -> pytest.RunResult:
@@ -92,6 +93,26 @@ def test_nothing_is_left_out_of_what_was_asked_for(suite: Suite, option: tuple[s
 
 def test_other_folders_are_tested_on_every_engine(suite: Suite) -> None:
     suite.run(LAYER, folder="engines").assert_outcomes(passed=3 + 3 + 7, deselected=2)
+
+
+SECOND = f"""{ENGINES}
+    @pytest.mark.parametrize("number", range(40))
+    def test_both(engine_mode, number):
+        pass
+
+    @pytest.mark.parametrize("engine_mode", ["sqlite-memory"], indirect=True)
+    def test_alone(engine_mode):
+        pass
+"""
+
+
+def test_a_second_mode_has_its_turn_where_the_first_runs_too(suite: Suite) -> None:
+    suite.promise(second_modes="sqlite-memory=sqlite-file")
+    result = suite.run(SECOND, "-v", "--sample", "one", folder="engines")
+    ran = names(result)
+    assert sum("redis-server" in name for name in ran) == sum("sqlite-file" in name for name in ran) == 40
+    assert 1 <= sum(name.startswith("test_both[sqlite-memory") for name in ran) < 20
+    assert "test_alone[sqlite-memory]" in ran
 
 
 def test_a_sample_has_a_name_by_which_it_is_taken_again(suite: Suite) -> None:
