@@ -15,14 +15,15 @@ def kept_url(postgres_urls: PostgresUrls) -> Iterator[str]:
 
 
 async def test_the_next_client_gets_the_same_backend_as_new(kept_url: str) -> None:
-    first = await asyncpg.connect(kept_url)
+    own = {"application_name": "test_kept_backends"}  # no other test has left such a backend
+    first = await asyncpg.connect(kept_url, server_settings=own)
     pid = await first.fetchval("SELECT pg_backend_pid()")
     assert pid == first.get_server_pid()
     await first.execute("SET statement_timeout = 1234")
     await first.execute("CREATE TEMP TABLE mine (n int)")
     await first.fetchval("SELECT pg_advisory_lock(7)")
     await first.close()
-    second = await asyncpg.connect(kept_url)
+    second = await asyncpg.connect(kept_url, server_settings=own)
     assert second.get_server_pid() == pid
     assert await second.fetchval("SHOW statement_timeout") == "0"
     assert await second.fetchval("SELECT to_regclass('mine')") is None
