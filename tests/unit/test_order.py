@@ -1,40 +1,48 @@
-"""The plugin that lets the longest tests begin first, run on a small suite of its own."""
+"""The plugin that lays the long tests between the others, run on a small suite of its own."""
 
 import pytest
 
-SUITE = """
+LONG = """
     import pytest
 
-    def test_one(): ...
+    @pytest.mark.timeout({seconds})
+    @pytest.mark.parametrize("number", range(4))
+    def test_long(number): ...
+"""
+SHORT = """
+    import pytest
 
     @pytest.mark.timeout(5)
-    def test_short(): ...
-
-    @pytest.mark.timeout(20)
-    def test_long(): ...
-
-    def test_two(): ...
-
-    @pytest.mark.timeout(30)
-    def test_longer(): ...
+    @pytest.mark.parametrize("number", range(2))
+    def test_short(number): ...
 """
 
 
 def ordered(pytester: pytest.Pytester) -> list[str]:
     pytester.makeini("[pytest]\ntimeout = 10\nasyncio_default_fixture_loop_scope = function")
-    pytester.makepyfile(test_it=SUITE)
+    shorts = {f"test_{name}": SHORT for name in "bcdefghi"}
+    pytester.makepyfile(test_a=LONG.format(seconds=20), test_z=LONG.format(seconds=30), **shorts)
     run = pytester.inline_run("-p", "tests.order", "--collect-only", "-q")
     (items,) = [call.items for call in run.getcalls("pytest_collection_modifyitems")]
-    return [item.name for item in items]
+    assert len({item.nodeid for item in items}) == len(items)
+    return ["L" if item.name.startswith("test_long") else item.path.stem[-1] for item in items]
 
 
-def test_those_with_a_longer_timeout_come_first(
+def test_long_ones_lie_between_files_and_none_comes_last(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    assert ordered(pytester) == ["test_long", "test_longer", "test_one", "test_short", "test_two"]
+    assert "".join(ordered(pytester)) == "bbLccLddLLeeLffLggLLhhii"
 
 
 def test_each_process_gets_some_of_them(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
-    assert ordered(pytester) == ["test_long", "test_one", "test_longer", "test_short", "test_two"]
+    order = "".join(ordered(pytester))
+    assert order[:12].count("L") == order[12:].count("L") == 4
+    assert order.endswith("ii")
+
+
+def test_a_run_of_long_ones_only(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ntimeout = 10\nasyncio_default_fixture_loop_scope = function")
+    pytester.makepyfile(test_a=LONG.format(seconds=20))
+    pytester.inline_run("-p", "tests.order", "-q").assertoutcome(passed=4)
