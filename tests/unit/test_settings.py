@@ -232,6 +232,27 @@ def test_a_line_of_dotenv_that_cannot_be_read_is_named(line: str, tmp_path: Path
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.tidemill]\nslots = 3",
+        "[ tool . 'tidemill' ]\nslots = 3",
+        "tool.tidemill.slots = 3",
+        "tool = {tidemill = {slots = 3}}",
+        "[tool]\ntidemill.slots = 3",
+        "['tool']\ntidemill = {slots = 3}",
+    ],
+)
+def test_however_the_table_is_written(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert load(tmp_path).slots == 3
+
+
+def test_a_project_without_the_table_is_not_even_read_as_toml(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["tidemill"]\nthis is no TOML')
+    assert load(tmp_path).source_of("slots") == "default"
+
+
 @pytest.mark.parametrize("content", [b"[tool.tidemill\n", b"\xff\xfe[tool.tidemill]\n"])
 def test_a_pyproject_that_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes(content)

@@ -4,7 +4,6 @@ They speak to the test by files in a folder: `note` appends a line, `wait_for` w
 """
 
 import asyncio
-import ctypes
 import faulthandler
 import os
 import re
@@ -221,6 +220,8 @@ def crash(kind: str) -> None:
         case "segfault":
             faulthandler.disable()
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            import ctypes
+
             ctypes.string_at(0)
         case "abort":
             faulthandler.disable()
