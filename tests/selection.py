@@ -22,7 +22,7 @@ a run takes fewer, and the commit chooses which.
 
 An engine may have a second way to run that differs from the first in how it is connected to, and in nothing
 else: SQLite in memory. `second_modes` in pyproject.toml names it and the first ("sqlite-memory=sqlite-file").
-What runs in both runs there in one of four commits.
+A test that runs in the first mode runs in the second one too in one of four commits.
 
 `--all` leaves nothing out. A run that was narrowed (by a path, -k, --row and the like) runs all it names.
 """

@@ -21,7 +21,7 @@ def main() -> None:
     else:  # a person who tries `_child` is told in one line that it is not for people
         from tidemill.cli import main as command
 
-        _collect_garbage()
+        _leave_imports_alone()
         command(prog_name="tidemill")
 
 
@@ -35,15 +35,16 @@ def _run_program(module: str) -> None:
     from tidemill.app.loading import load_in_worker
 
     program = import_module(module)
-    _collect_garbage()
+    _leave_imports_alone()
     try:
         program.main(load_in_worker)
     except EOFError as gone:
         sys.exit(f"tidemill: {gone}")
 
 
-def _collect_garbage() -> None:
-    """From now on, but never among what was imported: at the end that takes as long as at the start."""
+def _leave_imports_alone() -> None:
+    """Look for garbage from now on, but never among what was imported: at the end of a process that would
+    take as long as at its start."""
     gc.freeze()
     gc.enable()
 

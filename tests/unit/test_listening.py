@@ -1,4 +1,4 @@
-"""A connection that listens ends when it is told to."""
+"""A connection that listens ends when it is closed."""
 
 import asyncio
 from contextlib import suppress

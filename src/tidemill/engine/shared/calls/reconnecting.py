@@ -3,8 +3,8 @@
 A call on it either is answered or raises: `EngineUnavailable` when the connection broke on the way, which
 leaves open whether the call was applied. The next call connects again. While the server cannot be reached,
 further tries wait for a moment that grows from 50 ms to 2 s with jitter, and calls in between fail at once.
-Heartbeats wait for a quarter of a lease at most: whoever is silent for a lease after an outage has lost its
-jobs.
+Heartbeats wait for a quarter of a lease at most: a member that is silent for a lease after an outage loses
+its jobs.
 """
 
 import asyncio
