@@ -92,7 +92,7 @@ async def _heard_by(child: Process) -> Heard:
 async def _until_forgotten(bench: Product) -> None:
     """Until no process believes that somebody listens: the next turn is one without."""
     while any(  # noqa: ASYNC110  # nobody signals it
-        lease.name.startswith(ANNOUNCED) for lease in await bench.engine.locks.list()
+        lease.name.startswith(ANNOUNCED) for lease in await bench.engine.leases.list()
     ):
         await asyncio.sleep(0.1)
     await asyncio.sleep(2.5)

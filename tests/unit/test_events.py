@@ -83,7 +83,7 @@ def test_closing_between_two_steps_of_the_reader_ends_his_iteration(app: Tidemil
 async def nobody_listens(engine: Engine) -> None:
     """Soon; a listener that was forgotten would hold its lease for ever."""
     async with asyncio.timeout(PATIENCE_S):
-        while await engine.locks.list():  # noqa: ASYNC110
+        while await engine.leases.list():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -119,10 +119,10 @@ async def test_an_interrupted_beginning_leaves_no_listener_and_never_two(
 
     monkeypatch.setattr(app._link, "wait", interrupted)
     await asyncio.to_thread(try_it, events)
-    assert len(await engine.locks.list()) == 1
+    assert len(await engine.leases.list()) == 1
     monkeypatch.undo()
     await asyncio.to_thread(begun, events)
-    assert len(await engine.locks.list()) == 1
+    assert len(await engine.leases.list()) == 1
     del events
     gc.collect()
     await nobody_listens(engine)

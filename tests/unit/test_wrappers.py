@@ -21,7 +21,7 @@ FACETS = {
     "queues": protocol.QueuesFacet,
     "tasks": protocol.TasksFacet,
     "schedules": protocol.SchedulesFacet,
-    "locks": protocol.LocksFacet,
+    "leases": protocol.LeasesFacet,
     "members": protocol.MembersFacet,
     "signals": protocol.SignalsFacet,
     "transactions": protocol.TransactionsFacet,

@@ -105,7 +105,7 @@ class Election:
         term.end()
         try:
             async with asyncio.timeout(RELEASE_S):
-                if await self._engine.locks.release(CONTROLLER_LEASE, fence=term.fence):
+                if await self._engine.leases.release(CONTROLLER_LEASE, fence=term.fence):
                     log.info(
                         "handed the controller's work over (term %d): whoever stands may be elected",
                         term.fence,
@@ -122,7 +122,7 @@ class Election:
 
     async def _until_free_s(self) -> float:
         """How long others hold the lease; 0: it is free, or ours already."""
-        leases = [lease for lease in await self._engine.locks.list() if lease.name == CONTROLLER_LEASE]
+        leases = [lease for lease in await self._engine.leases.list() if lease.name == CONTROLLER_LEASE]
         if not leases or leases[0].holder == self._holder:
             return 0
         left_s = (leases[0].expires_at - await self._engine.now()) / 1e6
@@ -131,7 +131,7 @@ class Election:
 
     async def _acquire(self) -> ElectedTerm | None:
         sent_ns = boot_ns()
-        lease = await self._engine.locks.acquire(
+        lease = await self._engine.leases.acquire(
             CONTROLLER_LEASE, holder=self._holder, ttl=span_of(self._lease_s)
         )
         if lease is None:
@@ -143,7 +143,7 @@ class Election:
         return term
 
     async def _renew(self, term: ElectedTerm) -> bool:
-        return await self._engine.locks.renew(CONTROLLER_LEASE, fence=term.fence, ttl=span_of(self._lease_s))
+        return await self._engine.leases.renew(CONTROLLER_LEASE, fence=term.fence, ttl=span_of(self._lease_s))
 
     async def _wait(self, seconds: float) -> None:
         try:

@@ -19,7 +19,7 @@ from tidemill.engine.protocol import (
     Engine,
     InspectFacet,
     JobsFacet,
-    LocksFacet,
+    LeasesFacet,
     MembersFacet,
     QueuesFacet,
     SchedulesFacet,
@@ -64,7 +64,7 @@ class WatchedEngine:
         self.queues = WatchedQueues(engine.queues, _Watch("queues", observe))
         self.tasks = WatchedTasks(engine.tasks, _Watch("tasks", observe))
         self.schedules = WatchedSchedules(engine.schedules, _Watch("schedules", observe))
-        self.locks = WatchedLocks(engine.locks, _Watch("locks", observe))
+        self.leases = WatchedLeases(engine.leases, _Watch("leases", observe))
         self.members = WatchedMembers(engine.members, _Watch("members", observe))
         self.signals = WatchedSignals(engine.signals, _Watch("signals", observe))
         self.transactions = engine.transactions
@@ -198,14 +198,14 @@ class WatchedSchedules:
         self.remove = watch(schedules.remove)
 
 
-class WatchedLocks:
-    """See `tidemill.engine.protocol.LocksFacet`."""
+class WatchedLeases:
+    """See `tidemill.engine.protocol.LeasesFacet`."""
 
-    def __init__(self, locks: LocksFacet, watch: _Watch) -> None:
-        self.acquire = watch(locks.acquire)
-        self.renew = watch(locks.renew)
-        self.release = watch(locks.release)
-        self.list = watch(locks.list)
+    def __init__(self, leases: LeasesFacet, watch: _Watch) -> None:
+        self.acquire = watch(leases.acquire)
+        self.renew = watch(leases.renew)
+        self.release = watch(leases.release)
+        self.list = watch(leases.list)
 
 
 class WatchedMembers:

@@ -16,7 +16,7 @@ async def elected(scene: Scene) -> Process | None:
     with suppress(EngineError):
         engine = await connect(scene.store.url())
         try:
-            holders = {lease.holder for lease in await engine.locks.list()}
+            holders = {lease.holder for lease in await engine.leases.list()}
             pids = {one.info.pid for one in await engine.members.list() if one.info.id.hex() in holders}
         finally:
             await engine.close()

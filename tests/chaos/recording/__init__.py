@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.chaos.history import Recorder
-from tests.chaos.recording.cluster import RecordedLocks, RecordedMembers, RecordedSchedules
+from tests.chaos.recording.cluster import RecordedLeases, RecordedMembers, RecordedSchedules
 from tests.chaos.recording.facet import phase_of
 from tests.chaos.recording.jobs import RecordedJobs
 from tests.chaos.recording.signals import ShakySignals
@@ -28,8 +28,8 @@ class RecordedEngine:
         self.jobs = RecordedJobs(engine, recorder, weather)
         self.members = RecordedMembers(engine, recorder, weather)
         self.signals = ShakySignals(engine, weather)
-        self.locks = RecordedLocks(engine, recorder, weather)
-        self.schedules = RecordedSchedules(engine, recorder, weather, self.locks)
+        self.leases = RecordedLeases(engine, recorder, weather)
+        self.schedules = RecordedSchedules(engine, recorder, weather, self.leases)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

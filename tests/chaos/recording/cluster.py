@@ -29,11 +29,11 @@ class RecordedMembers(Facet):
         return reply
 
 
-class RecordedLocks(Facet):
-    """The `locks` facet: who was elected, and in which term."""
+class RecordedLeases(Facet):
+    """The `leases` facet: who was elected, and in which term."""
 
     def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
-        super().__init__(engine.locks, recorder, weather)
+        super().__init__(engine.leases, recorder, weather)
         self.term = 0
         """The last in which this process was elected."""
 
@@ -60,13 +60,13 @@ class RecordedLocks(Facet):
 class RecordedSchedules(Facet):
     """The `schedules` facet: which tick was fired, and under which term."""
 
-    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather, locks: RecordedLocks) -> None:
+    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather, leases: RecordedLeases) -> None:
         super().__init__(engine.schedules, recorder, weather)
-        self._locks = locks
+        self._leases = leases
 
     async def fire(self, name: str, **options: Any) -> Any:
         op = self._recorder.invoked(
-            "fire", text=name, number=self._locks.term, engine_at=options["tick"] or 0,
+            "fire", text=name, number=self._leases.term, engine_at=options["tick"] or 0,
             jobs=[job.id.hex() for job in options["jobs"]],
         )  # fmt: skip
         try:

@@ -80,7 +80,7 @@ async def test_one_that_does_not_stand_is_never_the_controller(url: str) -> None
     async with app.worker(queues=["default"], controller=False):
         member = await seen(app, lambda one: (one.heartbeat_at - one.since).total_seconds() > 0.5)
         assert (member.roles, member.controller) == (("worker",), False)
-        assert await engine.locks.list() == []
+        assert await engine.leases.list() == []
     await engine.close()
     await app.aclose()
 

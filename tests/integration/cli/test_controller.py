@@ -58,7 +58,7 @@ def test_a_controller_stands_alone_and_hands_over_when_told_to_end(store: Store,
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert run("members", "--json").objects == []
-    assert store.do(lambda engine: engine.locks.list()) == []
+    assert store.do(lambda engine: engine.leases.list()) == []
 
 
 def test_the_application_says_where(store: Store, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ async def test_of_three_candidates_one_serves_at_a_time_through_every_hand_over(
             terms = len(set(seen))
             while len(set(seen)) == terms or seen.count(seen[-1]) < 3:  # noqa: ASYNC110  (a list)
                 await asyncio.sleep(0.01)
-            (lease,) = await engines[0].locks.list()
+            (lease,) = await engines[0].leases.list()
             leader = [bytes([n]) * 16 for n in range(3)].index(bytes.fromhex(lease.holder))
             controllers[leader].stop()
             await running[leader]
@@ -142,4 +142,4 @@ async def test_of_three_candidates_one_serves_at_a_time_through_every_hand_over(
                 controller.vacant()
     assert seen == sorted(seen), "no older term after a younger one"
     assert len(set(seen)) == len(engines)
-    assert await engines[0].locks.list() == []
+    assert await engines[0].leases.list() == []

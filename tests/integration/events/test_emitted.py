@@ -389,4 +389,4 @@ async def test_the_terminal_shows_events_until_ctrl_c(
     listening.send_signal(signal.SIGINT)
     out, err = await asyncio.to_thread(listening.communicate)
     assert (listening.returncode, out, err) == (0, "", "")
-    assert await process.engine.locks.list() == [], "signed off"
+    assert await process.engine.leases.list() == [], "signed off"

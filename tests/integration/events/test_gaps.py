@@ -155,9 +155,9 @@ async def test_where_nobody_listens_nothing_is_published(open_process: Open) -> 
     polls = 1 + (time.monotonic() - began) / emitter.POLL_S
     assert process.calls["jobs.settle"] == 50
     assert process.calls["signals.publish"] == 0
-    assert 1 <= process.calls["locks.list"] <= polls
+    assert 1 <= process.calls["leases.list"] <= polls
     extra = Counter(process.calls) - Counter({"jobs.enqueue": 50, "jobs.claim": 50, "jobs.settle": 50})
-    assert set(extra) == {"locks.list", "members.heartbeat"}, "nothing else is asked for events"
+    assert set(extra) == {"leases.list", "members.heartbeat"}, "nothing else is asked for events"
 
 
 @pytest.mark.every_engine
@@ -180,9 +180,9 @@ async def test_a_listener_that_is_killed_is_forgotten(url: str, open_process: Op
     published = process.calls["signals.publish"]
     assert published >= 1
     await until(lambda: process.engine.emitter.wanted)  # it is time to poll again
-    polls = process.calls["locks.list"]
+    polls = process.calls["leases.list"]
     await process.engine.jobs.enqueue(new_jobs(1))
-    await until(lambda: process.calls["locks.list"] > polls and process.engine.emitter._task is None)
+    await until(lambda: process.calls["leases.list"] > polls and process.engine.emitter._task is None)
     assert process.calls["signals.publish"] == published
 
 
@@ -229,10 +229,10 @@ async def test_nonsense_on_the_topic_is_a_gap(app: Tidemill, open_process: Open)
 async def test_an_announcement_that_ran_out_is_a_gap(app: Tidemill, open_process: Open) -> None:
     process = await open_process()
     async with app.events() as events:
-        [lease] = await process.engine.locks.list()
+        [lease] = await process.engine.leases.list()
         assert lease.name.startswith(emitter.ANNOUNCED)
-        await process.engine.locks.release(lease.name, fence=lease.fence)
+        await process.engine.leases.release(lease.name, fence=lease.fence)
         assert await read_until(events, bool) == [Gap("unheard")]
-        [again] = await process.engine.locks.list()
+        [again] = await process.engine.leases.list()
         assert again.fence > lease.fence
-    assert await process.engine.locks.list() == []
+    assert await process.engine.leases.list() == []

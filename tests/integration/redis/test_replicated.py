@@ -83,7 +83,7 @@ async def test_a_replica_that_stopped_is_told_and_its_return_is_found(
         partial(claimant.complete, first),
         partial(claimant.release, second),
         partial(engine.queues.configure, "q", QueueOptions(concurrency=5), now=clock.now),
-        partial(engine.locks.acquire, "l", holder="me", ttl=SECOND, now=clock.now),
+        partial(engine.leases.acquire, "l", holder="me", ttl=SECOND, now=clock.now),
     ):
         begin = time.monotonic()
         with pytest.raises(EngineUnavailable, match=r"0 instead of 1 within 1 s: repeat the call"):

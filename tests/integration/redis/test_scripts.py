@@ -231,18 +231,18 @@ async def test_a_prune_says_that_more_watches_wait(engine: RedisEngine, clock: C
 async def test_leases_that_ran_out_leave_nothing(engine: RedisEngine, clock: Clock, command: Command) -> None:
     prolonged = 0
     for name in ("short", "prolonged", "released"):
-        lease = await engine.locks.acquire(name, holder="me", ttl=10, now=clock.now)
+        lease = await engine.leases.acquire(name, holder="me", ttl=10, now=clock.now)
         assert lease is not None
         if name == "prolonged":
             prolonged = lease.fence
-            assert await engine.locks.renew(name, fence=lease.fence, ttl=20, now=clock.now)
+            assert await engine.leases.renew(name, fence=lease.fence, ttl=20, now=clock.now)
         if name == "released":
-            assert await engine.locks.release(name, fence=lease.fence, now=clock.now)
+            assert await engine.leases.release(name, fence=lease.fence, now=clock.now)
     clock.now += 10
     await engine.jobs.prune(now=clock.now)
     assert command("HKEYS", "{tidemill}:lease") == b"*1\r\n$9\r\nprolonged\r\n"
     clock.now += 10
-    assert not await engine.locks.release("prolonged", fence=prolonged, now=clock.now)
+    assert not await engine.leases.release("prolonged", fence=prolonged, now=clock.now)
     await engine.jobs.prune(now=clock.now)
     assert command("EXISTS", "{tidemill}:lease", "{tidemill}:leaseend") == b":0\r\n"
 

@@ -229,17 +229,17 @@ async def queues_configure__a_new_shape(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.queues.configure("q", options, by="ann", now=stage.now))
 
 
-async def locks_acquire__after_another(stage: Stage) -> Cut:
-    await stage.engine.locks.acquire("l", holder="other", ttl=SECOND, now=stage.now)
+async def leases_acquire__after_another(stage: Stage) -> Cut:
+    await stage.engine.leases.acquire("l", holder="other", ttl=SECOND, now=stage.now)
     stage.clock.forward(2)
-    return Cut(lambda engine: engine.locks.acquire("l", holder="me", ttl=SECOND, now=stage.now))
+    return Cut(lambda engine: engine.leases.acquire("l", holder="me", ttl=SECOND, now=stage.now))
 
 
 OF_THE_CONTRACT = (
     "blocking_enqueue",
     "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_watch", "jobs_promote", "queues_pause",
     "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause",
-    "schedules_retire", "schedules_remove", "locks_renew", "locks_release", "members_leave",
+    "schedules_retire", "schedules_remove", "leases_renew", "leases_release", "members_leave",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONTRACT} | {
@@ -258,13 +258,13 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
         jobs_prune__everything,
         members_heartbeat__that_releases,
         queues_configure__a_new_shape,
-        locks_acquire__after_another,
+        leases_acquire__after_another,
     )
 }
 
 READING = (
     "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
-    "inspect.audit", "inspect.storage", "queues.list", "tasks.list", "schedules.list", "locks.list",
+    "inspect.audit", "inspect.storage", "queues.list", "tasks.list", "schedules.list", "leases.list",
     "members.list", "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
     "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now", "engine.close",
 )  # fmt: skip

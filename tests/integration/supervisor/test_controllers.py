@@ -46,7 +46,7 @@ def recorded(path: Path) -> list[tuple[int, int]]:
 
 
 async def elected(engine: Engine) -> Lease | None:
-    leases = [lease for lease in await engine.locks.list() if lease.name == "controller"]
+    leases = [lease for lease in await engine.leases.list() if lease.name == "controller"]
     return leases[0] if leases else None
 
 

@@ -49,7 +49,7 @@ class Locks:
     """The locks of an engine; errors that were planted are raised instead, one at a call."""
 
     def __init__(self, engine: Engine) -> None:
-        self._locks = engine.locks
+        self._locks = engine.leases
         self.errors: list[Exception] = []
         self.calls: list[str] = []
         self._called = asyncio.Event()
@@ -76,11 +76,11 @@ class Faulty:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.locks = Locks(engine)
+        self.leases = Locks(engine)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
 
 async def held(engine: Engine) -> list[Lease]:
-    return await engine.locks.list()
+    return await engine.leases.list()

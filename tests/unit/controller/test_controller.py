@@ -83,7 +83,7 @@ async def test_a_term_is_kept_by_renewing_it(engine: Engine) -> None:
     term = await election.won()
     (first,) = await held(engine)
     holding = asyncio.create_task(election.hold(term))
-    await watched.locks.called("renew", 8)
+    await watched.leases.called("renew", 8)
     assert await engine.now() > first.expires_at
     assert term.trusted()
     assert (await held(engine))[0].fence == first.fence
@@ -96,8 +96,8 @@ async def test_whoever_lost_the_lease_steps_down_loudly(
 ) -> None:
     election = an_election(engine)
     term = await election.won()
-    await engine.locks.release(CONTROLLER_LEASE, fence=term.fence)
-    await engine.locks.acquire(CONTROLLER_LEASE, holder="another", ttl=60 * SECOND)
+    await engine.leases.release(CONTROLLER_LEASE, fence=term.fence)
+    await engine.leases.acquire(CONTROLLER_LEASE, holder="another", ttl=60 * SECOND)
     await asyncio.wait_for(election.hold(term), PATIENCE_S)
     assert not term.trusted()
     (warning,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
@@ -112,21 +112,21 @@ async def test_out_of_reach_it_steps_down_before_the_lease_is_over(
     election = an_election(cast(Engine, faulty))
     term = await election.won()
     (lease,) = await held(engine)
-    faulty.locks.errors = [EngineUnavailable("away")] * 1_000
+    faulty.leases.errors = [EngineUnavailable("away")] * 1_000
     await asyncio.wait_for(election.hold(term), PATIENCE_S)
     assert await engine.now() < lease.expires_at
     assert not term.trusted()
     assert "not renewed in time" in caplog.text
-    assert faulty.locks.calls.count("renew") >= 3
+    assert faulty.leases.calls.count("renew") >= 3
 
 
 async def test_a_short_failure_does_not_cost_the_term(engine: Engine) -> None:
     faulty = Faulty(engine)
     election = an_election(cast(Engine, faulty))
     term = await election.won()
-    faulty.locks.errors = [EngineUnavailable("away")]
+    faulty.leases.errors = [EngineUnavailable("away")]
     holding = asyncio.create_task(election.hold(term))
-    await faulty.locks.called("renew", 3)
+    await faulty.leases.called("renew", 3)
     assert term.trusted()
     assert not holding.done()
     holding.cancel()
@@ -136,18 +136,18 @@ async def test_a_short_failure_does_not_cost_the_term(engine: Engine) -> None:
 async def test_a_candidate_asks_rarely_while_another_serves(engine: Engine) -> None:
     """Once in a lease, and only by reading: not a busy loop."""
     faulty = Faulty(engine)
-    await engine.locks.acquire(CONTROLLER_LEASE, holder="another", ttl=60 * SECOND)
+    await engine.leases.acquire(CONTROLLER_LEASE, holder="another", ttl=60 * SECOND)
     standing = asyncio.create_task(an_election(cast(Engine, faulty)).won())
     began = asyncio.get_running_loop().time()
-    await faulty.locks.called("list", 3)
+    await faulty.leases.called("list", 3)
     assert asyncio.get_running_loop().time() - began >= 2 * LEASE_S
-    assert set(faulty.locks.calls) == {"list"}
+    assert set(faulty.leases.calls) == {"list"}
     standing.cancel()
 
 
 async def test_a_candidate_goes_on_when_the_engine_is_back(engine: Engine) -> None:
     faulty = Faulty(engine)
-    faulty.locks.errors = [EngineUnavailable("away"), EngineUnavailable("away")]
+    faulty.leases.errors = [EngineUnavailable("away"), EngineUnavailable("away")]
     assert (await asyncio.wait_for(an_election(cast(Engine, faulty)).won(), PATIENCE_S)).trusted()
 
 
@@ -166,7 +166,7 @@ async def test_what_cannot_be_given_up_is_left_to_run_out(
     faulty = Faulty(engine)
     election = an_election(cast(Engine, faulty))
     term = await election.won()
-    faulty.locks.errors = [error]
+    faulty.leases.errors = [error]
     await election.give_up(term)
     assert not term.trusted()
     assert "will run out" in caplog.text
@@ -181,8 +181,8 @@ async def test_ticks_are_cancelled_when_the_term_is_lost(engine: Engine) -> None
     running = asyncio.create_task(controller.run())
     await quick.runs()
     fence = quick.fences[-1]
-    await engine.locks.release(CONTROLLER_LEASE, fence=fence)
-    await engine.locks.acquire(CONTROLLER_LEASE, holder="another", ttl=SECOND // 2)
+    await engine.leases.release(CONTROLLER_LEASE, fence=fence)
+    await engine.leases.acquire(CONTROLLER_LEASE, holder="another", ttl=SECOND // 2)
     slow.ran.clear()
     await asyncio.wait_for(slow.ran.wait(), PATIENCE_S)  # in its next term
     assert slow.fences == [fence, slow.fences[-1]]
@@ -226,13 +226,13 @@ async def test_a_fault_in_the_election_takes_nothing_down(
 ) -> None:
     """Neither while standing nor while elected."""
     faulty, tick = Faulty(engine), Note()
-    faulty.locks.errors = [ValueError("while standing")]
+    faulty.leases.errors = [ValueError("while standing")]
     controller = a_controller(cast(Engine, faulty), tick)
     running = asyncio.create_task(controller.run())
     await asyncio.wait_for(tick.runs(), PATIENCE_S)
-    faulty.locks.errors = [ValueError("while elected")]
-    asked = faulty.locks.calls.count("acquire")
-    await asyncio.wait_for(faulty.locks.called("acquire", asked + 1), PATIENCE_S)
+    faulty.leases.errors = [ValueError("while elected")]
+    asked = faulty.leases.calls.count("acquire")
+    await asyncio.wait_for(faulty.leases.called("acquire", asked + 1), PATIENCE_S)
     await asyncio.wait_for(tick.runs(), PATIENCE_S)
     controller.stop()
     await asyncio.wait_for(running, PATIENCE_S)

@@ -57,7 +57,7 @@ class Member:
 async def members(session: EngineSession) -> list[Member]:
     """All that the engine knows, by name."""
     engine = session.engine
-    elected = [lease.holder for lease in await engine.locks.list() if lease.name == CONTROLLER_LEASE]
+    elected = [lease.holder for lease in await engine.leases.list() if lease.name == CONTROLLER_LEASE]
     return [_member(one, one.info.id.hex() in elected) for one in await engine.members.list()]
 
 

@@ -35,7 +35,7 @@ def members(where: Where, as_json: bool, verbose: bool) -> None:
     """
 
     async def work(engine: "Engine") -> tuple[list[MemberRecord], str, Instant]:
-        holders = [lease.holder for lease in await engine.locks.list() if lease.name == CONTROLLER_LEASE]
+        holders = [lease.holder for lease in await engine.leases.list() if lease.name == CONTROLLER_LEASE]
         return await engine.members.list(), "".join(holders), await engine.now()
 
     found, elected, now = with_engine(where, work)

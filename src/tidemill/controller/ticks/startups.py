@@ -65,19 +65,19 @@ class Startups:
 
     async def _generation(self, seen: ScheduleSnapshot, workers: Sequence[MemberRecord]) -> Instant | None:
         """When the present generation began; None: that is not known yet."""
-        locks = seen.engine.locks
-        lease = next((each for each in await locks.list(now=seen.at) if each.name == CLUSTER_LEASE), None)
+        leases = seen.engine.leases
+        lease = next((each for each in await leases.list(now=seen.at) if each.name == CLUSTER_LEASE), None)
         same = goes_on(workers, None if lease is None else lease.expires_at - TTL)
         if same is None:
             return None
         if same and lease is not None:
-            await locks.renew(CLUSTER_LEASE, fence=lease.fence, ttl=TTL, now=seen.at)
+            await leases.renew(CLUSTER_LEASE, fence=lease.fence, ttl=TTL, now=seen.at)
             return int(lease.holder)
         return await self._begin(seen, lease)
 
     async def _begin(self, seen: ScheduleSnapshot, former: Lease | None) -> Instant | None:
-        locks = seen.engine.locks
+        leases = seen.engine.leases
         if former is not None:
-            await locks.release(CLUSTER_LEASE, fence=former.fence, now=seen.at)
-        lease = await locks.acquire(CLUSTER_LEASE, holder=str(seen.now), ttl=TTL, now=seen.at)
+            await leases.release(CLUSTER_LEASE, fence=former.fence, now=seen.at)
+        lease = await leases.acquire(CLUSTER_LEASE, holder=str(seen.now), ttl=TTL, now=seen.at)
         return None if lease is None else seen.now  # None: another controller was first

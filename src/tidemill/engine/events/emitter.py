@@ -173,7 +173,7 @@ class Emitter:
 
     async def _poll(self) -> None:
         engine = self._engine
-        leases = await engine.locks.list()
+        leases = await engine.leases.list()
         self._received = any(lease.name.startswith(ANNOUNCED) for lease in leases)
         if self._received:
             began = time.monotonic()

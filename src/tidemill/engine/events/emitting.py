@@ -67,7 +67,7 @@ class EmittingEngine:
         self.inspect = engine.inspect
         self.queues = engine.queues
         self.tasks = engine.tasks
-        self.locks = engine.locks
+        self.leases = engine.leases
         self.signals = engine.signals
         self.now = engine.now
 

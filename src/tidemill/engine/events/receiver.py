@@ -80,7 +80,7 @@ class EventReceiver:
             await asyncio.sleep(ANNOUNCE_S)
             began = time.monotonic()
             try:
-                renewed = await self._engine.locks.renew(self._name, fence=self._fence, ttl=_LEASE)
+                renewed = await self._engine.leases.renew(self._name, fence=self._fence, ttl=_LEASE)
                 if not renewed:
                     await self._announce()
                 await self._engine.signals.publish(EVENTS_TOPIC, mark(self._echo, 0))
@@ -95,7 +95,7 @@ class EventReceiver:
             self._notice_deafness()
 
     async def _announce(self) -> None:
-        lease = await self._engine.locks.acquire(self._name, holder=self._holder, ttl=_LEASE)
+        lease = await self._engine.leases.acquire(self._name, holder=self._holder, ttl=_LEASE)
         assert lease is not None, "the name of a receiver is its own"
         self._fence = lease.fence
 
@@ -144,7 +144,7 @@ class EventReceiver:
         if self._subscription is not None:
             await self._subscription.close()
         with suppress(EngineError):
-            await self._engine.locks.release(self._name, fence=self._fence)
+            await self._engine.leases.release(self._name, fence=self._fence)
 
 
 _LEASE: Span = round(LEASE_S * SECOND)

@@ -64,7 +64,7 @@ cancel, watch and `after` know it; get, list, counts, replay, drop, log and chec
 step, when `by` is not empty. Entries are kept for ever: operators act rarely.
 """
 
-from tidemill.engine.protocol.cluster import LocksFacet, MembersFacet, SignalsFacet, Subscription
+from tidemill.engine.protocol.cluster import LeasesFacet, MembersFacet, SignalsFacet, Subscription
 from tidemill.engine.protocol.engine import Engine, OpenEngine
 from tidemill.engine.protocol.inspect import InspectFacet
 from tidemill.engine.protocol.jobs import JobsFacet, Promoted, Pruned, Reclaimed, Settled
@@ -91,7 +91,7 @@ __all__ = [
     "Fired",
     "InspectFacet",
     "JobsFacet",
-    "LocksFacet",
+    "LeasesFacet",
     "MembersFacet",
     "OpenEngine",
     "Promoted",

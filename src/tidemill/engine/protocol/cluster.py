@@ -1,4 +1,4 @@
-"""The `locks`, `members` and `signals` facets: what makes many processes one cluster."""
+"""The `leases`, `members` and `signals` facets: what makes many processes one cluster."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,7 +12,7 @@ from tidemill.model.view import (
 )
 
 
-class LocksFacet(Protocol):
+class LeasesFacet(Protocol):
     """Named leases with a fence. (FIFO tickets, slots and windows come with user locks.)"""
 
     async def acquire(self, name: str, *, holder: str, ttl: Span, now: Instant | None = None) -> Lease | None:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from tidemill.engine.protocol.cluster import LocksFacet, MembersFacet, SignalsFacet
+from tidemill.engine.protocol.cluster import LeasesFacet, MembersFacet, SignalsFacet
 from tidemill.engine.protocol.inspect import InspectFacet
 from tidemill.engine.protocol.jobs import JobsFacet
 from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
@@ -51,7 +51,7 @@ class Engine(Protocol):
     def schedules(self) -> SchedulesFacet: ...
 
     @property
-    def locks(self) -> LocksFacet: ...
+    def leases(self) -> LeasesFacet: ...
 
     @property
     def members(self) -> MembersFacet: ...

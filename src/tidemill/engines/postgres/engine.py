@@ -1,6 +1,6 @@
 """The engine object: its facets, and opening and closing."""
 
-from tidemill.engines.postgres.cluster.locks import PostgresLocks
+from tidemill.engines.postgres.cluster.leases import PostgresLeases
 from tidemill.engines.postgres.cluster.members import PostgresMembers
 from tidemill.engines.postgres.cluster.queues import PostgresQueues, PostgresTasks
 from tidemill.engines.postgres.cluster.schedules import PostgresSchedules
@@ -34,7 +34,7 @@ class PostgresEngine:
         self.queues = PostgresQueues(store)
         self.tasks = PostgresTasks(store)
         self.schedules = PostgresSchedules(store)
-        self.locks = PostgresLocks(store)
+        self.leases = PostgresLeases(store)
         self.members = PostgresMembers(store, self.late_commits)
         self.signals = PostgresSignals(store)
         self.transactions = PostgresTransactions(store, identity)

@@ -3,7 +3,7 @@
 import asyncio
 
 from tidemill.engines.redis.cluster.flat import KEEPS
-from tidemill.engines.redis.cluster.locks import RedisLocks
+from tidemill.engines.redis.cluster.leases import RedisLeases
 from tidemill.engines.redis.cluster.members import RedisMembers
 from tidemill.engines.redis.cluster.queues import RedisQueues, RedisTasks
 from tidemill.engines.redis.cluster.schedules import RedisSchedules
@@ -32,7 +32,7 @@ class RedisEngine:
         self.queues = RedisQueues(store)
         self.tasks = RedisTasks(store)
         self.schedules = RedisSchedules(store)
-        self.locks = RedisLocks(store)
+        self.leases = RedisLeases(store)
         self.members = RedisMembers(store)
         self.signals = RedisSignals(store)
         self.transactions = None

@@ -5,7 +5,7 @@ import threading
 import time
 from functools import partial
 
-from tidemill.engines.sqlite.cluster.locks import SqliteLocks
+from tidemill.engines.sqlite.cluster.leases import SqliteLeases
 from tidemill.engines.sqlite.cluster.members import SqliteMembers
 from tidemill.engines.sqlite.cluster.queues import SqliteQueues, SqliteTasks
 from tidemill.engines.sqlite.cluster.schedules import SqliteSchedules
@@ -33,7 +33,7 @@ class SqliteEngine:
         self.queues = SqliteQueues(session)
         self.tasks = SqliteTasks(session)
         self.schedules = SqliteSchedules(session)
-        self.locks = SqliteLocks(session)
+        self.leases = SqliteLeases(session)
         self.members = SqliteMembers(session)
         self.signals = SqliteSignals(session, taken.pubsub)
         self.transactions = None if self.single_process else SqliteTransactions(session)

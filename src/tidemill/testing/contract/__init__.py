@@ -30,7 +30,7 @@ Tests never wait for time: they pass an explicit `now` to every call, and move a
 
 MODULES = (
     "cluster.crash",
-    "cluster.locks",
+    "cluster.leases",
     "cluster.members",
     "cluster.queues",
     "cluster.retire",

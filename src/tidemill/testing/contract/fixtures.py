@@ -326,7 +326,7 @@ async def snapshot(engine: Engine, clock: Clock) -> dict[str, Any]:
         "queues": await engine.queues.list(),
         "tasks": await engine.tasks.list(),
         "schedules": await engine.schedules.list(),
-        "locks": await engine.locks.list(now=now),
+        "leases": await engine.leases.list(now=now),
         "members": await engine.members.list(now=now),
         "audit": await engine.inspect.audit(limit=1_000),
     }

@@ -243,8 +243,8 @@ WITH_A_NUMBER: dict[str, WithValue] = {
     "heartbeat": lambda engine, _, n: engine.members.heartbeat(
         MemberInfo(id=new_id(), name="m", heartbeat=n)
     ),
-    "acquire": lambda engine, _, n: engine.locks.acquire("l", holder="h", ttl=n),
-    "unlock": lambda engine, _, n: engine.locks.release("l", fence=n),
+    "acquire": lambda engine, _, n: engine.leases.acquire("l", holder="h", ttl=n),
+    "unlock": lambda engine, _, n: engine.leases.release("l", fence=n),
     "log": lambda engine, _, n: engine.inspect.log(ONE_ID, after=n),
     "audit": lambda engine, _, n: engine.inspect.audit(before=n),
     "counts": lambda engine, _, n: engine.inspect.counts(window=n),
@@ -279,9 +279,9 @@ WITH_A_TEXT: dict[str, WithValue] = {
     "configure": lambda engine, _, text: engine.queues.configure("q", QueueOptions(), by=text),
     "pause": lambda engine, _, text: engine.queues.pause("q", why=text),
     "resume": lambda engine, _, text: engine.queues.resume(text),
-    "lock": lambda engine, _, text: engine.locks.acquire(text, holder="h", ttl=SECOND),
-    "holder": lambda engine, _, text: engine.locks.acquire("l", holder=text, ttl=SECOND),
-    "unlock": lambda engine, _, text: engine.locks.release(text, fence=1),
+    "lock": lambda engine, _, text: engine.leases.acquire(text, holder="h", ttl=SECOND),
+    "holder": lambda engine, _, text: engine.leases.acquire("l", holder=text, ttl=SECOND),
+    "unlock": lambda engine, _, text: engine.leases.release(text, fence=1),
     "member": lambda engine, _, text: engine.members.heartbeat(MemberInfo(id=new_id(), name=text)),
     "pause a schedule": lambda engine, _, text: engine.schedules.pause(text, paused=True),
     "retire a schedule": lambda engine, _, text: engine.schedules.retire(text, retired=True),

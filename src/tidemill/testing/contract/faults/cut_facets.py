@@ -179,33 +179,33 @@ async def schedules_remove(stage: Stage) -> Cut:
 
 
 async def a_fence(stage: Stage) -> int:
-    lease = await stage.engine.locks.acquire("l", holder="me", ttl=TTL, now=stage.now)
+    lease = await stage.engine.leases.acquire("l", holder="me", ttl=TTL, now=stage.now)
     assert lease is not None
     stage.clock.forward(5)
     return lease.fence
 
 
 @scenario
-async def locks_acquire(stage: Stage) -> Cut:
-    return Cut(lambda engine: engine.locks.acquire("l", holder="me", ttl=TTL, now=stage.now))
+async def leases_acquire(stage: Stage) -> Cut:
+    return Cut(lambda engine: engine.leases.acquire("l", holder="me", ttl=TTL, now=stage.now))
 
 
 @scenario
-async def locks_renew(stage: Stage) -> Cut:
+async def leases_renew(stage: Stage) -> Cut:
     fence = await a_fence(stage)
-    return Cut(lambda engine: engine.locks.renew("l", fence=fence, ttl=TTL, now=stage.now))
+    return Cut(lambda engine: engine.leases.renew("l", fence=fence, ttl=TTL, now=stage.now))
 
 
 @scenario
-async def locks_release(stage: Stage) -> Cut:
+async def leases_release(stage: Stage) -> Cut:
     fence = await a_fence(stage)
-    return Cut(lambda engine: engine.locks.release("l", fence=fence, now=stage.now), lambda _: False)
+    return Cut(lambda engine: engine.leases.release("l", fence=fence, now=stage.now), lambda _: False)
 
 
 @scenario
-async def locks_list(stage: Stage) -> Cut:
+async def leases_list(stage: Stage) -> Cut:
     await a_fence(stage)
-    return Cut(lambda engine: engine.locks.list(now=stage.now), changes=False)
+    return Cut(lambda engine: engine.leases.list(now=stage.now), changes=False)
 
 
 @scenario

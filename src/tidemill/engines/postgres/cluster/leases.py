@@ -1,4 +1,4 @@
-"""The `locks` facet: named leases."""
+"""The `leases` facet: named leases."""
 
 from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
 from tidemill.engine.shared.statements import load_statements
@@ -6,11 +6,11 @@ from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
-SQL = load_statements("tidemill.engines.postgres", "locks")
+SQL = load_statements("tidemill.engines.postgres", "leases")
 
 
-class PostgresLocks:
-    """See `tidemill.engine.protocol.LocksFacet`."""
+class PostgresLeases:
+    """See `tidemill.engine.protocol.LeasesFacet`."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The `locks` facet: named leases."""
+"""The `leases` facet: named leases."""
 
 from tidemill.engine.shared.checks import check_acquire, check_lock, check_number, check_text
 from tidemill.engines.redis.db.call import ScriptCall
@@ -7,8 +7,8 @@ from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
 
-class RedisLocks:
-    """See `tidemill.engine.protocol.LocksFacet`."""
+class RedisLeases:
+    """See `tidemill.engine.protocol.LeasesFacet`."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store

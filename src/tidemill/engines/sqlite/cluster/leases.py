@@ -1,4 +1,4 @@
-"""The `locks` facet: named leases."""
+"""The `leases` facet: named leases."""
 
 import time
 
@@ -9,11 +9,11 @@ from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import Lease
 
-SQL = load_statements("tidemill.engines.sqlite", "locks")
+SQL = load_statements("tidemill.engines.sqlite", "leases")
 
 
-class SqliteLocks:
-    """See `tidemill.engine.protocol.LocksFacet`."""
+class SqliteLeases:
+    """See `tidemill.engine.protocol.LeasesFacet`."""
 
     def __init__(self, session: StoreSession) -> None:
         self._session = session
