@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.rows",
     "tests.selection",
     "tests.servers.fixtures",
+    "tests.under_way",
 ]
 
 pytest.register_assert_rewrite("tidemill.testing.contract", "tests.integration.any_server")  # before imports

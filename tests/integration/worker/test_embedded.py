@@ -15,6 +15,8 @@ from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.view import CONTROLLER_LEASE
+from tidemill.task.catalogue import publish
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
 from tidemill.worker.config import WorkerConfig
@@ -67,6 +69,33 @@ async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_ur
     assert await state_of(engine, job) is JobState.COMPLETED
     assert await engine.members.list() == []
     assert not [thread for thread in threading.enumerate() if thread.name == "tidemill-heartbeats"]
+
+
+async def test_it_stands_for_controller_once_its_tasks_are_published(
+    engine: Engine, engine_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first promotion as controller may bury jobs that have expired: their handlers must be known."""
+    go_on = asyncio.Event()
+
+    async def publish_late(engine: Engine, registry: Registry) -> None:
+        await go_on.wait()
+        await publish(engine, registry)
+
+    async def heartbeats() -> list[int]:
+        return [member.heartbeat_at for member in await engine.members.list()]
+
+    monkeypatch.setattr("tidemill.worker.worker.publish", publish_late)
+    async with EmbeddedWorker(Registry(), config(engine_url)):
+        seen: set[int] = set()
+        while len(seen) < 3:  # a candidate would have stood by the second
+            seen.update(await heartbeats())
+            await asyncio.sleep(0.01)
+        assert await engine.leases.list() == []
+        go_on.set()
+        elected: list[str] = []
+        while elected != [CONTROLLER_LEASE]:
+            await asyncio.sleep(0.01)
+            elected = [lease.name for lease in await engine.leases.list()]
 
 
 @pytest.mark.row("A12")

@@ -93,6 +93,7 @@ class TheRespawn:
             member=new_id(),
             takes_suspects=True,
             is_ready=lambda: None,
+            has_published=lambda: None,
             cannot_load=self.cannot_load.append,
         )
 

@@ -17,7 +17,9 @@ def candidate(engine: Engine, config: WorkerConfig, member: bytes) -> Controller
     return Controller(engine, all_ticks(), election)
 
 
-async def stand(one: Controller, known: asyncio.Event) -> None:
-    """Stand once the engine knows the member: an elected controller must be found among the members."""
+async def stand(one: Controller, known: asyncio.Event, published: asyncio.Event) -> None:
+    """Stand once the engine knows the member and its tasks. An elected controller must be found among the
+    members. And its first promotion may bury jobs that have expired: their handlers must be known by then."""
     await known.wait()
+    await published.wait()
     await one.run()

@@ -56,7 +56,10 @@ class LocalMember:
         self._left = 0
         """Jobs that were still ours when we signed off."""
         self._ending = asyncio.Event()
+        self._published = asyncio.Event()
         works = "worker" in config.roles
+        if not works:
+            self._published.set()  # it has no tasks
         self._respawns = [
             # A suspect runs alone: only one process takes suspects, so that one at a time runs in the member.
             Respawn(
@@ -65,6 +68,7 @@ class LocalMember:
                 member=self._member,
                 takes_suspects=number == 0,
                 is_ready=self._one_is_ready,
+                has_published=self._published.set,
                 cannot_load=self._cannot_be_loaded,
             )
             for number in range(config.processes if works else 0)
@@ -125,7 +129,7 @@ class LocalMember:
                 group.create_task(repeat(self._check_stuck), name="stuck checks"),
             ]
             if self._candidate is not None:
-                standing = stand(self._candidate, self._heartbeats.answered)
+                standing = stand(self._candidate, self._heartbeats.answered, self._published)
                 chores.append(group.create_task(standing, name="candidate"))
             yield
             for chore in chores:

@@ -94,6 +94,10 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Those that its code declares."""
 
 
+class Published(msgspec.Struct, frozen=True, tag="published"):
+    """The engine knows its tasks, queues and schedules."""
+
+
 class CannotLoad(msgspec.Struct, frozen=True, tag="cannot_load"):
     """It cannot work at all, and why: the app cannot be loaded, the engine refuses us. It ends now."""
 
@@ -114,7 +118,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
 
 
 ToWorker: TypeAlias = Hello | Drain | Hurry | StopRequested | Lost | HeartbeatAnswered | PublishAgain
-FromWorker: TypeAlias = Ready | CannotLoad | Leaving | Drained
+FromWorker: TypeAlias = Ready | Published | CannotLoad | Leaving | Drained
 
 _encode = msgspec.json.Encoder().encode
 

@@ -56,6 +56,7 @@ class Respawn:
         member: bytes,
         takes_suspects: bool,
         is_ready: Callable[[], None],
+        has_published: Callable[[], None],
         cannot_load: Callable[[str], None],
     ) -> None:
         self.process: WorkerProcess | None = None
@@ -70,6 +71,7 @@ class Respawn:
         self._member = member
         self._takes_suspects = takes_suspects
         self._is_ready = is_ready
+        self._has_published = has_published
         self._cannot_load = cannot_load
         self._watch = self._new_watch()
         self._closing = False
@@ -150,6 +152,7 @@ class Respawn:
                 member=self._member,
                 takes_suspects=self._takes_suspects,
                 is_ready=self._is_ready,
+                has_published=self._has_published,
             )
             await one.start()
         except OSError as error:

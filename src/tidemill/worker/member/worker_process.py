@@ -28,6 +28,7 @@ from tidemill.worker.member.messages import (
     Leaving,
     Lost,
     PublishAgain,
+    Published,
     Ready,
     StopRequested,
 )
@@ -51,9 +52,10 @@ class WorkerProcess:
         member: bytes,
         takes_suspects: bool,
         is_ready: Callable[[], None] = lambda: None,
+        has_published: Callable[[], None] = lambda: None,
     ) -> None:
         """`is_ready` is called when the process says that it is. It claims nothing before the next
-        heartbeat."""
+        heartbeat. `has_published`: when it says that the engine knows its tasks."""
         self.claimant = os.urandom(16)
         self.held_table = HeldTable.create(config.held_capacity)
         self.ready: Ready | None = None
@@ -69,6 +71,7 @@ class WorkerProcess:
         self.killed = False
         """By us: no task is to blame."""
         self._is_ready = is_ready
+        self._has_published = has_published
         self._program: Program | None = None
         self._closed = False
         self._overdue: asyncio.TimerHandle | None = None
@@ -154,6 +157,9 @@ class WorkerProcess:
                 self.ready, self.ready_ns = message, boot_ns()
                 log.info("worker process %d is ready", self.pid)
                 self._is_ready()
+                return
+            case Published():
+                self._has_published()
                 return
             case Drained():
                 self.drained = message

@@ -107,6 +107,7 @@ class EmbeddedWorker:
         self._heartbeats.start()
         self._working = asyncio.create_task(self._work(), name="tidemill worker")
         self._working.add_done_callback(_log_failure)
+        self._publishing = asyncio.create_task(self._say_published())
         return self
 
     async def __aexit__(
@@ -193,7 +194,12 @@ class EmbeddedWorker:
                 if self._leaving:
                     self.worker.drain(0)
 
+    async def _say_published(self) -> None:
+        await self.moments.reached("published")
+        self._heartbeats.published()
+
     async def _close(self) -> None:
+        self._publishing.cancel()
         try:
             await self._heartbeats.stop(leave=not self._held_table.rows())
             if self._working.done():

@@ -10,6 +10,7 @@ out, the worker claims no more, and the program's block ends as it would have.
 import asyncio
 import logging
 import threading
+from contextlib import suppress
 from typing import Protocol
 
 from tidemill.engine.ending import end
@@ -48,6 +49,7 @@ class EmbeddedHeartbeat:
         self._engine = engine
         self._leave = False
         self._stopped: asyncio.Event
+        self._published: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
         self._task: asyncio.Task[None] | None = None
         self._thread: threading.Thread | None = None
@@ -61,6 +63,11 @@ class EmbeddedHeartbeat:
             self._thread = threading.Thread(target=self._run, name="tidemill-heartbeats", daemon=True)
             self._thread.start()
             self._up.wait()
+
+    def published(self) -> None:
+        """The engine knows the tasks of this worker."""
+        with suppress(RuntimeError):  # its loop is closed: no candidate waits any more
+            self._loop.call_soon_threadsafe(self._published.set)
 
     async def stop(self, *, leave: bool) -> None:
         """Send no more heartbeats. `leave`: sign off, so that the engine releases whatever it thinks we
@@ -84,6 +91,7 @@ class EmbeddedHeartbeat:
 
     async def _live(self) -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._published = asyncio.Event()
         self._up.set()
         try:
             await self._heartbeat_until_stopped()
@@ -116,7 +124,7 @@ class EmbeddedHeartbeat:
         async with asyncio.TaskGroup() as group:
             group.create_task(heartbeats.run())
             if standing is not None:
-                group.create_task(stand(standing, heartbeats.answered))
+                group.create_task(stand(standing, heartbeats.answered, self._published))
 
     async def _connect(self) -> Engine:
         backoff = Backoff()

@@ -46,6 +46,7 @@ from tidemill.worker.member.messages import (
     Leaving,
     Lost,
     PublishAgain,
+    Published,
     Ready,
     StopRequested,
     ToWorker,
@@ -178,11 +179,19 @@ class WorkerMain:
             )
             queues = list(config.queues or registry.queue_names())
             channel.send(Ready(queues, registry.schedule_names()))
-            return await self._worker.run()
+            saying = asyncio.create_task(self._say_published(channel, self._worker))
+            try:
+                return await self._worker.run()
+            finally:
+                saying.cancel()
         finally:
             await processes.close()
             disown()
             await engine.close()
+
+    async def _say_published(self, channel: Channel, worker: Worker) -> None:
+        await worker.moments.reached("published")
+        channel.send(Published())
 
     def _receive(self, message: ToWorker) -> None:
         worker = self._worker
