@@ -63,7 +63,7 @@ class Scene:
         """This answer is judged, and adopted if it is legal."""
         shown = [self.shown(job.id, **instead) for job in jobs]
         seen: dict[JobId, JobRecord | None] = {}
-        self.reference.claims.accept(request, Claim(shown, wait), self.now, seen)
+        self.reference.claims.accept(request, Claim(shown, wait, self.now), self.now, seen)
         self.number = max(self.number, request.number)
         return shown
 

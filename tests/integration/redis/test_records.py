@@ -185,7 +185,7 @@ async def test_a_claim_that_takes_nothing_scans_once_and_writes_nothing(
 
     scans, changes = info("commandstats", "cmdstat_zrangebylex"), info("persistence", "rdb_changes_since")
     for _ in range(3):
-        assert await claimant.claim("q", "other") == Claim([], MINUTE)
+        assert await claimant.claim("q", "other") == Claim([], MINUTE, clock.now)
     assert info("commandstats", "cmdstat_zrangebylex") == scans, "no lane is open, and that was known"
     assert info("persistence", "rdb_changes_since") == changes
     assert (await claimant.claim(most=0)).wait is None

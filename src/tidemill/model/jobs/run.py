@@ -78,6 +78,8 @@ class Claim(msgspec.Struct):
     """Fewer than requested: the earliest moment, from now, at which time alone may make more claimable
     (a due job, a rate that opens, the end of a transaction that has a lane's next job locked; 0: at once).
     None: only a signal can."""
+    now: Instant = 0
+    """The engine's clock at this claim: how long its jobs had been ready is known by it."""
 
 
 class Then(msgspec.Struct, frozen=True, kw_only=True):

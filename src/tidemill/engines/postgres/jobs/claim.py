@@ -55,10 +55,10 @@ class ClaimMemory:
         rows = sorted(rows, key=_fence)
         jobs = [_job(row) for row in rows]
         if head.get("again"):
-            return Claim(jobs, wait=0)
+            return Claim(jobs, wait=0, now=head["now"])
         if request.ids is None:
             self._remember(request, head, rows, seen=generation == self.cursors.generation)
-        return Claim(jobs, None if len(jobs) >= request.most else head.get("wait"))
+        return Claim(jobs, None if len(jobs) >= request.most else head.get("wait"), head["now"])
 
     def _remember(
         self, request: ClaimRequest, head: dict[str, Any], rows: Sequence[Row], *, seen: bool

@@ -34,8 +34,9 @@ def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
     head, *rest = answer
     if isinstance(head, bytes):
         raise refusal(head.decode(), request, rest[0])
-    jobs = [_job(row) for row in rest[0]] if len(rest) == 1 else _plain_jobs(*rest)
-    return Claim(jobs, None if head < 0 else head)
+    now, *found = rest
+    jobs = [_job(row) for row in found[0]] if len(found) == 1 else _plain_jobs(*found)
+    return Claim(jobs, None if head < 0 else head, now)
 
 
 def _plain_jobs(

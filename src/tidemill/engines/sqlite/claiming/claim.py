@@ -62,7 +62,7 @@ def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict
     jobs = _write(step, request, claimant, rows)
     taken.update([(row[ID], row[PK]) for row in rows])
     choice.finish()
-    return Claim(jobs, None if len(jobs) >= request.most else choice.wait())
+    return Claim(jobs, None if len(jobs) >= request.most else choice.wait(), step.now)
 
 
 def _claim_plainly(
@@ -81,7 +81,7 @@ def _claim_plainly(
         turns.queue_served(request.claimant, plain.queue.name)
         for _, rows in plain.lanes:
             taken.update([(row[2], row[0]) for row in rows])
-    return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]))
+    return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]), step.now)
 
 
 def _admit(step: Step, request: ClaimRequest) -> tuple[AdmittedClaimant, Claim | None]:
@@ -101,7 +101,8 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[AdmittedClaimant, Claim |
 
 def _again(step: Step, claimant: int, number: int) -> Claim:
     found = step.db.execute(SAME_CLAIM, (claimant, number))
-    return Claim([_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found], wait=0)
+    jobs = [_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found]
+    return Claim(jobs, wait=0, now=step.now)
 
 
 def _number(step: Step, request: ClaimRequest, claimant: AdmittedClaimant) -> RunHolder:

@@ -74,9 +74,8 @@ async def jobs_claim__by_id(stage: Stage) -> Cut:
 async def jobs_claim__that_took_nothing(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(delay=5)], now=stage.now)
     request = stage.claimant.request()
-    return Cut(
-        lambda engine: engine.jobs.claim(request, now=stage.now), lambda _: Claim([], wait=5), changes=False
-    )
+    nothing = Claim([], wait=5, now=stage.now)
+    return Cut(lambda engine: engine.jobs.claim(request, now=stage.now), lambda _: nothing, changes=False)
 
 
 @scenario

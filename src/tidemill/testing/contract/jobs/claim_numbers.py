@@ -25,6 +25,7 @@ async def test_a_repeated_number_returns_the_same_jobs(connect: Connect, clock: 
     again = await (await connect()).jobs.claim(request, now=clock.now)
     assert len(first.jobs) == 2
     assert again.jobs == first.jobs
+    assert again.now == first.now + SECOND == clock.now
     assert (await claimant.engine.inspect.counts(now=clock.now))[0].running == 2
 
 

@@ -31,6 +31,7 @@ class ReferenceClaims:
         which expired ones were cleared away, where that is the engine's choice."""
         sure, _ = self._reasons(request, now)
         assert not sure, f"should have been refused: {sorted(reason.__name__ for reason in sure)}"
+        assert answer.now == now, f"the claim was made at {now}, not at {answer.now}"
         claimant = self._claimant(request, now)
         repeat = claimant.last_number == request.number
         if repeat:

@@ -353,7 +353,7 @@ END $$;
 --   p_lanes              cursors of busy lanes with a group: for each wanted queue {"priority:lane": seq}
 --   p_turns              where the claimant stopped: for each wanted queue {"priority": [lane, used]}
 --   p_exclusive          the answer of lock_claim_v1, if that was called before
--- head: `wait`; `refused` and `number`; `again`; `signals`; `turns` {queue: {priority: [lane, used]}}; `seen`, the last
+-- head: `now`; `wait`; `refused` and `number`; `again`; `signals`; `turns` {queue: {priority: [lane, used]}}; `seen`, the last
 -- seq drawn before the choice; `exhausted`, the queues that gave all they had.
 CREATE FUNCTION claim_v1(
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
@@ -370,6 +370,7 @@ DECLARE
 BEGIN
     a.head := check_claim_v1(p_member, p_claimant, p_number);
     IF a.head IS NOT NULL THEN
+        a.head := a.head || jsonb_build_object('now', coalesce(p_now, instant_v1()));
         RETURN NEXT a;
         IF a.head ? 'again' THEN
             RETURN QUERY SELECT * FROM same_runs_v1(p_claimant, p_number);
@@ -388,7 +389,7 @@ BEGIN
         s := choose_in_queues_v1(s, p_cursors, p_lanes, p_turns, v_now);
     END IF;
     a.head := jsonb_build_object('signals', to_jsonb(s.signals), 'turns', s.turns, 'seen', v_seen,
-                                 'exhausted', to_jsonb(s.exhausted));
+                                 'exhausted', to_jsonb(s.exhausted), 'now', v_now);
     IF s.wanted > 0 THEN
         a.head := a.head || jsonb_build_object('wait', wait_for_more_v1(s, v_now));
     END IF;

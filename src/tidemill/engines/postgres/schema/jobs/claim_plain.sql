@@ -53,7 +53,7 @@ BEGIN
     v_taken := choose_from_cursors_v1(p_queues[1], v_most, p_cursors, '{}', v_now);
     a.head := jsonb_build_object(
         'signals', '[]'::jsonb, 'turns', '{}'::jsonb, 'seen', r.seen,
-        'exhausted', CASE WHEN cardinality(v_taken) < v_most THEN to_jsonb(p_queues) ELSE '[]' END);
+        'now', v_now, 'exhausted', CASE WHEN cardinality(v_taken) < v_most THEN to_jsonb(p_queues) ELSE '[]' END);
     IF cardinality(v_taken) < p_most THEN
         v_next := (SELECT j.due_at FROM job AS j WHERE j.state = 1 AND j.queue = p_queues[1] ORDER BY j.due_at LIMIT 1);
         a.head := a.head || jsonb_build_object('wait', CASE WHEN v_next IS NOT NULL THEN greatest(0, v_next - v_now) END);

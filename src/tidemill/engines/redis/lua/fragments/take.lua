@@ -62,7 +62,7 @@ local function again(c)
         end
     end
     table.sort(jobs, function(a, b) return a[2].f < b[2].f end)
-    return { 0, with_bodies(jobs) }
+    return { 0, NOW, with_bodies(jobs) }
 end
 
 -- Wanted queues in the order of turns: after the one that gave the last job.
@@ -178,12 +178,12 @@ local function remember(c, number, last, positions)
     call('SADD', P .. 'of/' .. c.member, c.claimant)
 end
 
--- The answer of a claim on the plain way, or nil: {wait, first fence, ids, records as they were enqueued, bodies that are
+-- The answer of a claim on the plain way, or nil: {wait, now, first fence, ids, records as they were enqueued, bodies that are
 -- kept apart: nil where all records have theirs}
 local function claim_plain(c, ctx, wants)
     local taken = S.choose_plain(ctx, wants, c.most)
     if taken == false then
-        return { c.most > 0 and wait_of(c, ctx) or -1, {} }
+        return { c.most > 0 and wait_of(c, ctx) or -1, NOW, {} }
     end
     local name = taken and member_name(c)
     if not taken or #name > 255 then
@@ -191,11 +191,11 @@ local function claim_plain(c, ctx, wants)
     end
     local first = S.start_plain(c, taken, name)
     remember(c, c.number, taken.last, c.known.pos)
-    return { #taken.ids < c.most and wait_of(c, ctx) or -1, first, taken.ids, taken.records,
+    return { #taken.ids < c.most and wait_of(c, ctx) or -1, NOW, first, taken.ids, taken.records,
              taken.apart and call('HMGET', P .. 'body', unpack(taken.ids)) or false }
 end
 
--- {wait, jobs}, or as above; wait -1: only a signal can make more claimable.
+-- {wait, now, jobs}, or as above; wait -1: only a signal can make more claimable.
 function S.claim(c)
     if (c.known.n or c.after) < c.after then
         S.new_epoch(0) -- that answer is not known here: data was lost
@@ -239,5 +239,5 @@ function S.claim(c)
     if #taken < c.most then
         wait = wait_of(c, ctx)
     end
-    return { wait, with_bodies(taken) }
+    return { wait, NOW, with_bodies(taken) }
 end

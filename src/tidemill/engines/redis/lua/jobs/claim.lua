@@ -2,7 +2,7 @@
 --# include take
 -- Takes ready jobs for a claimant.
 -- Takes: A.claim, see take.lua.
--- Answers: {wait, jobs}, or {refusal, last number}. BADCLAIMANT: the claimant is another member's.
+-- Answers: {wait, now, jobs}, or {refusal, last number}. BADCLAIMANT: the claimant is another member's.
 
 local c = S.read_claim(A.claim)
 local refused = S.refusal(c)
