@@ -191,6 +191,21 @@ async def test_suspects_do_not_hold_back_their_lane(engine: Engine, clock: Clock
     assert ids_of(await claimant.take(suspects=5)) == suspected[1:]
 
 
+async def test_the_allowance_of_suspects_goes_to_the_queues_in_turn(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """Not to whichever queue the claim reads first: in the first queue a plain job stands before the
+    suspect, so it is the second queue's suspect whose turn comes first."""
+    plain, first, second = a_job(queue="a"), a_job(queue="a"), a_job(queue="b")
+    await engine.jobs.enqueue([plain, first, second], now=clock.now)
+    held = await claimant.take("a", "b")
+    lost = [LostRun(id=run.id, fence=run.fence, verdict="suspect") for run in held if run.id != plain.id]
+    await engine.jobs.retire(claimant.id, lost, now=clock.now)
+    other = await a_claimant(engine, clock)
+    assert ids_of(await other.take("a", "b", most=4, suspects=1)) == ids_of([plain, second])
+    assert ids_of(await other.take("a", "b", most=4, suspects=1)) == [first.id]
+
+
 async def test_ids_take_a_suspect_only_where_allowed(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:

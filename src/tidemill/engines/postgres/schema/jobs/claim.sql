@@ -258,8 +258,17 @@ BEGIN
     RETURN s;
 END $$;
 
+-- Whether more than one queue has suspects that are ready.
+CREATE FUNCTION suspects_in_several_v1(p_queues text[]) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT count(*) > 1 FROM unnest(p_queues) AS u (name)
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM job AS j WHERE j.suspect AND j.state::integer = 2 AND j.queue = u.name LIMIT 1
+    ) AS found
+$$;
+
 -- Choose a share of each queue, in the order of their turns, until the claim has what it wants or no queue has more. In
--- the answer the first jobs of all queues come before their second ones.
+-- the answer the first jobs of all queues come before their second ones. While several queues compete for the allowance of
+-- suspects, a share is one job: a larger one would give the allowance to the queue that is read first.
 CREATE FUNCTION choose_in_queues_v1(
     s selection_v1, p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_now bigint
 ) RETURNS selection_v1 LANGUAGE plpgsql AS $$
@@ -267,13 +276,14 @@ DECLARE
     v_queues integer := cardinality(s.names);
     v_active boolean[] := array_fill(true, ARRAY[v_queues]);
     v_given integer[] := array_fill(0, ARRAY[v_queues]);
+    v_compete boolean := v_queues > 1 AND s.suspects > 0 AND suspects_in_several_v1(s.names);
     v_share integer;
     v_most integer;
     v_found integer;
     i integer;
 BEGIN
     WHILE s.wanted > 0 AND true = ANY (v_active) LOOP
-        v_share := CASE WHEN v_queues = 1 THEN s.wanted ELSE
+        v_share := CASE WHEN v_queues = 1 THEN s.wanted WHEN v_compete AND s.suspects > 0 THEN 1 ELSE
             greatest(1, s.wanted / cardinality(array_positions(v_active, true))) END;
         FOR i IN SELECT u.n FROM unnest(s.positions) WITH ORDINALITY AS u (position, n) ORDER BY u.position LOOP
             CONTINUE WHEN NOT v_active[i];
