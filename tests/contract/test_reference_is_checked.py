@@ -39,9 +39,14 @@ def release_goes_to_the_back(patch: pytest.MonkeyPatch) -> None:
     right = ReferenceStore.release_run
 
     def wrong(
-        self: ReferenceStore, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None
+        self: ReferenceStore,
+        job: ReferenceJob,
+        now: Instant,
+        *,
+        due_at: Instant | None = None,
+        reason: str | None = None,
     ) -> None:
-        right(self, job, now, due_at=due_at)
+        right(self, job, now, due_at=due_at, reason=reason)
         job.position = self.next_position()
 
     patch.setattr(ReferenceStore, "release_run", wrong)

@@ -19,6 +19,7 @@ async def test_an_unknown_task_is_released_with_a_delay_and_no_attempt_used(
     for job_id in ids:
         job = await workplace.job(job_id)
         assert (job.state, job.attempts, job.failure_count) == (JobState.SCHEDULED, 0, 0)
+        assert job.reason == "unknown task"
         assert job.due_at is not None
         assert job.claimed_at is not None
         assert job.due_at - job.claimed_at >= 10 * SECOND

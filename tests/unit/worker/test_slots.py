@@ -28,7 +28,7 @@ class WatchedSlots:
             10.0,
             {},
             begin=self._begin,
-            release=lambda run: self.released.append(run.fence),
+            release=lambda run, _: self.released.append(run.fence),
         )
 
     def _begin(self, run: Run) -> None:

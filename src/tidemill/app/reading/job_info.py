@@ -91,6 +91,9 @@ class JobInfo(Generic[R_co]):
     """The schedule that made it."""
     on_dead: str | None
     """The task that handles its death."""
+    reason: str | None
+    """Why a worker released it: "unknown task", "no process runner", "drain", "snooze". None once it is taken
+    again or has ended."""
 
 
 def info_of(record: model.JobRecord, definition: Definition | None, result: R_co | None) -> JobInfo[R_co]:
@@ -129,6 +132,7 @@ def info_of(record: model.JobRecord, definition: Definition | None, result: R_co
         cancel_asked=record.cancel_requested,
         schedule=record.schedule,
         on_dead=record.on_dead,
+        reason=record.reason,
     )
 
 

@@ -66,6 +66,10 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: Annotated[int, Meta(description="other jobs that it still waits for")]
     on_dead: Annotated[str | None, Meta(description="the task that handles its final failure")]
     schedule: Annotated[str | None, Meta(description="the schedule that made it")]
+    reason: Annotated[
+        str | None,
+        Meta(description="why a worker released it: unknown task, no process runner, drain, snooze"),
+    ]
     progress: Annotated[Any, Meta(description="what it last reported")]
     failure_count: Annotated[int, Meta(description="failures of any kind, over replays too")]
     error: Annotated[FailureShape | None, Meta(description="the last failure")]

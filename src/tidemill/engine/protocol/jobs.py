@@ -191,6 +191,10 @@ class JobsFacet(Protocol):
         that was asked to stop becomes cancelled. `ALREADY`: not running, and its last fence is this
         one and was not settled (released before, by us or for us). `STALE`: anything else. In ready
         `ready_at` = now; here and wherever else a run is released.
+
+        `reason` is shown with the job (`JobRecord.reason`) until its next claim or its end, also when its
+        due time comes in between. A repeat (`ALREADY`) changes no reason. Runs that are released for their
+        holder (retire, reclaim, leave, heartbeat) have none.
         """
         ...
 

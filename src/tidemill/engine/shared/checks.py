@@ -28,6 +28,7 @@ from tidemill.model.jobs.run import (
     Note,
     Progress,
     Release,
+    ReleaseReason,
     Settlement,
     check_result,
 )
@@ -219,6 +220,9 @@ def check_releases(releases: Sequence[Release]) -> None:
         _check_run(release)
         if release.delay is not None:
             check_span(release.delay)
+        if release.reason is not None and release.reason not in get_args(ReleaseReason):
+            known = ", ".join(f'"{reason}"' for reason in get_args(ReleaseReason))
+            raise BadInput(f"the reason of a release is one of {known}, not {release.reason!r}")
 
 
 def check_lost_runs(claimant: bytes, lost_runs: Sequence[LostRun]) -> None:

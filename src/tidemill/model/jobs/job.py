@@ -183,6 +183,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Parents that have not ended yet."""
     on_dead: str | None = None
     schedule: str | None = None
+    reason: str | None = None
+    """Why its last run was released (`ReleaseReason`); None once it is claimed again or has ended."""
 
     @property
     def attempts_begun(self) -> int:

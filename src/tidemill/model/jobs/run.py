@@ -129,12 +129,19 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     then: Then | None = None
 
 
+ReleaseReason = Literal["unknown task", "no process runner", "drain", "snooze"]
+"""Why a worker releases a job: it does not have the task; it has no process to run the job in; it ends; the
+job itself asked for a later time."""
+
+
 class Release(msgspec.Struct, frozen=True, kw_only=True):
     """Release a job without using an attempt: to its old position (None) or after a delay."""
 
     id: JobId
     fence: Fence
     delay: Span | None = None
+    reason: ReleaseReason | None = None
+    """Shown with the job until its next claim."""
 
 
 LostRunVerdict = Literal["suspect", "crash"]

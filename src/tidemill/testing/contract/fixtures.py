@@ -23,6 +23,7 @@ from tidemill.model.jobs.run import (
     Note,
     Outcome,
     Release,
+    ReleaseReason,
     Settlement,
     Stopped,
     Then,
@@ -252,9 +253,11 @@ class Claimant:
         """These runs stopped because they were asked to."""
         return (await self.settle(*(settlement(job, Stopped()) for job in jobs))).answers
 
-    async def release(self, *jobs: ClaimedJob, delay: Span | None = None) -> list[Answer]:
-        """Give these back."""
-        releases = [Release(id=job.id, fence=job.fence, delay=delay) for job in jobs]
+    async def release(
+        self, *jobs: ClaimedJob, delay: Span | None = None, reason: ReleaseReason | None = None
+    ) -> list[Answer]:
+        """Release these runs."""
+        releases = [Release(id=job.id, fence=job.fence, delay=delay, reason=reason) for job in jobs]
         answers = await self.engine.jobs.release(releases, now=self.clock.now)
         for job in jobs:
             self.held.pop(job.fence, None)

@@ -29,7 +29,7 @@ from collections.abc import Awaitable, Callable
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import JobsFacet
 from tidemill.model.errors import BadInput, Refused
-from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Failed, Release, Settlement
+from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Failed, Settlement
 from tidemill.model.schedules.firing import then_of
 from tidemill.task.failures import failure_of
 from tidemill.worker.claiming.claim_timing import ClaimTiming
@@ -190,7 +190,7 @@ class Exchange:
         """Release runs: a trip of its own."""
         batch = self._unsettled.take_releases()
         await self._write_notes([run for run, _ in batch])
-        releases = [Release(id=run.job.id, fence=run.fence, delay=delay) for run, delay in batch]
+        releases = [release for _, release in batch]
         await self._until_answered(lambda: self._jobs.release(releases))
         self._unsettled.release_answered(run for run, _ in batch)
         self._moments.note("released", len(batch))

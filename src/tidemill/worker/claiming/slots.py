@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.jobs.job import Fence
+from tidemill.model.jobs.run import ReleaseReason
 from tidemill.worker.claiming.buffer import Ahead, Buffer
 from tidemill.worker.process.held_table import HeldTable
 from tidemill.worker.running.run import Run
@@ -29,7 +30,7 @@ class Slots:
         active: dict[Fence, Run],
         *,
         begin: Callable[[Run], None],
-        release: Callable[[Run], None],
+        release: Callable[[Run, ReleaseReason | None], None],
     ) -> None:
         self.count = count
         self.active = active
@@ -96,7 +97,7 @@ class Slots:
         """Nothing begins any more. What waits is released."""
         self.closed = True
         for run in self.buffer.empty():
-            self._release(run)
+            self._release(run, "drain")
 
     def shut(self) -> None:
         """The worker has ended. What waits must not begin. It is not released either: no trip would carry
@@ -123,7 +124,7 @@ class Slots:
         urgent.sort(key=lambda run: run.job.suspect and not run.job.limited)
         others = [run for run in runs if not self._cannot_wait(run)]
         for run in urgent[able:]:
-            self._release(run)
+            self._release(run, "drain" if self.closed else None)
         left = max(0, able - len(urgent))
         self.buffer.add(others[left:])
         return [*urgent[:able], *others[:left]]

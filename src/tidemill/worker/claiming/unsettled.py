@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.jobs.job import Fence
+from tidemill.model.jobs.run import Release, ReleaseReason
 from tidemill.model.time import Span
 from tidemill.worker.claiming.wakeup import Wakeup
 from tidemill.worker.moments import Moments
@@ -39,8 +40,8 @@ class Unsettled:
         """Woken when there is something for the exchange to do."""
         self.ended: list[Run] = []
         """Runs with an outcome."""
-        self.releases: list[tuple[Run, Span | None]] = []
-        """Runs to be released, each with its delay."""
+        self.releases: list[tuple[Run, Release]] = []
+        """Runs to be released."""
         self._travelling = 0
         """Runs of the trip that is under way."""
         self._unresolved = 0
@@ -57,9 +58,10 @@ class Unsettled:
         if not self.wakeup.woken:
             self.wakeup.wake()
 
-    def release(self, run: Run, delay: Span | None = None) -> None:
-        """Release this run, after a delay if there is one."""
-        self.releases.append((run, delay))
+    def release(self, run: Run, reason: ReleaseReason | None = None, delay: Span | None = None) -> None:
+        """Release this run: to its old position, or for a delay if there is one."""
+        release = Release(id=run.job.id, fence=run.fence, delay=delay, reason=reason)
+        self.releases.append((run, release))
         self.wakeup.wake()
 
     def forget(self, run: Run) -> None:
@@ -119,7 +121,7 @@ class Unsettled:
         self._travelling = len(taken)
         return taken
 
-    def take_releases(self) -> list[tuple[Run, Span | None]]:
+    def take_releases(self) -> list[tuple[Run, Release]]:
         """Runs to be released by the next trip."""
         taken = self.releases[:BATCH_LIMIT]
         del self.releases[:BATCH_LIMIT]

@@ -19,7 +19,7 @@ class Endings:
     def settle(self, run: Run, ending: Ending) -> None:
         """Record the outcome, release the run, or forget it."""
         if ending is Instead.RELEASE:
-            self._unsettled.release(run)
+            self._unsettled.release(run, "drain")
         elif ending is Instead.DROP:
             self._unsettled.forget(run)
         else:

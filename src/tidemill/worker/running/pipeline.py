@@ -13,6 +13,7 @@ A step either passes the run on or ends it. Here are the first two; `run_steps` 
 """
 
 from tidemill.engine.boot import boot_ns
+from tidemill.model.jobs.run import ReleaseReason
 from tidemill.model.time import SECOND, Span
 from tidemill.task.current import ControlledJob
 from tidemill.worker.claiming.unsettled import Unsettled
@@ -89,15 +90,15 @@ class Pipeline:
         run.apart = True
         if self._apart is None:
             self._report.no_processes(run)
-            self._release(run, UNKNOWN_TASK_DELAY)
+            self._release(run, "no process runner", UNKNOWN_TASK_DELAY)
         elif run.job.suspect or self._decode(run):
             self._deadlines.wake()
             self._apart.begin(run)
 
     def _unknown(self, run: Run) -> None:
         self._report.unknown_task(run)
-        self._release(run, UNKNOWN_TASK_DELAY)
+        self._release(run, "unknown task", UNKNOWN_TASK_DELAY)
 
-    def _release(self, run: Run, delay: Span) -> None:
-        self._unsettled.release(run, delay)
+    def _release(self, run: Run, reason: ReleaseReason, delay: Span) -> None:
+        self._unsettled.release(run, reason, delay)
         run.slots.leave(run, boot_ns())

@@ -101,6 +101,7 @@ def release_parameters(releases: Sequence[Release]) -> list[list[object]]:
         [item.id for item in releases],
         [item.fence for item in releases],
         [item.delay for item in releases],
+        [item.reason for item in releases],
     ]
 
 

@@ -83,7 +83,7 @@ def _item(call: ScriptCall, item: Settlement) -> tuple[object, ...]:
 
 def release_call(releases: Sequence[Release]) -> ScriptCall:
     """As `release.lua` reads it."""
-    call = ScriptCall(items=[(item.fence, item.delay) for item in releases])
+    call = ScriptCall(items=[(item.fence, item.delay, item.reason) for item in releases])
     call.add(*(item.id for item in releases))
     return call
 

@@ -11,7 +11,7 @@ from tidemill.model.jobs.retry import Retry
 
 Row = Sequence[Any]
 
-TOMBSTONE, BORN, BODY = 35, 36, 37
+TOMBSTONE, BORN, BODY = 36, 37, 38
 """Positions in a row of `show.lua`."""
 
 _retry = msgspec.json.Decoder(Retry).decode
@@ -45,7 +45,7 @@ def job_of(row: Row) -> JobRecord:
         job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, lost_runs,
         suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
         expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
-        failure_count, progress, headers, error, _, _, body, result, failures,
+        reason, failure_count, progress, headers, error, _, _, body, result, failures,
     ) = row  # fmt: skip
     kept = sorted((failure_of(failure) for failure in failures), key=lambda failure: failure.number)
     return JobRecord(
@@ -58,7 +58,7 @@ def job_of(row: Row) -> JobRecord:
         codec=codec, body=body, headers=headers, result=result,
         error=None if error is None else failure_of(error), failures=tuple(kept),
         failure_count=failure_count, progress=progress, waits_for=waits_for, on_dead=maybe_text(on_dead),
-        schedule=maybe_text(schedule),
+        schedule=maybe_text(schedule), reason=maybe_text(reason),
     )  # fmt: skip
 
 

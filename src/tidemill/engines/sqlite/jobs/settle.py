@@ -87,7 +87,7 @@ def _follow(step: Step, then: Then) -> None:
 
 
 def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
-    """Give jobs back without using an attempt."""
+    """Release jobs without using an attempt."""
     answers = []
     for item in releases:
         job = facts.by_ids(step, (item.id,)).get(item.id)
@@ -98,11 +98,11 @@ def release(step: Step, releases: Sequence[Release]) -> list[Answer]:
         delayed = item.delay is not None
         state = CODE[state_after_release(cancel_requested=bool(job.cancel_requested), delayed=delayed)]
         if state == SCHEDULED:
-            transitions.to_scheduled(step, job, step.now + (item.delay or 0))
+            transitions.to_scheduled(step, job, step.now + (item.delay or 0), reason=item.reason)
         elif state >= COMPLETED:
             transitions.to_final(step, job, state)
         else:
-            transitions.to_ready(step, job, keep_seq=True)
+            transitions.to_ready(step, job, keep_seq=True, reason=item.reason)
     return answers
 
 

@@ -29,14 +29,14 @@ SQL = load_statements("tidemill.engines.sqlite", "moves")
 _encode = msgspec.json.Encoder().encode
 
 
-def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
-    """It stands in its lane again: at its old position, or at the end."""
+def to_ready(step: Step, job: Facts, *, keep_seq: bool, reason: str | None = None) -> None:
+    """It stands in its lane again: at its old position, or at the end. `reason`: why its run was released."""
     queue = step.catalogue.by_pk[job.queue]
     lane = lanes.lane_of(queue, job.priority, job.suspect, job.task, job.key)
     seq = job.seq if keep_seq else step.draw_seq(1)
     _leave(step, job)
     if job.state >= RUNNING:
-        _remember_run(step, job._replace(started_at=None))
+        _remember_run(step, job._replace(started_at=None), reason)
     lanes.announce(step, (lane,))
     step.db.execute(SQL.to_ready, (lane[3], seq, job.suspect, step.now, job.pk))
     positions.put_ready(step, [(lane[:4], seq, job.pk)])
@@ -46,11 +46,11 @@ def to_ready(step: Step, job: Facts, *, keep_seq: bool) -> None:
     step.signal_ready(job.queue)
 
 
-def to_scheduled(step: Step, job: Facts, due_at: Instant) -> None:
+def to_scheduled(step: Step, job: Facts, due_at: Instant, *, reason: str | None = None) -> None:
     """It waits for a due time."""
     _leave(step, job)
     if job.state == RUNNING:
-        _remember_run(step, job)
+        _remember_run(step, job, reason)
     step.db.execute(SQL.to_scheduled, (due_at, job.pk))
     positions.put_scheduled(step, job, due_at)
     positions.put_expiring(step, job)
@@ -96,8 +96,8 @@ def _leave(step: Step, job: Facts) -> None:
         gates.reopen(step, {(job.queue, job.task, job.key)})
 
 
-def _remember_run(step: Step, job: Facts) -> None:
-    run = job.pk, job.fence, job.settled_fence, job.claimed_at, job.member, job.started_at
+def _remember_run(step: Step, job: Facts, reason: str | None = None) -> None:
+    run = job.pk, job.fence, job.settled_fence, job.claimed_at, job.member, job.started_at, reason
     step.db.execute(SQL.remember_run, run)
 
 

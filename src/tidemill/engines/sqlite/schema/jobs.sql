@@ -56,7 +56,8 @@ CREATE TABLE more (
     claimed_at    INTEGER,
     member        TEXT,
     started_fence INTEGER,                      -- the run that started_at is about: maybe the present one
-    started_at    INTEGER
+    started_at    INTEGER,
+    reason        TEXT                          -- why the last run was released; meaningless once the next one begins
 ) STRICT;
 
 -- Runs: ranges of jobs of one queue that were claimed together. A job's fence is its pk + `ahead`.
@@ -114,6 +115,7 @@ SELECT
     ifnull(more.replays, 0) AS replays, more.replay_token AS replay_token,
     ifnull(more.cancel_requested, 0) AS cancel_requested, ifnull(more.has_children, 0) AS has_children,
     ifnull(more.waits_for, 0) AS waits_for, more.parent_died AS parent_died, more.progress AS progress,
+    CASE WHEN outcome.pk IS NULL AND run.last IS NULL THEN more.reason END AS reason,
     job.timeout AS timeout, job.retry AS retry, job.on_dead AS on_dead, job.schedule AS schedule,
     job.codec AS codec, job.headers AS headers, job.body AS body, outcome.result AS result
 FROM job

@@ -8,11 +8,11 @@ UPDATE job SET state = 1, due_at = ? WHERE pk = ?;
 
 -- name: remember_run
 -- A run that is over and did not end its job, or whose end is undone by a replay.
-INSERT INTO more (pk, fence, settled_fence, claimed_at, member, started_fence, started_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?2, ?6)
+INSERT INTO more (pk, fence, settled_fence, claimed_at, member, started_fence, started_at, reason)
+VALUES (?1, ?2, ?3, ?4, ?5, ?2, ?6, ?7)
 ON CONFLICT DO UPDATE SET fence = excluded.fence, settled_fence = excluded.settled_fence,
     claimed_at = excluded.claimed_at, member = excluded.member, started_fence = excluded.started_fence,
-    started_at = excluded.started_at;
+    started_at = excluded.started_at, reason = excluded.reason;
 
 -- name: add_outcome
 INSERT INTO outcome (pk, state, ended_at, fence, claimed_at, started_at, member, result)

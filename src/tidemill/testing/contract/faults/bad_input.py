@@ -338,6 +338,9 @@ BAD_CALLS: dict[str, Callable[[Engine], Awaitable[object]]] = {
         new_id(),
         [LostRun(id=ONE_ID, fence=1, verdict="guilty")],  # type: ignore[arg-type]
     ),
+    "a reason of one's own": lambda engine: engine.jobs.release(
+        [Release(id=ONE_ID, fence=1, reason="bored")]  # type: ignore[arg-type]
+    ),
     "a member that nobody could read": lambda engine: engine.members.heartbeat(
         MemberInfo(id=new_id(), name="m", host=7)  # type: ignore[arg-type]
     ),

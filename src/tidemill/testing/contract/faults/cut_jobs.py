@@ -144,8 +144,8 @@ async def jobs_release(stage: Stage) -> Cut:
     plain, delayed, asked = await stage.claimant.take()
     await stage.engine.jobs.cancel([asked.id], now=stage.now)
     releases = [
-        Release(id=plain.id, fence=plain.fence),
-        Release(id=delayed.id, fence=delayed.fence, delay=SECOND),
+        Release(id=plain.id, fence=plain.fence, reason="drain"),
+        Release(id=delayed.id, fence=delayed.fence, delay=SECOND, reason="snooze"),
         Release(id=asked.id, fence=asked.fence),
     ]
     return Cut(lambda engine: engine.jobs.release(releases, now=stage.now), lambda _: [Answer.ALREADY] * 3)

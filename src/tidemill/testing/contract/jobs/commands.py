@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidemill.model.jobs.job import Edit
 from tidemill.model.jobs.retry import Retry
-from tidemill.model.jobs.run import LostRunVerdict
+from tidemill.model.jobs.run import LostRunVerdict, ReleaseReason
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Span
 from tidemill.model.view import TaskEntry
@@ -164,6 +164,7 @@ outcomes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "then": one_in(6, st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2), None),
     }
 )
+reasons: st.SearchStrategy[ReleaseReason | None] = st.sampled_from([None, "drain", "snooze"])
 verdicts: st.SearchStrategy[list[LostRunVerdict | None]] = st.lists(
     st.sampled_from([None, "suspect", "crash", "crash"]), min_size=6, max_size=6
 )

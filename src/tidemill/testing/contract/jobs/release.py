@@ -5,8 +5,9 @@ import pytest
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobState
-from tidemill.model.jobs.run import Answer, Release
+from tidemill.model.jobs.run import Answer, ClaimedJob, Release
 from tidemill.model.time import SECOND
+from tidemill.model.view import JobFilter
 from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
@@ -113,3 +114,68 @@ async def test_a_replayed_job_is_no_longer_ours_to_release(
     await claimant.complete(run)
     await engine.jobs.replay([run.id], token=new_id(), now=clock.now)
     assert await claimant.release(run) == [STALE]
+
+
+async def reasons_of(engine: Engine, *runs: ClaimedJob) -> list[str | None]:
+    return [(await job_of(engine, run.id)).reason for run in runs]
+
+
+async def test_a_reason_is_shown_until_the_next_claim(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    drained, snoozed, plain = await claimant.take()
+    assert await claimant.release(drained, reason="drain") == [APPLIED]
+    assert await claimant.release(snoozed, delay=SECOND, reason="snooze") == [APPLIED]
+    assert await claimant.release(plain) == [APPLIED]
+    assert await reasons_of(engine, drained, snoozed, plain) == ["drain", "snooze", None]
+    page = await engine.inspect.list(JobFilter())
+    assert {job.id: job.reason for job in page.jobs} == {
+        drained.id: "drain",
+        snoozed.id: "snooze",
+        plain.id: None,
+    }
+    clock.forward(SECOND)
+    await engine.jobs.promote(now=clock.now)
+    assert await reasons_of(engine, snoozed) == ["snooze"]
+    again = await claimant.take()
+    assert await reasons_of(engine, *again) == [None, None, None]
+    await claimant.release(*again)
+    assert await reasons_of(engine, *again) == [None, None, None]
+
+
+async def test_a_repeated_release_changes_no_reason(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    run = await claimant.take_one()
+    assert await claimant.release(run, reason="drain") == [APPLIED]
+    assert await claimant.release(run, reason="snooze") == [ALREADY]
+    assert await reasons_of(engine, run) == ["drain"]
+
+
+async def test_what_ends_a_run_otherwise_leaves_no_reason(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(4), now=clock.now)
+    first = await claimant.take()
+    await claimant.release(*first, reason="drain")
+    failed, completed, lost, answerless = await claimant.take()
+    await claimant.fail(failed, retry_in=SECOND)
+    await claimant.complete(completed)
+    await claimant.heartbeat(held=(lost.fence,))  # the answer that had the last one did not arrive
+    assert await reasons_of(engine, failed, completed, answerless) == [None] * 3
+    await engine.jobs.retire(claimant.id, now=clock.now)
+    assert await reasons_of(engine, lost) == [None]
+
+
+async def test_a_job_that_ends_or_is_replayed_has_no_reason(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+    waiting, asked = await claimant.take()
+    await engine.jobs.cancel([asked.id], now=clock.now)
+    await claimant.release(waiting, asked, reason="unknown task")
+    assert await reasons_of(engine, waiting, asked) == ["unknown task", None]
+    await engine.jobs.cancel([waiting.id], now=clock.now)
+    assert await reasons_of(engine, waiting) == [None]
+    await engine.jobs.replay([waiting.id, asked.id], token=new_id(), now=clock.now)
+    assert await reasons_of(engine, waiting, asked) == [None, None]

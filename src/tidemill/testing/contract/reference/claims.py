@@ -139,7 +139,7 @@ class ReferenceClaims:
         self._store.top_fence = job.fence = shown.fence
         job.claimant, job.number = request.claimant, request.number
         job.member = self._store.members[request.member].info.name
-        job.claimed_at, job.started_at = now, None
+        job.claimed_at, job.started_at, job.reason = now, None, None
 
     def _check_shown(self, shown: ClaimedJob, job: ReferenceJob) -> None:
         new = job.new

@@ -88,6 +88,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
         "ended_at": job.ended_at if job.state in FINAL else None,
         "member": job.member,
         "settled_fence": job.settled_fence,
+        "reason": job.reason,
         "body": job.new.body if job.has_body else None,
         "result": job.result,
         "progress": job.progress,

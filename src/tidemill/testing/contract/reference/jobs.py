@@ -171,7 +171,8 @@ class ReferenceJobs:
             return Answer.STALE
         if job.state is not JobState.RUNNING:
             return Answer.STALE if job.settled_fence == release.fence else Answer.ALREADY
-        self._store.release_run(job, now, due_at=None if release.delay is None else now + release.delay)
+        due_at = None if release.delay is None else now + release.delay
+        self._store.release_run(job, now, due_at=due_at, reason=release.reason)
         return Answer.APPLIED
 
     def cancel(self, ids: Sequence[JobId], *, now: Instant) -> list[CancelAnswer]:

@@ -55,6 +55,8 @@ class ReferenceJob:
     """Of the claim that took it."""
     fence: int | None = None
     settled_fence: int | None = None
+    reason: str | None = None
+    """Why its last run was released."""
     settled: set[int] = field(default_factory=set)
     """Every fence that was ever settled."""
     has_body: bool = True

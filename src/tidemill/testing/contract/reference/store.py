@@ -127,7 +127,7 @@ class ReferenceStore:
     def end(self, job: ReferenceJob, state: JobState, now: Instant) -> None:
         """To a final state; its children are updated."""
         self.move(job, state)
-        job.ended_at = now
+        job.ended_at, job.reason = now, None
         self.count(job, "died" if state is JobState.DEAD else state.value, now)
         if state is JobState.DEAD and job.new.on_dead is not None:
             self.leave_handler(job, job.new.on_dead, now)
@@ -189,7 +189,9 @@ class ReferenceStore:
         self.note_failure(job, "expired", now)
         self.end(job, JobState.DEAD, now)
 
-    def release_run(self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None) -> None:
+    def release_run(
+        self, job: ReferenceJob, now: Instant, *, due_at: Instant | None = None, reason: str | None = None
+    ) -> None:
         """A run ends without an outcome: to its old position, or to a later time."""
         state = state_after_release(cancel_requested=job.cancel_requested, delayed=due_at is not None)
         if state is JobState.CANCELLED:
@@ -198,6 +200,7 @@ class ReferenceStore:
             self.move(job, state)
             job.due_at = job.due_at if due_at is None else due_at
             job.ready_at = now if state is JobState.READY else job.ready_at
+            job.reason = reason
         job.started_at = UNSAID
 
     def lose(self, job: ReferenceJob, after: AfterLostRun, now: Instant) -> None:

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from tidemill.model.jobs.job import Edit, JobState, NewJob
-from tidemill.model.jobs.run import LostRun, LostRunVerdict, Note, Progress, Release, Started
+from tidemill.model.jobs.run import LostRun, LostRunVerdict, Note, Progress, Release, ReleaseReason, Started
 from tidemill.model.member import HEARTBEAT
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Span
@@ -39,6 +39,7 @@ from tidemill.testing.contract.jobs.commands import (
     options,
     outcomes,
     pick,
+    reasons,
     seldom,
     short,
     spans,
@@ -200,14 +201,16 @@ class RandomCommands(SideBySide):
 
     @rule(
         child=pick,
-        runs=st.lists(st.tuples(pick, seldom, st.none() | short), min_size=1, max_size=3),
+        runs=st.lists(st.tuples(pick, seldom, st.none() | short, reasons), min_size=1, max_size=3),
         again=seldom,
     )
-    def release(self, child: int, runs: list[tuple[int, bool, Span | None]], again: bool) -> None:
+    def release(
+        self, child: int, runs: list[tuple[int, bool, Span | None, ReleaseReason | None]], again: bool
+    ) -> None:
         who = self.script.busy_child(child)
         releases = [
-            Release(id=job_id, fence=fence, delay=delay)
-            for number, stale, delay in runs
+            Release(id=job_id, fence=fence, delay=delay, reason=reason)
+            for number, stale, delay, reason in runs
             for job_id, fence in self.script.run_of(who, number, stale=stale)
         ]
         for _ in range(1 + again):

@@ -5,7 +5,7 @@ CREATE VIEW shown AS
 SELECT j.id, j.task, j.queue, j.priority, j.state, j.key, j.lane, j.seq, j.attempts, j.max_attempts, j.crashes,
     j.lost_runs, j.suspect, j.cancel_requested, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
     j.ended_at, j.expires_at, j.member, j.fence, j.settled_fence, j.timeout, j.retry, j.codec, j.waits_for, j.on_dead,
-    j.schedule, j.failures, j.progress, j.headers,
+    j.schedule, CASE WHEN j.state <= 2 THEN j.reason END AS reason, j.failures, j.progress, j.headers,
     (SELECT json_build_array(f.attempt, f.number, f.member, f.claimed_at, f.started_at, f.ended_at, f.retry_in,
                              convert_from(f.said, 'UTF8')::json)::text
      FROM failure AS f WHERE f.job = j.id AND f.number = j.failures) AS error,

@@ -183,7 +183,7 @@ BEGIN
 END $$;
 
 -- Release jobs without using an attempt.
-CREATE FUNCTION release_v1(p_ids bytea[], p_fences bigint[], p_delays bigint[], p_now bigint,
+CREATE FUNCTION release_v1(p_ids bytea[], p_fences bigint[], p_delays bigint[], p_reasons text[], p_now bigint,
                            OUT answers integer[], OUT signals text[])
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -205,9 +205,9 @@ BEGIN
             IF j.cancel_requested THEN
                 signals := signals || to_final_v1(j, 6, v_now);
             ELSIF p_delays[n] IS NOT NULL THEN
-                signals := signals || to_scheduled_v1(j, v_now + p_delays[n]);
+                signals := signals || to_scheduled_v1(j, v_now + p_delays[n], p_reasons[n]);
             ELSE
-                signals := signals || to_ready_v1(j, true, v_now);
+                signals := signals || to_ready_v1(j, true, v_now, p_reasons[n]);
             END IF;
         END IF;
     END LOOP;

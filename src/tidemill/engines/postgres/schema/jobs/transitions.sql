@@ -30,7 +30,9 @@ BEGIN
 END $$;
 
 -- A job becomes ready. p_keep_seq: it keeps its position in its lane. Claims may have passed that, so it is marked `back`.
-CREATE FUNCTION to_ready_v1(j job, p_keep_seq boolean, p_now bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+-- p_reason: why its run was released.
+CREATE FUNCTION to_ready_v1(j job, p_keep_seq boolean, p_now bigint, p_reason text DEFAULT NULL) RETURNS text[]
+LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
     v_lane text;
@@ -44,7 +46,7 @@ BEGIN
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
         attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
         replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
-        waits_for = 0, result = j.result, progress = j.progress
+        waits_for = 0, result = j.result, progress = j.progress, reason = p_reason
     WHERE id = j.id;
     IF v_lane <> '' THEN
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
@@ -58,13 +60,13 @@ BEGIN
 END $$;
 
 -- A job waits for its due time.
-CREATE FUNCTION to_scheduled_v1(j job, p_due_at bigint) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION to_scheduled_v1(j job, p_due_at bigint, p_reason text DEFAULT NULL) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
     v_named text[] := named_v1(j, 1);
 BEGIN
     UPDATE job SET state = 1, due_at = p_due_at, back = false, token = NULL, gated = false, attempts = j.attempts,
-        failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0
+        failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0, reason = p_reason
     WHERE id = j.id;
     IF j.state = 3 AND j.gated THEN
         SELECT * INTO q FROM queue WHERE name = j.queue;

@@ -46,6 +46,7 @@ CREATE TABLE job (
     retry         bytea,
     on_dead       text,
     schedule      text,
+    reason        text,                             -- why its last run was released; meaningless once it runs or has ended
     progress      bytea,
     headers       bytea,
     body          bytea,

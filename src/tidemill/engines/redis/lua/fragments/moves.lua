@@ -8,7 +8,7 @@
 --   od on_dead, sc schedule, pd parent_died, c created_at, b born (order of creation)
 --   st state, s seq, a attempts, cr crashes, lo lost runs, su suspect, ca cancel requested, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
---   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number
+--   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number, rr why the last run was released
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
 --   kd has children, w is watched, tomb tombstone
 
@@ -157,7 +157,7 @@ function S.to_final(id, j, state)
         leave_handler(id, j)
     end
     S.leave(id, j)
-    j.st, j.e, j.x = state, NOW, nil
+    j.st, j.e, j.x, j.rr = state, NOW, nil, nil
     S.count(j.q, NAMES[state])
     if j.kd then
         call('RPUSH', P .. 'ended_parents', pack({ id, state, 0 }))
@@ -194,12 +194,13 @@ function S.fail(id, j, said, attempt, retry_in)
 end
 
 -- A run ends without an outcome: the job returns to its lane with its old seq, or waits for a later time.
-function S.release(id, j, due_at)
+function S.release(id, j, due_at, reason)
     if j.ca then
         S.to_final(id, j, CANCELLED)
         return
     end
     S.leave(id, j)
+    j.rr = reason or nil
     if due_at then
         j.d = due_at
         S.to_scheduled(id, j)

@@ -134,6 +134,7 @@ local function start(c, taken)
             call('ZREM', P .. 'exp/' .. j.q, id)
         end
         j.st, j.f, j.m, j.mi, j.ct, j.cn, j.cl, j.sa = RUNNING, fence + n - 1, name, c.member, c.claimant, c.number, NOW, nil
+        j.rr = nil
         run[#run + 1] = id
         local of = held[j.q] or {}
         held[j.q] = of
