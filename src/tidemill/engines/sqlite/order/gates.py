@@ -158,6 +158,7 @@ def rates_changed(step: Step, queue: int, before: QueueOptions, after: QueueOpti
             end = step_length(old.rate)
             shift = (end - step_length(new.rate), end + new.rate.window)
             step.db.execute(SQL.redate_starts, (*shift, queue, kind, name, name))
+            step.db.execute(SQL.settle_redated, (queue,))
 
 
 def next_wake(step: Step, queue: int) -> Instant | None:

@@ -31,8 +31,11 @@ DELETE FROM parked WHERE queue = ? AND kind = ? AND name = ? AND wake_at IS NULL
 DELETE FROM parked WHERE queue = ?;
 
 -- name: redate_starts
--- A NULL name: every key.
-UPDATE start SET step = step + ?, until = step + ? WHERE queue = ? AND kind = ? AND (? IS NULL OR name = ?);
+-- A NULL name: every key. Below zero, where no other step is met on the way; `settle_redated` follows.
+UPDATE start SET step = -(step + ?), until = step + ? WHERE queue = ? AND kind = ? AND (? IS NULL OR name = ?);
+
+-- name: settle_redated
+UPDATE start SET step = -step WHERE queue = ? AND step < 0;
 
 -- name: wake
 DELETE FROM parked WHERE (queue, kind, name) IN (

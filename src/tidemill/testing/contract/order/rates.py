@@ -196,3 +196,21 @@ async def test_starts_before_a_change_of_the_window_count_by_the_new_one(
     clock.forward(60)
     await engine.jobs.prune(now=clock.now)
     assert await claimant.take() == []
+
+
+async def test_windows_that_change_to_and_fro_keep_the_starts_apart(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    """The second start is as long after the first as a step of the long window is longer than one of the
+    short: moved one after the other, the first would meet the second."""
+    short, long = QueueOptions(rate=Rate(2, per=0.01)), QueueOptions(rate=Rate(2, per=10.0))
+    await engine.queues.configure("q", short, now=clock.now)
+    await engine.jobs.enqueue(some_jobs(3), now=clock.now)
+    assert len(await claimant.take(most=1)) == 1
+    clock.now += 9_990
+    assert len(await claimant.take(most=1)) == 1
+    for options in (long, short, long):
+        await engine.queues.configure("q", options, now=clock.now)
+    assert await claimant.take() == []
+    clock.now += 11 * SECOND
+    assert len(await claimant.take()) == 1
