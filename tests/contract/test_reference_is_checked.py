@@ -127,7 +127,7 @@ PLANTED = [
 ]
 
 
-COMMANDS, MOST = 121, 300
+COMMANDS, MOST = 6, 300
 """With these commands each of the errors is found within ten turns; with most others some take hundreds.
 Another Hypothesis may make other commands of the number: then it takes longer."""
 
