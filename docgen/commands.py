@@ -54,6 +54,8 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`stats`", shapes.StatsShape),
     ("`window` of `stats`", shapes.FinishedShape),
     ("`queues ls`", shapes.QueueShape),
+    ("`scale`", shapes.ScaleShape),
+    ("`queues` of `scale`", shapes.QueueScaleShape),
     ("`schedules ls`", shapes.ScheduleShape),
     ("`schedules run`", shapes.ScheduledShape),
     ("`members`", shapes.MemberShape),

@@ -204,16 +204,16 @@ def test_the_files_of_the_project_are_found_from_a_folder_inside(tmp_path: Path)
     (tmp_path / "pyproject.toml").write_text("[tool.tidemill]\nslots = 3\n")
     (tmp_path / ".env").write_text("TIDEMILL_PROCESSES=4\n")
     settings = load(inner)
-    assert (settings.slots, settings.processes) == (3, 4)
+    assert (settings.slots, settings.processes.least) == (3, 4)
     (inner / ".env").write_text("TIDEMILL_PROCESSES=5\n")
-    assert load(inner).processes == 5
+    assert load(inner).processes.least == 5
 
 
 def test_without_a_project_only_the_own_dotenv_counts(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (tmp_path / ".env").write_text("TIDEMILL_PROCESSES=4\n")
-    assert load(inner).processes == 1
+    assert load(inner).processes.least == 1
 
 
 def test_a_dotenv_may_have_quotes_comments_and_exports(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "members": "tidemill.cli.commands.members:members",
     "migrate": "tidemill.cli.commands.migrate:migrate",
     "queues": "tidemill.cli.commands.queues:queues",
+    "scale": "tidemill.cli.commands.scale:scale",
     "schedules": "tidemill.cli.commands.schedules:schedules",
     "stats": "tidemill.cli.commands.stats:stats",
     "worker": "tidemill.cli.commands.worker:worker",

@@ -7,6 +7,8 @@ import msgspec
 from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.names import check_queue
+from tidemill.model.scaling.process_range import ProcessRange
+from tidemill.model.scaling.processes import RecycleBounds
 from tidemill.model.schedules.schedule import PROGRAM
 from tidemill.model.time import Instant
 from tidemill.task.settings.setting import without_password
@@ -37,6 +39,16 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 10
     """How many jobs run at once, in each process."""
     processes: int = 1
+    processes_most: int | None = None
+    """The number of processes follows the load up to this one. None: it is always `processes`."""
+    scale_wait_s: float = 2.0
+    """More processes start when waiting jobs would otherwise not begin within this time."""
+    scale_calm_s: float = 30.0
+    """Processes are stopped when fewer have been enough for this long."""
+    recycle_after_jobs: int | None = None
+    """A process that has finished so many jobs is replaced by a new one."""
+    recycle_above_mb: int | None = None
+    """A process that has more MiB of memory is replaced by a new one."""
     heartbeat_s: float = 2.0
     lease_s: float = 10.0
     sweep_s: float = 2.0
@@ -60,6 +72,13 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.processes < 1:
             raise BadInput(f"a worker has 1 process or more, not {self.processes}")
+        if self.processes_most is not None and self.processes_most < self.processes:
+            raise BadInput(f"from {self.processes} to {self.processes_most} processes: the most is less")
+        if self.scale_wait_s <= 0 or self.scale_calm_s <= 0:
+            raise BadInput("scale_wait and scale_calm are longer than 0 s")
+        for bound in (self.recycle_after_jobs, self.recycle_above_mb):
+            if bound is not None and bound < 1:
+                raise BadInput(f"a process is recycled after 1 job or more, above 1 MiB or more, not {bound}")
         if not 0 < self.heartbeat_s < self.lease_s:
             raise BadInput(
                 f"a lease ({self.lease_s} s) must be longer than a heartbeat ({self.heartbeat_s} s): "
@@ -82,6 +101,14 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def source(self) -> str:
         """The name under which its code declares schedules."""
         return self.app or PROGRAM
+
+    @property
+    def process_range(self) -> ProcessRange:
+        return ProcessRange(self.processes, self.processes_most or self.processes)
+
+    @property
+    def recycle(self) -> RecycleBounds:
+        return RecycleBounds(self.recycle_after_jobs, self.recycle_above_mb)
 
     @property
     def held_capacity(self) -> int:

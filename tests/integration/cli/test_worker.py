@@ -67,7 +67,8 @@ def config_of(ran: str) -> dict[str, object]:
 @pytest.mark.row("A11")
 def test_every_setting_of_a_worker_can_be_an_option(shop: Store, execute: Run) -> None:
     options = (
-        "-p 2 -c 20 -q mail -q default --heartbeat 1s --lease 9s --sweep 3 --give-up-after 5 --namespace n "
+        "-p 2..6 --scale-wait 1s --scale-calm 9 --recycle-after-jobs 100 --recycle-above-mb 512 "
+        "-c 20 -q mail -q default --heartbeat 1s --lease 9s --sweep 3 --give-up-after 5 --namespace n "
         "--shutdown-timeout 1m --cancel-grace never --log-format json --url sqlite:///x.db"
     )
     ran = execute("_worker_config", "shop:app", *options.split())
@@ -77,6 +78,11 @@ def test_every_setting_of_a_worker_can_be_an_option(shop: Store, execute: Run) -
         "url": "sqlite:///x.db",
         "namespace": "n",
         "processes": 2,
+        "processes_most": 6,
+        "scale_wait_s": 1.0,
+        "scale_calm_s": 9.0,
+        "recycle_after_jobs": 100,
+        "recycle_above_mb": 512,
         "slots": 20,
         "queues": ["mail", "default"],
         "heartbeat_s": 1.0,
@@ -114,7 +120,10 @@ def test_the_application_may_come_from_the_settings(
         (("shop:ap",), "'shop' has no 'ap'; did you mean 'app'?"),
         (("shop",), "module:attribute"),
         (("shop:app", "-c", "0"), "option --slots: slots is a whole number between"),
-        (("shop:app", "-p", "x"), "option --processes: processes is"),
+        (("shop:app", "-p", "x"), "option --processes: processes is a whole number or MIN..MAX"),
+        (("shop:app", "-p", "4..1"), "such as 4 or 1..4, not '4..1'"),
+        (("shop:app", "-p", "0.."), "such as 4 or 1..4, not '0..'"),
+        (("shop:app", "--recycle-after-jobs", "0"), "a whole number between 1 and"),
         (("shop:app", "-q", "a b"), "names of queues"),
         (("shop:app", "--heartbeat", "5s"), "longer than two heartbeats"),
         (("shop:app", "--url", "nowhere://"), "not an engine's URL scheme"),

@@ -21,6 +21,7 @@ from tidemill.model.jobs.death import DeadJob
 from tidemill.task.current import Aborted, current_job
 
 app = Tidemill()
+app.queue("narrow", concurrency=1)
 
 MEMORY_GROUP = Path("/sys/fs/cgroup/memory", f"tidemill-{os.environ.get('PYTEST_XDIST_WORKER', 'test')}")
 
@@ -50,6 +51,22 @@ def bury(dead: DeadJob) -> None:
 async def nap(folder: str, seconds: float) -> None:
     note(folder, "nap")
     await asyncio.sleep(seconds)
+
+
+KEPT: list[bytes] = []
+
+
+@app.task
+async def leaks(folder: str, mebibytes: int) -> None:
+    """Keeps memory for ever."""
+    note(folder, "leaks")
+    KEPT.append(b"x" * (mebibytes << 20))
+
+
+@app.task(runs_in="process")
+def leaks_in_process(folder: str, mebibytes: int) -> None:
+    note(folder, "leaks")
+    KEPT.append(b"x" * (mebibytes << 20))
 
 
 @app.task

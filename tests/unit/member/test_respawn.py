@@ -141,18 +141,6 @@ async def test_a_life_counts_from_the_moment_it_was_ready(the: TheRespawn) -> No
     assert pauses == [0, 1, 2]
 
 
-async def test_it_remembers_that_the_app_was_loaded_once(the: TheRespawn) -> None:
-    assert not the.respawn.was_ready
-    life = await the.live()
-    the.one.ready, the.one.ready_ns = None, 0
-    assert not the.respawn.was_ready
-    the.one.ready = Ready(["default"])
-    assert the.respawn.was_ready, "without waiting for a heartbeat"
-    the.one.exit.set_result(-9)
-    await life
-    assert the.respawn.was_ready
-
-
 async def test_no_descriptors_for_a_held_table_are_no_reason_to_end(
     the: TheRespawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -295,6 +295,30 @@ class DoctorShape(msgspec.Struct, frozen=True, kw_only=True):
     warnings: Annotated[list[WarningShape], Meta(description="empty: all is well")]
 
 
+class QueueScaleShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What one queue wants."""
+
+    queue: str
+    workers: Annotated[int, Meta(description="how many workers it wants; 0: it has no work")]
+    slots: Annotated[int, Meta(description="how many slots it wants")]
+    ready: Annotated[int, Meta(description="jobs that wait")]
+    startable: Annotated[int, Meta(description="those of them that a free slot would start")]
+    running: int
+    paused: bool
+    live_workers: Annotated[int, Meta(description="workers that take from it now")]
+    live_slots: Annotated[int, Meta(description="their slots")]
+
+
+class ScaleShape(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers are wanted."""
+
+    workers: Annotated[int, Meta(description="the number for a scaler")]
+    slots: Annotated[int, Meta(description="how many slots are wanted")]
+    slots_per_worker: Annotated[int, Meta(description="with which it was counted")]
+    live_workers: Annotated[int, Meta(description="workers that are there now")]
+    queues: Annotated[list[QueueScaleShape], Meta(description="each queue; with QUEUE that one")]
+
+
 class SettingShape(msgspec.Struct, frozen=True):
     """One setting."""
 

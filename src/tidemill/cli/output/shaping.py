@@ -17,6 +17,7 @@ from tidemill.cli.output.shapes import (
     Payload,
     ProcessShape,
     QueueShape,
+    ScaleShape,
     ScheduleShape,
     Seconds,
     StatsShape,
@@ -27,6 +28,7 @@ from tidemill.model.event import Event, Gap
 from tidemill.model.ids import show_id
 from tidemill.model.jobs.job import Failure, JobRecord
 from tidemill.model.member import MemberRecord, detail_of
+from tidemill.model.scaling.demand import Demand
 from tidemill.model.schedules.schedule import Cron, Every, Schedule
 from tidemill.model.schedules.spoken import state_of, words_of
 from tidemill.model.storage import Storage, StorageWarning
@@ -199,6 +201,10 @@ def event_shape(event: Event | Gap) -> EventShape | GapShape:
         member=event.member,
         error=event.error,
     )
+
+
+def scale_shape(demand: Demand) -> ScaleShape:
+    return msgspec.convert(demand, ScaleShape, from_attributes=True)
 
 
 def doctor_shape(engine: str, storage: Storage, warnings: list[StorageWarning]) -> DoctorShape:

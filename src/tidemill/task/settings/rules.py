@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidemill.model.errors import BadInput
 from tidemill.model.names import NAMESPACE_RULE, check_namespace, check_queue
+from tidemill.model.scaling.process_range import ProcessRange
 from tidemill.task.settings.setting import BadValue, Rule
 
 if TYPE_CHECKING:
@@ -56,6 +57,14 @@ def whole(least: int, most: int) -> Rule[int]:
         return number
 
     return read
+
+
+def processes(value: object) -> ProcessRange:
+    """A number of worker processes, or from a least to a most: 4, 1..4."""
+    try:
+        return ProcessRange.parse(value)
+    except BadInput as wrong:
+        raise BadValue(str(wrong)) from None
 
 
 def seconds(least_s: float, most_s: float) -> Rule[float]:

@@ -91,7 +91,7 @@ class Setting(Generic[T]):
             return ""
         if self.secret:
             return without_password(str(value))
-        if isinstance(value, tuple):
+        if type(value) is tuple:
             return ",".join(map(str, value))
         return self.written(value)
 

@@ -38,12 +38,37 @@ class Settings:
         rules.optional(rules.app),
         "The application, `module:attribute`, where a command line does not name one.",
     )
-    processes = Setting("1", rules.whole(1, 1_000), "Worker processes of one `tidemill worker`.")
+    processes = Setting(
+        "1",
+        rules.processes,
+        "Worker processes of one `tidemill worker`: a number, or `1..4` for as many as the load wants, from "
+        "a least to a most.",
+    )
     slots = Setting("10", rules.whole(1, 1_000), "Jobs that one worker process runs at once.")
     queues = Setting(
         "",
         rules.queues,
         "The queues that a worker takes from, separated by commas. Empty: all of its application.",
+    )
+    scale_wait = Setting(
+        "2s",
+        rules.seconds(0.01, 86_400),
+        "With `1..4` processes: more are started when waiting jobs would not begin within this time.",
+    )
+    scale_calm = Setting(
+        "30s",
+        rules.seconds(0.01, 86_400),
+        "With `1..4` processes: some are stopped when fewer have been enough for this long.",
+    )
+    recycle_after_jobs = Setting(
+        "",
+        rules.optional(rules.whole(1, 1_000_000_000)),
+        "A worker process that has finished so many jobs is replaced by a new one. Empty: never.",
+    )
+    recycle_above_mb = Setting(
+        "",
+        rules.optional(rules.whole(1, 1_000_000_000)),
+        "A worker process that has more memory than this, in MiB, is replaced by a new one. Empty: never.",
     )
     heartbeat = Setting("2s", rules.seconds(0.05, 3_600), "How often a member says that it lives.")
     lease = Setting(

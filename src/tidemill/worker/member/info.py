@@ -27,9 +27,11 @@ def member_info(
     held_tables: Sequence[tuple[int, HeldTable]],
     queues: Iterable[str] = (),
     schedules: Iterable[str] | None = None,
+    *,
+    processes: int = 1,
 ) -> MemberInfo:
     """The record of this member now. `held_tables`: those of its processes, with the process ids. `queues`
-    and `schedules`: what its processes said when they were ready."""
+    and `schedules`: what its processes said when they were ready. `processes`: how many take jobs."""
     host, pid = socket.gethostname(), os.getpid()
     works = "worker" in config.roles
     detail = Detail(memory=memory_of(pid), processes=tuple(_process_detail(*one) for one in held_tables))
@@ -41,7 +43,7 @@ def member_info(
         version=__version__,
         roles=config.roles,
         queues=tuple(sorted(set(queues) or config.queues)) if works else (),
-        slots=config.slots * config.processes if works else 0,
+        slots=config.slots * processes if works else 0,
         detail=msgspec.json.encode(detail),
         app=config.source if works else "",
         schedules=None if schedules is None else tuple(sorted(schedules)),

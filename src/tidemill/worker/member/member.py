@@ -27,9 +27,9 @@ from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.candidate import candidate, stand
 from tidemill.worker.member.heartbeat import Heartbeats
 from tidemill.worker.member.info import member_info
-from tidemill.worker.member.respawn import Respawn
+from tidemill.worker.member.processes import MemberProcesses
+from tidemill.worker.member.scaler import Scaler
 from tidemill.worker.member.spawn import reap_orphans
-from tidemill.worker.member.worker_process import WorkerProcess
 from tidemill.worker.repeat import repeat
 
 FINISHED, HANDED_BACK, GAVE_UP = 0, 1, 75
@@ -39,6 +39,8 @@ LEAVE_S = 5.0
 CHECKS_PER_STUCK_TIME = 10
 """Checks for stuck jobs in the time after which a job is stuck, at most `STUCK_CHECK_S` apart."""
 STUCK_CHECK_S = 1.0
+RECYCLE_CHECK_S = 0.5
+"""The time between two checks of whether a process is to be replaced."""
 
 log = logging.getLogger("tidemill.worker")
 
@@ -60,24 +62,20 @@ class LocalMember:
         works = "worker" in config.roles
         if not works:
             self._published.set()  # it has no tasks
-        self._respawns = [
-            # A suspect runs alone: only one process takes suspects, so that one at a time runs in the member.
-            Respawn(
-                engine,
-                config,
-                member=self._member,
-                takes_suspects=number == 0,
-                is_ready=self._one_is_ready,
-                has_published=self._published.set,
-                cannot_load=self._cannot_be_loaded,
-            )
-            for number in range(config.processes if works else 0)
-        ]
+        self._processes = MemberProcesses(
+            engine,
+            config,
+            member=self._member,
+            is_ready=self._one_is_ready,
+            has_published=self._published.set,
+            cannot_load=self._cannot_be_loaded,
+        )
+        self._works = works
         self._candidate = candidate(engine, config, self._member)
         self._heartbeats = Heartbeats(
             engine,
             info=self._info,
-            claimants=self._worker_processes,
+            claimants=self._processes.alive,
             heartbeat_s=config.heartbeat_s,
             sweep_s=config.sweep_s,
             give_up_after=config.give_up_after,
@@ -92,23 +90,21 @@ class LocalMember:
                 if await self._is_known():
                     await self._work()
         finally:
-            await self._end_all()
+            await self._processes.end_all()
             await self._leave()
         if self._cannot_load:
             raise BadInput(self._cannot_load)
         return self._exit_code()
 
     async def _work(self) -> None:
-        if not self._respawns:
+        if not self._works:
             log.info("standing for controller of %s", self._engine.name)
             await self._ending.wait()
             return
-        count = self._config.processes
-        processes = "1 process" if count == 1 else f"{count} processes"
+        count = self._config.process_range
+        processes = "1 process" if count == (1, 1) else f"{count} processes"
         log.info("working on %s: %s of %d slots", self._engine.name, processes, self._config.slots)
-        async with asyncio.TaskGroup() as group:
-            for respawn in self._respawns:
-                group.create_task(respawn.run(), name="respawn")
+        await self._processes.run()
 
     async def _is_known(self) -> bool:
         """Wait for the first heartbeat: before it the engine would refuse every claim. False: end at once."""
@@ -128,6 +124,11 @@ class LocalMember:
                 group.create_task(self._heartbeats.run(), name="heartbeats"),
                 group.create_task(repeat(self._check_stuck), name="stuck checks"),
             ]
+            if self._works and self._config.process_range.varies:
+                scaler = Scaler(self._engine, self._config, self._processes, member=self._member)
+                chores.append(group.create_task(repeat(scaler.sample), name="scaler"))
+            if self._works and self._config.recycle:
+                chores.append(group.create_task(repeat(self._check_recycling), name="recycling"))
             if self._candidate is not None:
                 standing = stand(self._candidate, self._heartbeats.answered, self._published)
                 chores.append(group.create_task(standing, name="candidate"))
@@ -135,11 +136,14 @@ class LocalMember:
             for chore in chores:
                 chore.cancel()
 
+    async def _check_recycling(self) -> float:
+        self._processes.check_recycling()
+        return RECYCLE_CHECK_S
+
     async def _check_stuck(self) -> float:
-        for respawn in self._respawns:
-            respawn.check_stuck()
+        self._processes.check_stuck()
         if os.getpid() == 1:
-            reap_orphans([one.pid for one in self._worker_processes()])
+            reap_orphans([one.pid for one in self._processes.alive()])
         return min(STUCK_CHECK_S, self._config.stuck_after_s / CHECKS_PER_STUCK_TIME)
 
     @asynccontextmanager
@@ -164,19 +168,16 @@ class LocalMember:
             self._drain(timeout_s)
         elif self._signals == 2:
             log.warning("%s again: handing back what still runs", number.name)
-            for respawn in self._respawns:
-                respawn.hurry()
+            self._processes.hurry()
         else:
             log.warning("%s once more: killing", number.name)
-            for respawn in self._respawns:
-                respawn.kill()
+            self._processes.kill()
 
     def _drain(self, timeout_s: float | None) -> None:
         self._ending.set()
         if self._candidate is not None:
             self._candidate.stop()
-        for respawn in self._respawns:
-            respawn.drain(timeout_s)
+        self._processes.drain(timeout_s)
 
     def _give_up(self) -> None:
         self._gave_up = True
@@ -188,26 +189,18 @@ class LocalMember:
         self._heartbeats.soon()
 
     def _cannot_be_loaded(self, why: str) -> None:
-        if not self._cannot_load and not any(respawn.was_ready for respawn in self._respawns):
+        if not self._cannot_load:
             self._cannot_load = why
             self._drain(0)
 
-    def _worker_processes(self) -> list[WorkerProcess]:
-        return [respawn.process for respawn in self._respawns if respawn.process is not None]
-
     def _info(self) -> MemberInfo:
-        living = self._worker_processes()
+        living = self._processes.alive()
         ready = [one.ready for one in living if one.ready]
         queues = {queue for each in ready for queue in each.queues}
         schedules = {name for each in ready for name in each.schedules} if ready else None
+        working = len(self._processes.working()) or self._config.processes
         held_tables = [(one.pid, one.held_table) for one in living]
-        return member_info(self._member, self._config, held_tables, queues, schedules)
-
-    async def _end_all(self) -> None:
-        """Kill worker processes that are left. There are some only after a fault of our own."""
-        for one in self._worker_processes():
-            one.kill()
-            await one.wait()
+        return member_info(self._member, self._config, held_tables, queues, schedules, processes=working)
 
     async def _leave(self) -> None:
         """Sign off. The engine releases whatever we still hold."""
@@ -219,16 +212,15 @@ class LocalMember:
         except EngineError as error:
             log.warning("could not sign off, our lease will run out: %s", error)
             return
-        if self._respawns:
+        if self._works:
             self._left = left
 
     def _exit_code(self) -> int:
         if self._gave_up:
             return GAVE_UP
-        if not self._respawns:
+        if not self._works:
             log.info("stopped")
             return FINISHED
-        finished = sum(respawn.finished for respawn in self._respawns)
-        handed_back = self._left + sum(respawn.handed_back for respawn in self._respawns)
+        finished, handed_back = self._processes.finished, self._left + self._processes.handed_back
         log.info("stopped: %d finished since the start, %d handed back", finished, handed_back)
         return HANDED_BACK if handed_back else FINISHED

@@ -38,7 +38,8 @@ END_MARGIN_S = 5.0
 """How long after the drain's deadline a worker process is killed."""
 
 LAST_TRIES = 5
-"""How often a report to an engine that does not answer is tried once the member drains."""
+"""How often a report to an engine that does not answer is tried once the member drains. Before that it is
+tried until it arrives: our heartbeats go on, so no lease would free the jobs of the dead process."""
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ log = logging.getLogger("tidemill.worker")
 
 
 class Respawn:
-    """Keeps one worker process alive until `drain`."""
+    """Keeps one worker process alive until `finish` or `drain`."""
 
     def __init__(
         self,
@@ -65,23 +66,23 @@ class Respawn:
         """Recorded outcomes of all its worker processes so far."""
         self.handed_back = 0
         """Runs of the last worker process that others have to run again."""
-        self._was_ready = False
         self._engine = engine
         self._config = config
         self._member = member
-        self._takes_suspects = takes_suspects
+        self.takes_suspects = takes_suspects
         self._is_ready = is_ready
         self._has_published = has_published
         self._cannot_load = cannot_load
         self._watch = self._new_watch()
         self._closing = False
+        self._member_ends = False
         self._drain_s: float | None = None
         self._wakeup = Wakeup()
         self._young_deaths = 0
         self._deadline: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
-        """One worker process after the other, until `drain`."""
+        """One worker process after the other, until `finish` or `drain`."""
         while not self._closing:
             pause_s = await self.run_once()
             if not self._closing:
@@ -100,7 +101,6 @@ class Respawn:
             one.drain(self._drain_s)
         code = await one.wait()
         lived_s = (boot_ns() - one.ready_ns) / 1e9 if one.ready_ns else 0.0
-        self._was_ready = self.was_ready
         self.process = None  # from now on heartbeats do not mention it
         await self._report_death(one, code)
         if self._deadline is not None:
@@ -109,13 +109,22 @@ class Respawn:
         return self._pause(lived_s)
 
     @property
-    def was_ready(self) -> bool:
-        """Whether one of its worker processes has ever loaded the app."""
-        return self._was_ready or (self.process is not None and self.process.ready is not None)
+    def finishing(self) -> bool:
+        """Whether its worker process is its last."""
+        return self._closing
+
+    def finish(self) -> None:
+        """Start no more processes, while the member goes on. What runs may finish, however long it takes."""
+        self._closing = True
+        self._wakeup.wake()
+        if self.process is not None:
+            self.process.drain(None)
 
     def drain(self, timeout_s: float | None) -> None:
-        """Start no more processes. What runs may finish until the timeout (None: however long it takes)."""
-        self._closing, self._drain_s = True, timeout_s
+        """The member ends: start no more processes. What runs may finish until the timeout (None: however
+        long it takes)."""
+        self._closing = self._member_ends = True
+        self._drain_s = timeout_s
         self._wakeup.wake()
         if self.process is not None:
             self.process.drain(timeout_s)
@@ -150,7 +159,7 @@ class Respawn:
             one = WorkerProcess(
                 self._config,
                 member=self._member,
-                takes_suspects=self._takes_suspects,
+                takes_suspects=self.takes_suspects,
                 is_ready=self._is_ready,
                 has_published=self._has_published,
             )
@@ -180,7 +189,7 @@ class Respawn:
             log.warning("its jobs go to others when our lease is over: %s", error)
             held = len(rows)
         self.finished += one.held_table.finished
-        if self._closing:
+        if self._member_ends:
             self.handed_back += held
             if one.drained is not None:
                 self.handed_back += one.drained.released
@@ -195,14 +204,14 @@ class Respawn:
         return await self._until_answered(lambda: jobs.retire(one.claimant, blame.lost_runs))
 
     async def _until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat the call while the engine is out of reach: the contract answers a repeat. In a drain it
-        gives up after `LAST_TRIES`."""
+        """Repeat the call while the engine is out of reach: the contract answers a repeat. When the member
+        ends it gives up after `LAST_TRIES`."""
         backoff, tries_left = Backoff(), LAST_TRIES
         while True:
             try:
                 return await call()
             except EngineUnavailable as error:
-                tries_left -= self._closing
+                tries_left -= self._member_ends
                 if not tries_left:
                     raise
                 log.debug("trying again: %s", error)

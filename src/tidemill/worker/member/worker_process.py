@@ -17,6 +17,7 @@ from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
 from tidemill.model.member import ClaimantHeartbeat
 from tidemill.worker.config import WorkerConfig
+from tidemill.worker.member.info import memory_of
 from tidemill.worker.member.messages import (
     CannotLoad,
     Drain,
@@ -61,6 +62,8 @@ class WorkerProcess:
         self.ready: Ready | None = None
         self.ready_ns = 0
         """When the process said so, on the boot clock; 0: never."""
+        self.memory_at_ready: int | None = None
+        """Its resident bytes then."""
         self.drained: Drained | None = None
         self.cannot_load = ""
         """Why it cannot work at all, if it said so."""
@@ -155,6 +158,7 @@ class WorkerProcess:
         match message:
             case Ready():
                 self.ready, self.ready_ns = message, boot_ns()
+                self.memory_at_ready = memory_of(self.pid)
                 log.info("worker process %d is ready", self.pid)
                 self._is_ready()
                 return

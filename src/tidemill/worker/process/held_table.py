@@ -166,6 +166,10 @@ class HeldTable:
         held = tuple(fence for fence in self._fences.tolist() if fence)
         return ClaimantHeartbeat(claimant=claimant, answered_through=answered_through, held=held)
 
+    def held(self) -> int:
+        """How many runs it has."""
+        return sum(1 for fence in self._fences.tolist() if fence)
+
     def rows(self) -> list[HeldRow]:
         """Every run that it has."""
         fences = zip(self._rows, self._fences.tolist(), strict=True)

@@ -159,6 +159,7 @@ class WorkerMain:
             log_format=config.log_format,
             url=config.url,
             namespace=config.namespace,
+            recycle=config.recycle,
         )
         disown = self._app.adopt(engine)
         registry = self._app.registry

@@ -3,7 +3,8 @@
 A process can be killed, whatever its code does. If it dies by itself, there is no doubt which job did it: it
 had one job. Processes are started when they are needed, at most as many as slots. Each runs one job at a time
 and is kept warm: starting one costs a few hundred milliseconds of imports. A process that had nothing to do
-for `IDLE_S` ends. A suspect gets a process that ran nothing before and runs nothing after.
+for `IDLE_S` ends, and so does one that is due to be recycled when its job has ended. A suspect gets a process
+that ran nothing before and runs nothing after.
 
 Nothing that comes back is decoded here: the result is the bytes that the engine stores, a failure is the
 record that the engine keeps. Progress and log lines go to the run as if its code ran here.
@@ -20,8 +21,10 @@ from collections.abc import Callable
 
 from tidemill.model.jobs.job import Fence
 from tidemill.model.jobs.run import ClaimedJob
+from tidemill.model.scaling.processes import NEVER_RECYCLED, RecycleBounds
 from tidemill.task.current import Abort, ControlledJob
 from tidemill.task.failures import failure_of, lineage
+from tidemill.worker.member.info import memory_of
 from tidemill.worker.runner.messages import (
     AbortedRun,
     Killed,
@@ -55,10 +58,12 @@ class RunnerPool:
         url: str = "",
         namespace: str = "",
         idle_s: float = IDLE_S,
+        recycle: RecycleBounds = NEVER_RECYCLED,
     ) -> None:
         self._open = Open(app, log_format, url, namespace)
         self._most = most
         self._idle_s = idle_s
+        self._recycle = recycle
         self._idle: list[RunnerProcess] = []
         self._busy: dict[Fence, RunnerProcess] = {}
         self._leaving: set[asyncio.Task[None]] = set()
@@ -129,13 +134,21 @@ class RunnerPool:
         return await RunnerProcess.start(self._open)
 
     def _put_back(self, runner: RunnerProcess, *, fresh: bool) -> None:
-        if fresh or not runner.alive:
+        if fresh or not runner.alive or self._is_due(runner):
             self._dismiss(runner)
             return
         runner.idle_since = time.monotonic()
         self._idle.append(runner)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._end_idle)
+
+    def _is_due(self, runner: RunnerProcess) -> bool:
+        """Whether it is to be replaced: it has nothing to do now, and the next job starts a new one."""
+        recycle = self._recycle
+        memory = None if recycle.mebibytes is None else memory_of(runner.pid)
+        if reason := recycle.reason(finished=runner.jobs, memory=memory):
+            log.info("runner process %d is replaced: %s", runner.pid, reason)
+        return bool(reason)
 
     def _end_idle(self) -> None:
         """The oldest stand first."""

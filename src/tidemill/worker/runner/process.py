@@ -40,6 +40,8 @@ class RunnerProcess:
 
     def __init__(self) -> None:
         self.idle_since = 0.0
+        self.jobs = 0
+        """How many it was given."""
         self.killed = False
         self._program: Program
         self._ending: asyncio.Task[None]
@@ -60,6 +62,10 @@ class RunnerProcess:
         return runner
 
     @property
+    def pid(self) -> int:
+        return self._program.pid
+
+    @property
     def alive(self) -> bool:
         return not (self.killed or self._cannot_load or self._program.ended)
 
@@ -70,6 +76,7 @@ class RunnerProcess:
         if self._code is not None:
             raise NeverBegan(self._cannot_load or describe_exit(self._code))
         loop = asyncio.get_running_loop()
+        self.jobs += 1
         self._began, self._on_began, self._running = False, began, running
         self._outcome = loop.create_future()
         if not self._program.send(Perform(job)):  # it ends, or is of no use: its last message may say why

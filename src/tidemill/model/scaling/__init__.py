@@ -1,0 +1,1 @@
+"""How many workers, and how many processes of one worker, the jobs want."""
