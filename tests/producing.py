@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 
 
-async def enqueue_at_once(engine: Engine, jobs: Sequence[NewJob]) -> list[list[bool] | BaseException]:
+async def enqueue_at_once(engine: Engine, jobs: Sequence[NewJob]) -> list[list[Stored] | BaseException]:
     """One call for each job, all of them at the same moment, through the producer that merges them."""
 
     async def opened() -> Engine:

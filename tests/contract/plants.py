@@ -1,5 +1,6 @@
 """Planted bugs: each patches the SQLite engine as a mistake would have written it (see `planting`)."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from tidemill.engines.sqlite.jobs import (
 )
 from tidemill.engines.sqlite.jobs.step import READY, RUNNING, Step
 from tidemill.engines.sqlite.order import gates, lanes
-from tidemill.model.jobs.job import JobState
+from tidemill.model.jobs.job import JobState, Stored
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer
 
@@ -199,10 +200,14 @@ def moves_are_named_without_bound(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Moves, "add", lambda transitions, move: transitions.named.append(move))
 
 
+def all_new(stored: Iterable[Stored]) -> list[Stored]:
+    return [Stored(each.id, True) for each in stored]
+
+
 @plant("moves::test_a_settle_names_the_new_ones_of_those_that_follow")
 def known_jobs_that_follow_are_named_as_new(patch: pytest.MonkeyPatch) -> None:
     right = enqueue.name_new
-    patch.setattr(enqueue, "name_new", lambda step, jobs, created: right(step, jobs, [True for _ in created]))
+    patch.setattr(enqueue, "name_new", lambda step, jobs, stored: right(step, jobs, all_new(stored)))
 
 
 @plant("moves::test_a_claim_names_what_it_finds_expired")
@@ -212,7 +217,7 @@ def the_reason_of_a_move_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @plant("schedules::test_a_firing_says_which_of_its_jobs_are_new")
 def a_firing_calls_every_job_new(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(schedules, "Fired", lambda created: Fired([True for _ in created]))
+    patch.setattr(schedules, "Fired", lambda stored: Fired(all_new(stored)))
 
 
 @plant("schedules::test_a_line_is_kept_with_the_last_tick")

@@ -7,15 +7,16 @@ from tidemill.engine.registry import connect
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
+from tidemill.testing.contract.fixtures import created
 
 
 async def test_calls_are_reported() -> None:
     calls: list[EngineCall] = []
     engine = instrument(await connect("sqlite://"), calls.append)
     jobs = [NewJob(id=new_id(), task="t", queue="q") for _ in range(3)]
-    assert await engine.jobs.enqueue(jobs) == [True] * 3
+    assert created(await engine.jobs.enqueue(jobs)) == [True] * 3
     assert engine.blocking is not None
-    assert engine.blocking.enqueue(jobs) == [False] * 3
+    assert created(engine.blocking.enqueue(jobs)) == [False] * 3
     assert [job is not None for job in await engine.inspect.get([jobs[0].id])] == [True]
     assert engine.name == "sqlite://"
     await engine.close()

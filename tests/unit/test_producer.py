@@ -11,7 +11,8 @@ from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import new_id
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
+from tidemill.testing.contract.fixtures import created
 
 
 class Scripted:
@@ -21,11 +22,11 @@ class Scripted:
         self._ends = list(ends)
         self.jobs = self
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Stored]:
         end = self._ends.pop(0)
         if end is not None:
             raise end
-        return [True] * len(jobs)
+        return [Stored(job.id, True) for job in jobs]
 
 
 async def enqueue(monkeypatch: pytest.MonkeyPatch, *ends: Exception | None) -> list[bool]:
@@ -36,7 +37,7 @@ async def enqueue(monkeypatch: pytest.MonkeyPatch, *ends: Exception | None) -> l
         return cast(Engine, engine)
 
     one = Producer(opened, asyncio.get_running_loop())
-    return await one.hand_over([NewJob(id=new_id(), task="t", queue="default")])
+    return created(await one.hand_over([NewJob(id=new_id(), task="t", queue="default")]))
 
 
 async def test_an_answer_that_was_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,8 +218,8 @@ class Tidemill(Declaring):
         refuse_in_loop(name)
         transaction = options.transaction
         if transaction is None:
-            (created,) = self._link.enqueue_here((new,))
-            if not created and options.id is not None:
+            (stored,) = self._link.enqueue_here((new,))
+            if not stored.created and options.id is not None:
                 self._link.wait(name, lambda session: refuse_taken(session, [(new, definition)]))
         else:
             check = None if options.id is None else check_of([(new, definition)])
@@ -231,8 +231,8 @@ class Tidemill(Declaring):
         """`_put` for async code."""
         transaction = options.transaction
         if transaction is None:
-            (created,) = await self._link.aenqueue((new,))
-            if not created and options.id is not None:
+            (stored,) = await self._link.aenqueue((new,))
+            if not stored.created and options.id is not None:
                 await self._link.run(lambda session: refuse_taken(session, [(new, definition)]))
         else:
             check = None if options.id is None else check_of([(new, definition)])

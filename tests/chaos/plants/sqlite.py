@@ -12,7 +12,7 @@ from tests.rewriting import in_statement
 from tidemill.engines.sqlite.cluster import queues
 from tidemill.engines.sqlite.jobs import commands, enqueue, lost_runs, plain_settle, settle
 from tidemill.engines.sqlite.jobs.step import RUNNING, Step
-from tidemill.model.jobs.job import CancelAnswer, NewJob
+from tidemill.model.jobs.job import CancelAnswer, NewJob, Stored
 from tidemill.model.jobs.run import Answer
 
 rewrite = partial(in_statement, swap)
@@ -31,9 +31,9 @@ def anybody_may_settle() -> None:
 def the_last_of_many_is_not_stored() -> None:
     right = enqueue.enqueue
 
-    def wrong(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+    def wrong(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
         stored = right(step, jobs[:-1] if len(jobs) > 3 else jobs)
-        return stored + [True] * (len(jobs) - len(stored))
+        return stored + [Stored(job.id, True) for job in jobs[len(stored) :]]
 
     swap(enqueue, "enqueue", wrong)
 

@@ -14,7 +14,7 @@ from tidemill.app.enqueueing.producer import Producer
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import EngineClosed
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 
 PATIENCE_S = 10.0
 
@@ -113,7 +113,7 @@ async def test_cancelling_the_end_of_a_block_neither_leaks_its_engine_nor_cancel
     sending, may_send = asyncio.Event(), asyncio.Event()
     send = Producer._repeated
 
-    async def held_up(producer: Producer, jobs: Sequence[NewJob]) -> list[bool]:
+    async def held_up(producer: Producer, jobs: Sequence[NewJob]) -> list[Stored]:
         sending.set()
         await may_send.wait()
         return await send(producer, jobs)

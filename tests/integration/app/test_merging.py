@@ -12,8 +12,7 @@ from tidemill.engine.merging import MERGED_BYTES, bytes_of
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.engine.registry import connect
 from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import NewJob
-from tidemill.model.time import Instant
+from tidemill.model.jobs.job import NewJob, Stored
 
 LARGE = "x" * (1_000_000)
 
@@ -46,9 +45,9 @@ async def sent(app: Tidemill, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         sent.engine = engine = await connect(*args, **options)
         store = engine.jobs.enqueue
 
-        async def enqueue(jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+        async def enqueue(jobs: Sequence[NewJob], **options: Any) -> list[Stored]:
             sent.calls.append(list(jobs))
-            return await store(jobs, now=now)
+            return await store(jobs, **options)
 
         monkeypatch.setattr(engine.jobs, "enqueue", enqueue)
         return engine

@@ -1,4 +1,4 @@
-"""New jobs that wait for others: what they were when they were stored, however late that is emitted."""
+"""New jobs that wait for others: what they were when they were stored, however late their producer knows."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,8 @@ import pytest
 from tests.integration.events.conftest import Open, Process
 from tests.integration.events.held import a_held
 from tests.integration.events.reading import new_jobs, read, states_of, take
-from tidemill import JobState, Tidemill
+from tidemill import JobState, Tidemill, UnknownJob
+from tidemill.model.ids import show_id
 from tidemill.model.jobs.job import Failure, NewJob
 from tidemill.model.jobs.run import Completed, Failed, Settlement
 
@@ -25,6 +26,17 @@ async def end(worker: Process, number: int, good: NewJob, bad: NewJob) -> None:
     await worker.engine.jobs.settle(
         [Settlement(id=job.id, fence=runs[job.id], outcome=outcome) for job, outcome in outcomes]
     )
+
+
+async def stored(app: Tidemill, *jobs: NewJob) -> None:
+    """The engine has these jobs; their producer does not know yet."""
+    for job in jobs:
+        while True:
+            try:
+                await app.job(show_id(job.id)).ainfo()
+                break
+            except UnknownJob:
+                await asyncio.sleep(0.01)  # no signal says when a job is stored
 
 
 def child_of(parent: NewJob) -> NewJob:
@@ -43,12 +55,14 @@ async def test_a_child_whose_parent_ends_before_it_is_emitted_was_blocked(
     async with app.events() as events:
         await producer.engine.jobs.enqueue([good, bad])
         await read(events, 2)
-        turns["get"] = asyncio.Event()
-        await producer.engine.jobs.enqueue([child, orphan])
+        turns["enqueue answered"] = asyncio.Event()
+        enqueued = asyncio.create_task(producer.engine.jobs.enqueue([child, orphan]))
+        await stored(app, child, orphan)
         await end(worker, 1, good, bad)
         found = await read(events, 2 + 2 + 2)
         assert [states_of(found, job.id) for job in (child, orphan)] == [[READY], [CANCELLED]]
-        turns["get"].set()
+        turns["enqueue answered"].set()
+        await enqueued
         found = await read(events, 2)
         assert [states_of(found, job.id) for job in (child, orphan)] == [[BLOCKED], [BLOCKED]]
 
@@ -62,13 +76,15 @@ async def test_a_child_of_ended_parents_never_was_blocked(app: Tidemill, open_pr
     await producer.engine.jobs.enqueue([good, bad])
     await end(worker, 1, good, bad)
     async with app.events() as events:
-        turns["get"] = asyncio.Event()
-        await producer.engine.jobs.enqueue([child, cancelled, orphan])
+        turns["enqueue answered"] = asyncio.Event()
+        enqueued = asyncio.create_task(producer.engine.jobs.enqueue([child, cancelled, orphan]))
+        await stored(app, child, cancelled, orphan)
         await worker.engine.jobs.cancel([cancelled.id])
         assert [run.id for run in await take(worker, 2)] == [child.id]
         found = await read(events, 2)
         assert [states_of(found, job.id) for job in (child, cancelled)] == [[RUNNING], [CANCELLED]]
-        turns["get"].set()
+        turns["enqueue answered"].set()
+        await enqueued
         found = await read(events, 3)
         emitted = [states_of(found, job.id) for job in (child, cancelled, orphan)]
     assert emitted == [[READY], [READY], [CANCELLED]]

@@ -25,7 +25,7 @@ from tidemill.engine.events.emitting import EmittingEngine
 from tidemill.engine.protocol import Fired
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
-from tidemill.model.jobs.job import Failure
+from tidemill.model.jobs.job import Failure, Stored
 from tidemill.model.jobs.run import ClaimRequest, Completed, Failed, LostRun, Release, Settlement, Then, Want
 from tidemill.model.member import ClaimantHeartbeat, MemberInfo
 from tidemill.model.schedules.schedule import Every, Schedule
@@ -255,7 +255,9 @@ async def test_a_schedule_that_fires_is_emitted_once(app: Tidemill, open_process
         again = await process.engine.schedules.fire(
             "s", tick=200, before=100, next_at=300, jobs=[job], last_at=200
         )
-        assert again == Fired([False]), "a tick's job that there is already is not emitted as new"
+        assert again == Fired([Stored(job.id, False)]), (
+            "a tick's job that there is already is not emitted as new"
+        )
         await process.engine.jobs.enqueue([last])
         found = await read(events, 2)
     assert [event.job_id for event in found] == [job.id, last.id]

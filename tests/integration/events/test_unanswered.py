@@ -120,7 +120,7 @@ async def test_what_a_full_server_refuses_is_no_gap(
         lambda: engine.members.heartbeat(member),
     ]
 
-    def refuse(jobs: Any, *, now: Any) -> Any:
+    def refuse(jobs: Any, **options: Any) -> Any:
         raise full
 
     async with app.events() as events:

@@ -24,7 +24,16 @@ from tidemill.model.errors import EngineClosed
 from tidemill.model.event import EVENTS_TOPIC, Signal
 from tidemill.model.jobs.job import JobState
 from tidemill.model.schedules.schedule import Every, Schedule
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    completed,
+    created,
+    ids_of,
+    some_jobs,
+    states_of,
+)
 
 
 async def sent(engine: PostgresEngine) -> None:
@@ -90,7 +99,7 @@ async def test_a_cancelled_caller_leaves_the_connection_in_order(engine: Postgre
     for call in calls:
         call.cancel()
     await asyncio.gather(*calls, return_exceptions=True)
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     assert (await engine.jobs.promote()).jobs == 0
 
 
@@ -100,7 +109,7 @@ async def test_close_finishes_the_calls_already_made(connect: Connect, clock: Cl
     calls = [asyncio.ensure_future(engine.jobs.enqueue([job], now=clock.now)) for job in jobs]
     await asyncio.sleep(0)
     await engine.close()
-    assert await asyncio.gather(*calls) == [[True]] * 50
+    assert [created(answer) for answer in await asyncio.gather(*calls)] == [[True]] * 50
     with pytest.raises(EngineClosed):
         await engine.jobs.enqueue([a_job()], now=clock.now)
     assert (await other.inspect.counts(now=clock.now))[0].ready == 50

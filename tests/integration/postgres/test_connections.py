@@ -16,7 +16,7 @@ from tidemill.model.errors import EngineUnavailable
 from tidemill.model.ids import new_id
 from tidemill.model.member import MemberInfo
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, some_jobs
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, created, some_jobs
 
 PATIENCE_S = 20.0
 
@@ -33,7 +33,7 @@ async def test_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy
         await engine.jobs.enqueue([a_job()])
     assert time.monotonic() - begin < 10
     proxy.mute(direction, on=False)
-    assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
+    assert created(await until_it_works(lambda: engine.jobs.enqueue([a_job()]))) == [True]
 
 
 async def test_an_opening_into_a_black_hole_is_given_up(connect: Connect, url: str, proxy: Proxy) -> None:

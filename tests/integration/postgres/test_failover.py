@@ -19,7 +19,7 @@ from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import EngineUnavailable
-from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, completed, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, completed, created, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("B15", "D7")
 
@@ -139,7 +139,7 @@ async def test_a_server_that_is_read_only_for_a_while(own_server: PostgresServer
     assert (await engine.inspect.counts(now=clock.now))[0].ready, "it can be read"
     await execute(own_server, "ALTER SYSTEM RESET default_transaction_read_only")
     await execute(own_server, "SELECT pg_reload_conf()")
-    assert await until_it_works(lambda: engine.jobs.enqueue([a_job()], now=clock.now)) == [True]
+    assert created(await until_it_works(lambda: engine.jobs.enqueue([a_job()], now=clock.now))) == [True]
     await engine.close()
 
 

@@ -14,7 +14,7 @@ from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, created, some_jobs
 
 Tenant = tuple["asyncpg.Connection[Any]", str]
 
@@ -120,7 +120,7 @@ async def test_a_url_that_cannot_be_meant(url: str, wrong: str) -> None:
 async def test_a_socket_file(own_server: PostgresServer) -> None:
     url = f"postgresql://tidemill@/postgres?host={own_server.folder}&port={own_server.port}"
     engine = await open_engine(url)
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     await engine.close()
 
 
@@ -129,7 +129,7 @@ async def test_options_for_poolers_and_speed(url: str, options: str) -> None:
     engine = await open_engine(url + options)
     subscription = await engine.signals.subscribe("news")
     for _ in range(2):
-        assert await engine.jobs.enqueue([a_job()]) == [True]
+        assert created(await engine.jobs.enqueue([a_job()])) == [True]
     signal = await subscription.next(1.5)
     assert (signal is not None) is ("listen=no" in options)
     await engine.close()
@@ -147,7 +147,7 @@ async def tenant(url: str, plain: Plain) -> AsyncIterator[Tenant]:
 async def opens(tenant: Tenant) -> None:
     """And everything can be done there."""
     engine = await open_engine(tenant[1], namespace="tenant")
-    assert await engine.jobs.enqueue(some_jobs(2)) == [True] * 2
+    assert created(await engine.jobs.enqueue(some_jobs(2))) == [True] * 2
     claimant = await a_claimant(engine, Clock(await engine.now()))
     first, second = await claimant.take(most=2)
     await claimant.complete(first)

@@ -26,6 +26,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_job,
     completed,
+    created,
     ids_of,
     some_jobs,
 )
@@ -57,7 +58,7 @@ async def test_everything_works_on_changing_processes(connect: Connect, clock: C
 
     async def produce(engine: PostgresEngine, part: int) -> None:
         for job in jobs[part::2]:
-            assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+            assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]
 
     async def work(worker: Claimant) -> None:
         while len(done) < len(jobs):

@@ -15,7 +15,7 @@ from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import BadUrl, EngineUnavailable
-from tidemill.testing.contract.fixtures import a_job
+from tidemill.testing.contract.fixtures import a_job, created
 
 HBA = """
 hostssl   all certified all cert
@@ -82,7 +82,7 @@ async def is_encrypted(url: str) -> bool:
     """Whether a URL can be worked with, and by TLS."""
     engine = await open_engine(url)
     assert isinstance(engine, PostgresEngine)
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     rows = await engine.store.read("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
     await engine.close()
     return bool(rows[0][0])
@@ -131,7 +131,7 @@ async def test_a_client_with_a_certificate_needs_no_password(secured: Secured) -
     cert, key = secured.authority.sign("certified")
     url = secured.url(f"sslmode=verify-full&{secured.root}", user="certified")
     engine = await open_engine(f"{url}&sslcert={cert}&sslkey={key}", namespace="certified")
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     await engine.close()
     with pytest.raises(BadUrl, match="certificate"):
         await open_engine(url, namespace="certified")
@@ -160,4 +160,4 @@ async def test_a_server_whose_certificate_changes_is_an_outage_not_a_wrong_url(
     with pytest.raises(EngineUnavailable, match=r"certificate is not accepted"):
         await engine.inspect.counts()
     await restart(good)
-    assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
+    assert created(await until_it_works(lambda: engine.jobs.enqueue([a_job()]))) == [True]

@@ -7,7 +7,7 @@ from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.redis.db.schema import VERSION
 from tidemill.model.errors import BadUrl, EngineError, NotOurs, SchemaTooNew, SchemaTooOld
-from tidemill.testing.contract.fixtures import a_job
+from tidemill.testing.contract.fixtures import a_job, created
 
 
 async def test_namespaces_are_kept_apart(url: str) -> None:
@@ -82,7 +82,7 @@ async def test_a_unix_socket(own_server: RedisServer) -> None:
     own_server.start()
     engine = await open_engine(f"redis+unix://{socket}?db=3")
     assert engine.name == f"redis+unix://{socket}?db=3"
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     await engine.close()
     assert own_server.command("EXISTS", "{tidemill}:job", database=3) == b":1\r\n"
 

@@ -18,11 +18,11 @@ from tidemill.engines.redis.db.copies import NOT_WAITED_FOR
 from tidemill.engines.redis.db.scripts import script
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.errors import BadUrl, EngineFull, EngineUnavailable
-from tidemill.model.jobs.job import JobState, ReplayAnswer
+from tidemill.model.jobs.job import JobState, ReplayAnswer, Stored
 from tidemill.model.jobs.run import Answer, LogLine, Note
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, created, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("A4")
 
@@ -57,7 +57,7 @@ async def test_what_was_acknowledged_is_on_the_replica(two: Two, engine: RedisEn
     await claimant.heartbeat()
     jobs = some_jobs(200)
     for at in range(0, len(jobs), 20):
-        assert await engine.jobs.enqueue(jobs[at : at + 20], now=clock.now) == [True] * 20
+        assert created(await engine.jobs.enqueue(jobs[at : at + 20], now=clock.now)) == [True] * 20
     done = await claimant.take(most=50)
     assert set(await claimant.complete(*done)) == {Answer.APPLIED}
     two.primary.kill()
@@ -93,7 +93,7 @@ async def test_a_replica_that_stopped_is_told_and_its_return_is_found(
     assert (await claimant.heartbeat()).lost == [first.fence, second.fence], "both were applied"
     assert time.monotonic() - begin < 1, "heartbeats do not wait, nor behind somebody who does"
     two.replica.resume()
-    assert await until_it_works(lambda: engine.jobs.enqueue(jobs, now=clock.now)) == [False] * 3
+    assert created(await until_it_works(lambda: engine.jobs.enqueue(jobs, now=clock.now))) == [False] * 3
     assert await until_it_works(lambda: claimant.complete(first)) == [Answer.ALREADY]
     assert await until_it_works(lambda: claimant.release(second)) == [Answer.ALREADY]
     (counts,) = await engine.inspect.counts(now=clock.now)
@@ -116,7 +116,7 @@ async def test_a_repeat_on_a_new_connection_waits_for_the_first(
         proxy.cut_all()
     assert proxy.cuts == 1
     two.replica.resume()
-    assert await until_it_works(lambda: engine.jobs.enqueue([job], now=clock.now)) == [False]
+    assert created(await until_it_works(lambda: engine.jobs.enqueue([job], now=clock.now))) == [False]
 
 
 async def test_who_finds_what_another_has_written_waits_for_it_too(
@@ -133,14 +133,15 @@ async def test_who_finds_what_another_has_written_waits_for_it_too(
             await each.jobs.enqueue([job], now=clock.now)
         assert marks(two.primary) == before + 1, "newer servers wait for a connection's own writes alone"
     two.replica.resume()
-    assert await until_it_works(lambda: other.jobs.enqueue([job], now=clock.now)) == [False]
+    assert created(await until_it_works(lambda: other.jobs.enqueue([job], now=clock.now))) == [False]
 
 
 async def test_a_batch_waits_once_and_in_the_same_trip(two: Two, engine: RedisEngine, clock: Clock) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     before, waits = engine.store.enqueues.trips, calls(two.primary, "wait")
-    answers = await enqueue_at_once(engine, some_jobs(500))
-    assert answers == [[True]] * 500
+    jobs = some_jobs(500)
+    answers = await enqueue_at_once(engine, jobs)
+    assert answers == [[Stored(job.id, True)] for job in jobs]
     trips = engine.store.enqueues.trips - before
     assert trips <= 5
     assert calls(two.primary, "wait") - waits == trips

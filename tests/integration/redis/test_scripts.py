@@ -15,7 +15,7 @@ from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.jobs.run import Answer, Then
 from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.view import JobFilter
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, created, ids_of, some_jobs
 
 NAMES = sorted(lua_files())
 
@@ -121,7 +121,7 @@ async def test_scripts_that_were_flushed_are_loaded_again(
 ) -> None:
     for _ in range(3):
         jobs = some_jobs(2)
-        assert await engine.jobs.enqueue(jobs, now=claimant.clock.now) == [True, True]
+        assert created(await engine.jobs.enqueue(jobs, now=claimant.clock.now)) == [True, True]
         assert command("SCRIPT", "FLUSH").startswith(b"+OK")
         runs = await claimant.take()
         assert command("SCRIPT", "FLUSH").startswith(b"+OK")
@@ -185,7 +185,7 @@ async def test_what_a_call_has_written_it_knows(
     """Writes are gathered, so a script must not ask the server for what it has just written."""
     clock, next_job = claimant.clock, a_job(queue="next")
     twice = [a_job(), a_job()]
-    assert await engine.jobs.enqueue([*twice, *twice], now=clock.now) == [True, True, False, False]
+    assert created(await engine.jobs.enqueue([*twice, *twice], now=clock.now)) == [True, True, False, False]
     first, second = await claimant.take()
     follow = Then(jobs=(next_job, next_job))
     settled = await claimant.settle(

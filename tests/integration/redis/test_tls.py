@@ -15,7 +15,7 @@ from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.redis.db import connect
 from tidemill.model.errors import BadUrl, EngineUnavailable
-from tidemill.testing.contract.fixtures import a_job
+from tidemill.testing.contract.fixtures import a_job, created
 
 
 class Secured(NamedTuple):
@@ -68,7 +68,7 @@ async def works(url: str) -> None:
     """It can be worked with, signals included."""
     engine = await open_engine(url)
     subscription = await engine.signals.subscribe("ready:q")
-    assert await engine.jobs.enqueue([a_job()]) == [True]
+    assert created(await engine.jobs.enqueue([a_job()])) == [True]
     assert await subscription.next(10) is not None
     await engine.close()
 
@@ -124,7 +124,7 @@ async def test_a_certificate_that_changes_is_an_outage_not_a_wrong_url(
             path.write_bytes(content)
         secured.server.start()
         if expected:
-            assert await until_it_works(lambda: engine.jobs.enqueue([a_job()])) == [True]
+            assert created(await until_it_works(lambda: engine.jobs.enqueue([a_job()]))) == [True]
         else:
             with pytest.raises(EngineUnavailable, match="certificate is not accepted"):
                 await engine.inspect.counts()

@@ -12,7 +12,7 @@ from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.plain_file import beside, contents, file_url, is_sound, plain
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineDamaged, EngineError
-from tidemill.testing.contract.fixtures import START, Clock, a_job, ids_of, listed, some_jobs
+from tidemill.testing.contract.fixtures import START, Clock, a_job, created, ids_of, listed, some_jobs
 
 PAGE = 4_096
 ANSWERS_WITHIN_S = 10
@@ -107,7 +107,9 @@ async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(
         db.execute("DELETE FROM counter")
         db.execute(f"INSERT INTO counter VALUES {before[0]}")
         db.execute("UPDATE queue SET options = CAST('{}' AS BLOB)")
-    assert await asyncio.wait_for(engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S) == [True]
+    assert created(
+        await asyncio.wait_for(engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S)
+    ) == [True]
     await engine.close()
 
 
@@ -155,7 +157,7 @@ async def test_a_wal_cut_short_keeps_what_lies_before_the_cut(path: Path, part: 
     assert len(tasks) > least
     with plain(path) as db:
         is_sound(db)
-    assert await engine.jobs.enqueue([a_job()], now=START) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=START)) == [True]
     await engine.close()
 
 

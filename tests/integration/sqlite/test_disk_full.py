@@ -12,7 +12,16 @@ from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineFull
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.jobs.run import ClaimedJob
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, listed, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    created,
+    ids_of,
+    listed,
+    some_jobs,
+)
 
 BALLAST = 1 << 20
 
@@ -23,7 +32,7 @@ async def enqueue_until_full(engine: Engine, clock: Clock) -> list[NewJob]:
     for number in range(1_000):
         batch = some_jobs(20, queue=f"q{number % 7}", body=os.urandom(1_000))
         try:
-            assert await engine.jobs.enqueue(batch, now=clock.now) == [True] * 20
+            assert created(await engine.jobs.enqueue(batch, now=clock.now)) == [True] * 20
         except EngineFull:
             return stored
         stored += batch
@@ -61,7 +70,7 @@ async def test_nothing_is_half_written_and_room_helps(disk: Path, clock: Clock) 
     assert len(await listed(engine)) == len(stored)
     (disk / "ballast").unlink()
     more = some_jobs(20, queue="new", body=os.urandom(1_000))
-    assert await engine.jobs.enqueue(more, now=clock.now) == [True] * 20
+    assert created(await engine.jobs.enqueue(more, now=clock.now)) == [True] * 20
     holds(path, jobs=[*stored, *more])
     claimant = await a_claimant(engine, clock)
     assert len(await claimant.take("q0", "new", most=10)) == 10

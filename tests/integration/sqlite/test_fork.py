@@ -14,7 +14,7 @@ import asyncio, os, sys
 from tidemill.engine.registry import connect
 from tidemill.model.errors import SingleProcess
 from tidemill.model.event import ready_topic
-from tidemill.testing.contract.fixtures import START, a_job
+from tidemill.testing.contract.fixtures import START, a_job, created
 
 async def main(url):
     engine = await connect(url)
@@ -28,7 +28,7 @@ async def main(url):
     with open(out) as pipe:
         said = pipe.read()
     assert os.waitpid(pid, 0)[1] == 0, said
-    assert await engine.jobs.enqueue([a_job()], now=START) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=START)) == [True]
     assert (await engine.inspect.counts(now=START))[0].ready == (2 if engine.single_process else 3)
     assert (await subscription.next(10)).topic == ready_topic("q")
     await engine.close()
@@ -55,7 +55,7 @@ async def in_child(engine, url, into):
 
 async def opened_again(url):
     engine = await connect(url)
-    assert await engine.jobs.enqueue([a_job()], now=START) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=START)) == [True]
     await engine.close()
     return 0
 

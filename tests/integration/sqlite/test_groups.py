@@ -9,7 +9,7 @@ import pytest
 from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.plain_file import file_url
 from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob, Stored
 from tidemill.model.member import MemberInfo
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.view import JobFilter
@@ -34,7 +34,7 @@ async def test_a_value_that_does_not_fit_fails_its_own_call_only(path: Path) -> 
         return_exceptions=True,
     )
     assert isinstance(answers.pop(10), BadInput)
-    assert answers == [[True]] * 20
+    assert answers == [[Stored(job.id, True)] for job in good]
     assert not isinstance(heartbeat, BaseException)
     assert configured is None
     page = await engine.inspect.list(JobFilter(state=JobState.READY))

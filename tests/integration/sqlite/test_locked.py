@@ -10,7 +10,7 @@ from tests.integration.sqlite.children import HOLDS_THE_LOCK, child
 from tests.integration.sqlite.opened import connect
 from tests.integration.sqlite.plain_file import contents, file_url, is_sound, plain
 from tidemill.model.errors import EngineUnavailable
-from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, listed, some_jobs
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, created, listed, some_jobs
 
 
 @pytest.mark.parametrize("seconds", [0.3, 10])
@@ -32,7 +32,7 @@ async def test_calls_wait_for_the_lock(path: Path, clock: Clock, seconds: float)
         assert process.read() == "free"
         await asyncio.wait_for(asyncio.gather(enqueue, take, heartbeat), 30)
         assert time.monotonic() - began >= seconds
-    assert enqueue.result() == [True]
+    assert created(enqueue.result()) == [True]
     assert len(take.result()) == 2
     assert not heartbeat.result().new
     assert len(await listed(engine)) == 4
@@ -59,7 +59,7 @@ async def test_when_patience_runs_out_nothing_was_changed(path: Path, clock: Clo
         process.go_on()
         assert process.read() == "free"
         assert contents(db) == before
-        assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+        assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]
         assert await claimant.complete(run) == ["applied"]
         is_sound(db)
     await engine.close()
@@ -92,5 +92,5 @@ async def test_a_killed_holder_frees_the_lock(path: Path, clock: Clock) -> None:
         done, _ = await asyncio.wait([call], timeout=0.2)
         assert not done, "the lock was held"
         process.kill()
-        assert await asyncio.wait_for(call, 30) == [True]
+        assert created(await asyncio.wait_for(call, 30)) == [True]
     await engine.close()

@@ -15,7 +15,7 @@ from tidemill.engines.sqlite import url as urls
 from tidemill.engines.sqlite.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Clock, a_job
+from tidemill.testing.contract.fixtures import Clock, a_job, created
 
 CODE = MIGRATIONS[-1].version
 
@@ -153,7 +153,7 @@ async def test_a_database_of_something_else(path: Path, script: str) -> None:
 async def test_an_empty_file_is_as_good_as_none(path: Path, clock: Clock) -> None:
     path.touch()
     engine = await connect(file_url(path))
-    assert await engine.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=clock.now)) == [True]
     await engine.close()
 
 
@@ -189,7 +189,7 @@ async def test_a_newer_schema_that_still_admits_us(path: Path, clock: Clock) -> 
     with plain(path) as db:
         db.execute(f"PRAGMA user_version = {CODE + 2}")
     engine = await connect(file_url(path))
-    assert await engine.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=clock.now)) == [True]
     await engine.close()
     with plain(path) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (CODE + 2,)

@@ -15,7 +15,7 @@ from tests.integration.sqlite.plain_file import file_url
 from tests.integration.supervisor.processes import until
 from tidemill import Tidemill
 from tidemill.model.errors import EngineClosed, NotOurs
-from tidemill.testing.contract.fixtures import Clock, a_job, some_jobs
+from tidemill.testing.contract.fixtures import Clock, a_job, created, some_jobs
 
 BEFORE: set[threading.Thread] = set()
 """The threads that other tests of this process have left: an app may stay open until the process ends."""
@@ -61,7 +61,7 @@ async def test_the_last_one_closes_the_file(path: Path, clock: Clock, order: tup
     engines = [await connect(file_url(path)) for _ in range(3)]
     for number in order:
         assert (threads("writer"), connections(path)) == (1, 2)
-        assert await engines[number].jobs.enqueue([a_job()], now=clock.now) == [True]
+        assert created(await engines[number].jobs.enqueue([a_job()], now=clock.now)) == [True]
         await engines[number].close()
         with pytest.raises(EngineClosed):
             await engines[number].inspect.counts(now=clock.now)
@@ -79,7 +79,7 @@ async def test_one_that_closes_finishes_its_calls(path: Path, clock: Clock) -> N
     await closing.close()
     (queue,) = await other.inspect.counts(now=clock.now)
     assert queue.ready == 20
-    assert await asyncio.gather(*calls) == [[True]] * 20
+    assert [created(answer) for answer in await asyncio.gather(*calls)] == [[True]] * 20
     await reading
 
 
@@ -101,14 +101,14 @@ async def test_other_options_keep_their_own_threads(path: Path, clock: Clock) ->
     await first.jobs.enqueue([a_job()], now=clock.now)
     assert (await second.inspect.counts(now=clock.now))[0].ready == 1
     await first.close()
-    assert await second.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await second.jobs.enqueue([a_job()], now=clock.now)) == [True]
 
 
 async def test_another_namespace_is_refused_while_the_file_is_open(path: Path, clock: Clock) -> None:
     engine = await connect(file_url(path), namespace="ours")
     with pytest.raises(NotOurs, match="belongs to the namespace 'ours', not 'theirs'"):
         await connect(file_url(path), namespace="theirs")
-    assert await engine.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([a_job()], now=clock.now)) == [True]
     await engine.close()
     assert (threads("writer"), connections(path)) == (0, 0)
 

@@ -14,7 +14,7 @@ from tests.integration.sqlite.signal_folder import signal_folder
 from tidemill.engine import connections
 from tidemill.engine.shared.calls.inbox import POLL_S
 from tidemill.model.event import ANY_TOPIC, ready_topic
-from tidemill.testing.contract.fixtures import Clock, a_job
+from tidemill.testing.contract.fixtures import Clock, a_job, created
 
 JOBS = 1_000
 """Of each process."""
@@ -35,7 +35,7 @@ async def main(url, name, count):
     async def produce():
         for _ in range(count // 20):
             jobs = [a_job(task=name) for _ in range(20)]
-            assert await engine.jobs.enqueue(jobs, now=clock.now) == [True] * 20
+            assert created(await engine.jobs.enqueue(jobs, now=clock.now)) == [True] * 20
 
     async def consume():
         done, number, settlements = [], 0, []
@@ -182,5 +182,5 @@ async def test_a_listener_that_does_not_read_holds_nobody_up(path: Path, clock: 
         for number in range(5_000):
             await engine.signals.publish(ready_topic("q"), str(number))
         assert time.monotonic() - began < 30
-        assert await engine.jobs.enqueue([a_job()], now=clock.now) == [True]
+        assert created(await engine.jobs.enqueue([a_job()], now=clock.now)) == [True]
     await engine.close()

@@ -35,7 +35,7 @@ from tidemill.model.errors import (
     SyncInLoop,
 )
 from tidemill.model.ids import new_id
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 
 T = TypeVar("T")
 Work = Callable[[EngineSession], Coroutine[Any, Any, T]]
@@ -77,13 +77,13 @@ class Link:
                 await let_go()
         return await asyncio.wrap_future(self._submit(work))
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> "Future[list[bool]]":
+    def enqueue(self, jobs: Sequence[NewJob]) -> "Future[list[Stored]]":
         """Hand over new jobs from any thread; merged with what others hand over now."""
-        answer: Future[list[bool]] = Future()
+        answer: Future[list[Stored]] = Future()
         self._shared().producer.put(jobs, answer)
         return answer
 
-    def enqueue_here(self, jobs: Sequence[NewJob]) -> list[bool]:
+    def enqueue_here(self, jobs: Sequence[NewJob]) -> list[Stored]:
         """Enqueue and wait, in this thread if the engine can."""
         engine = self._shared().open_engine_or_none
         if engine is not None and engine.blocking is not None:
@@ -96,7 +96,7 @@ class Link:
                 if time.monotonic() - began > PATIENCE_S:
                     raise
                 # else the producer tries again: ids make that harmless
-        answer: BlockingAnswer[list[bool]] = BlockingAnswer()
+        answer: BlockingAnswer[list[Stored]] = BlockingAnswer()
         self._shared().producer.put(jobs, answer)
         return answer.result()
 
@@ -105,7 +105,7 @@ class Link:
         app:` may end in it, and takes along only what it was given."""
         return (self.loops.here() or self._shared()).producer
 
-    async def aenqueue(self, jobs: Sequence[NewJob]) -> list[bool]:
+    async def aenqueue(self, jobs: Sequence[NewJob]) -> list[Stored]:
         """Enqueue from a running loop."""
         return await self.producer().hand_over(jobs)
 

@@ -21,6 +21,7 @@ from tidemill.engine import connections
 from tidemill.engine.merging import StepRoom
 from tidemill.model.errors import BadInput, EngineUnavailable
 from tidemill.model.ids import JobId
+from tidemill.model.jobs.job import Stored
 
 R = TypeVar("R")
 
@@ -42,7 +43,7 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
             connections.play(transaction, script, twin="app.aenqueue_many")
             jobs += _handles(link, chunk)
         return jobs
-    answer: Future[list[bool]] | None = None
+    answer: Future[list[Stored]] | None = None
     sent: list[Call[R]] = []
     new_ids: set[JobId] = set()
     try:
@@ -75,7 +76,7 @@ async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: objec
             await connections.aplay(transaction, script)
             jobs += _handles(link, chunk)
         return jobs
-    answer: asyncio.Future[list[bool]] | None = None
+    answer: asyncio.Future[list[Stored]] | None = None
     sent: list[Call[R]] = []
     new_ids: set[JobId] = set()
     try:
@@ -122,14 +123,14 @@ async def _arefuse(link: Link, chunk: list[Call[R]]) -> set[JobId]:
         return {new.id for new, _ in chosen}
 
 
-def _confirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> None:
+def _confirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> None:
     """A chunk is stored. `IdTaken` if another call has come by one of its new ids meanwhile."""
-    if raced := _raced(sent, new_ids, created):
+    if raced := _raced(sent, new_ids, stored):
         link.wait("enqueue_many", partial(refuse_taken, calls=raced))
 
 
-async def _aconfirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> None:
-    if raced := _raced(sent, new_ids, created):
+async def _aconfirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> None:
+    if raced := _raced(sent, new_ids, stored):
         await link.run(partial(refuse_taken, calls=raced))
 
 
@@ -138,14 +139,14 @@ def _chosen(calls: list[Call[R]]) -> list[ChosenCall]:
     return [(call.job, call.definition) for call in calls if call.id_chosen]
 
 
-def _raced(calls: list[Call[R]], new_ids: set[JobId], created: list[bool]) -> list[ChosenCall]:
+def _raced(calls: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> list[ChosenCall]:
     """Those that were not created, of ids that were new before."""
     if not new_ids:
         return []
     return [
         (call.job, call.definition)
-        for call, was_created in zip(calls, created, strict=True)
-        if not was_created and call.job.id in new_ids
+        for call, answer in zip(calls, stored, strict=True)
+        if not answer.created and call.job.id in new_ids
     ]
 
 
@@ -157,7 +158,7 @@ def _add_notes(
     error: BaseException,
     handed_over: int,
     last: int,
-    answer: "Future[list[bool]] | asyncio.Future[list[bool]] | None",
+    answer: "Future[list[Stored]] | asyncio.Future[list[Stored]] | None",
 ) -> None:
     """What is known to be stored: all that was handed over, of the last chunk only what its answer says."""
     unsure: str | None = None

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from tidemill.engine.merging import StepRoom
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import BadInput, EngineClosed, EngineFull, EngineUnavailable, Refused
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 
 REPEAT_AFTER_S = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Waits between repeats of a batch that the engine did not answer."""
@@ -32,7 +32,7 @@ PATIENCE_S = 5.0
 class EnqueueAnswer(Protocol):
     """A future of either kind, of this loop or of another thread."""
 
-    def set_result(self, result: list[bool], /) -> object: ...
+    def set_result(self, result: list[Stored], /) -> object: ...
     def set_exception(self, exception: BaseException, /) -> object: ...
 
 
@@ -54,13 +54,13 @@ class Producer:
         self._closed = False
         self._sending: asyncio.Task[None] | None = None
 
-    def hand_over(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[bool]]":
+    def hand_over(self, jobs: Sequence[NewJob]) -> "asyncio.Future[list[Stored]]":
         """From a running loop, the engine's own or another. They are under way when this returns."""
         if asyncio.get_running_loop() is not self._loop:
-            elsewhere: Future[list[bool]] = Future()
+            elsewhere: Future[list[Stored]] = Future()
             self.put(jobs, elsewhere)
             return asyncio.wrap_future(elsewhere)
-        answer: asyncio.Future[list[bool]] = self._loop.create_future()
+        answer: asyncio.Future[list[Stored]] = self._loop.create_future()
         self._calls.append(Enqueue(jobs, answer))
         self._wake()
         return answer
@@ -122,7 +122,7 @@ class Producer:
     async def _send_together(self, calls: list[Enqueue]) -> None:
         jobs = calls[0].jobs if len(calls) == 1 else [job for call in calls for job in call.jobs]
         try:
-            created = await self._repeated(jobs)
+            stored = await self._repeated(jobs)
         except (BadInput, Refused) as error:
             if len(calls) == 1:
                 _fail(calls, error)
@@ -137,12 +137,12 @@ class Producer:
         else:
             at = 0
             for call in calls:
-                part = created[at : at + len(call.jobs)]
+                part = stored[at : at + len(call.jobs)]
                 at += len(call.jobs)
                 with suppress(asyncio.InvalidStateError, InvalidStateError):  # given up by its caller
                     call.answer.set_result(part)
 
-    async def _repeated(self, jobs: Sequence[NewJob]) -> list[bool]:
+    async def _repeated(self, jobs: Sequence[NewJob]) -> list[Stored]:
         began = self._loop.time()
         unanswered = False
         for wait_s in (*REPEAT_AFTER_S, None):

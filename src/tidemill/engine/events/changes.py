@@ -1,16 +1,15 @@
 """What a call has changed: read from its arguments, its answer and the moves that the engine named.
 
-Mostly these say everything: a job that was claimed runs, a job that completed has completed. Two cases need
-the job's record: a new child, whose parents may have ended, and a run that was claimed before the
-first listener came. The emitter reads it later, before it publishes the change, and only while there are
-listeners (`detail`).
+Mostly these say everything: a job that was claimed runs, a job that completed has completed. Only a run that
+was claimed before the first listener came needs the job's record. The emitter reads it later, before it
+publishes the change, and only while there are listeners (`detail`).
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import JobRecord, JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob, Stored
 from tidemill.model.jobs.move import Moves, reason_of
 from tidemill.model.jobs.run import (
     Answer,
@@ -50,13 +49,6 @@ class Unsure(NamedTuple):
     error: str = ""
 
 
-class NewChild(NamedTuple):
-    """This job is new and has parents: only its record shows whether it waits for them."""
-
-    id: JobId
-    what: What
-
-
 class Missed(NamedTuple):
     """Here changes are missing."""
 
@@ -64,41 +56,24 @@ class Missed(NamedTuple):
     """How many; None: not known."""
 
 
-Changes: TypeAlias = list[Change | Unsure | NewChild | Missed]
+Changes: TypeAlias = list[Change | Unsure | Missed]
 
 _CANCELLED = (JobState.CANCELLED,)
 _ENDED_BADLY = (JobState.CANCELLED, JobState.DEAD)
 
 
-def enqueued(jobs: Sequence[NewJob], created: Iterable[bool], now: Instant) -> Changes:
-    """New jobs. `now` is an estimate of the engine's clock: a job that is due at just that moment may be
-    emitted as scheduled when it is ready, or the other way round."""
+def enqueued(jobs: Sequence[NewJob], stored: Iterable[Stored], now: Instant) -> Changes:
+    """New jobs without parents; the engine names the others. `now` is an estimate of the engine's clock: a
+    job that is due at just that moment may be emitted as scheduled when it is ready, or the other way
+    round."""
     groups: dict[tuple[JobState, str, str], list[JobId]] = {}
-    children: list[NewChild] = []
-    for job, new in zip(jobs, created, strict=True):
-        if not new:
-            continue
-        if job.after:
-            children.append(NewChild(job.id, (job.queue, job.task)))
+    for job, answer in zip(jobs, stored, strict=True):
+        if not answer.created or job.after:
             continue
         later = job.delay > 0 or (job.at is not None and job.at > now)
         state = JobState.SCHEDULED if later else JobState.READY
         groups.setdefault((state, job.queue, job.task), []).append(job.id)
-    found: Changes = [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
-    return found + children
-
-
-def first_state_of(child: JobRecord) -> JobState:
-    """The state in which a new child with parents began, by its record as it is later. Its later moves are
-    emitted by the process that made them. What its own enqueue did carries the time of its creation. The
-    record of a scheduled child does not show whether it waited for its parents before."""
-    if child.ready_at == child.created_at:
-        return JobState.READY
-    if child.state is JobState.CANCELLED and child.ended_at == child.created_at:
-        return JobState.CANCELLED
-    if child.state is JobState.SCHEDULED and child.ready_at is None:
-        return JobState.SCHEDULED
-    return JobState.BLOCKED
+    return [Change(state, (queue, task), ids) for (state, queue, task), ids in groups.items()]
 
 
 class KnownRuns:

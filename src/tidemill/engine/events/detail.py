@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tidemill.engine.events.changes import Change, Changes, Missed, NewChild, Unsure, first_state_of
+from tidemill.engine.events.changes import Change, Changes, Missed, Unsure
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.errors import EngineError
 from tidemill.model.event_batch import Piece, gap_piece, piece_of
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import JobRecord, JobState
+from tidemill.model.jobs.job import JobRecord
 from tidemill.model.time import Instant
 
 
@@ -21,9 +21,7 @@ class EventDetail:
 
     async def pieces(self, changes: Changes, at: Instant) -> list[Piece]:
         """The changes of one moment. A deleted job whose queue and task are not known is left out."""
-        records = await self._records(
-            [change.id for change in changes if isinstance(change, Unsure | NewChild)]
-        )
+        records = await self._records([change.id for change in changes if isinstance(change, Unsure)])
         pieces: list[Piece] = []
         for change in changes:
             if isinstance(change, Change):
@@ -31,10 +29,6 @@ class EventDetail:
                 pieces.append(piece_of(change.state, at, *change.what, change.ids, member, change.error))
             elif isinstance(change, Missed):
                 pieces.append(gap_piece(change.number, at))
-            elif isinstance(change, NewChild):
-                record = records.get(change.id)
-                state = JobState.BLOCKED if record is None else first_state_of(record)
-                pieces.append(piece_of(state, at, *change.what, [change.id], "", ""))
             elif (piece := _judged(change, records.get(change.id), at)) is not None:
                 pieces.append(piece)
         return pieces

@@ -38,7 +38,7 @@ from tidemill.engine.protocol import (
 )
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer, Stored
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Fate, LostRun, Release, Settlement
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo
@@ -97,16 +97,19 @@ class EmittingJobs:
         self.write = jobs.write
         self.watch = jobs.watch
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         emitter, since = self._emitter, time.monotonic()
+        named = _requested(emitter, moves)
         try:
-            created = await self._jobs.enqueue(jobs, now=now)
+            stored = await self._jobs.enqueue(jobs, moves=named, now=now)
         except UNANSWERED as error:
             _unanswered(emitter, error)
             raise
-        if emitter.wanted:
-            emitter.emit(lambda: changes.enqueued(jobs, created, emitter.clock()), since=since)
-        return created
+        _enqueued(emitter, jobs, stored, named, since)
+        _hand_on(named, moves)
+        return stored
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None
@@ -296,17 +299,20 @@ class EmittingBlocking:
         self._blocking = blocking
         self._emitter = emitter
 
-    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         emitter, since = self._emitter, time.monotonic()
+        named = _requested(emitter, moves)
         try:
-            created = self._blocking.enqueue(jobs, now=now)
+            stored = self._blocking.enqueue(jobs, moves=named, now=now)
         except BaseException as error:
             if isinstance(error, EngineUnavailable) or not isinstance(error, Exception):
                 _unanswered(emitter, error)
             raise
-        if emitter.wanted:
-            emitter.emit(lambda: changes.enqueued(jobs, created, emitter.clock()), since=since)
-        return created
+        _enqueued(emitter, jobs, stored, named, since)
+        _hand_on(named, moves)
+        return stored
 
 
 class EmittingSchedules:
@@ -355,8 +361,8 @@ class EmittingSchedules:
             _unanswered(emitter, error)
             raise
         if fired is not None and jobs and emitter.wanted:
-            created = fired.created
-            emitter.emit(lambda: changes.enqueued(jobs, created, emitter.clock()), since=since)
+            stored = fired.stored
+            emitter.emit(lambda: changes.enqueued(jobs, stored, emitter.clock()), since=since)
         return fired
 
 
@@ -399,6 +405,23 @@ async def _naming(
         emitter.emit(lambda: emitter.runs.moved(moved))
     _hand_on(named, moves)
     return answer
+
+
+def _enqueued(
+    emitter: Emitter, jobs: Sequence[NewJob], stored: Sequence[Stored], named: Moves | None, since: float
+) -> None:
+    """Emit what an enqueue has stored, and what it named."""
+    if not emitter.wanted:
+        return
+    if named is None and any(job.after for job in jobs):
+        emitter.miss()
+    emitter.emit(
+        lambda: (
+            changes.enqueued(jobs, stored, emitter.clock())
+            + (emitter.runs.moved(named) if named is not None else [])
+        ),
+        since=since,
+    )
 
 
 def _requested(emitter: Emitter, moves: Moves | None) -> Moves | None:

@@ -51,10 +51,11 @@ settled `Failed`; crashes and lost runs are not among them.
 **Moves.** Events are emitted by the process that made the change, so a step names what its caller cannot read
 from arguments and answer. A method with `moves` adds to it, once the step is made and in the order in which
 that happened, each job that came into another state: by its time, by the end of a parent, by expiring, by
-being released, lost, cancelled, replayed or tried again, with the reason where a failure was recorded; and
-each job of a `then` that is new. Not named are what a claim took and what completed: the answer says it. At
-most `MOVES_LIMIT` are named, `missed` counts the others. None: there are no listeners, and nothing is
-gathered or sent. A call that fails names nothing; a repeat names what the repeat moved.
+being released, lost, cancelled, replayed or tried again, with the reason where a failure was recorded; each
+job of a `then` that is new; and each new job with parents. Not named are what a claim took and what
+completed: the answer says it. At most `MOVES_LIMIT` are named, `missed` counts the others. None: there are no
+listeners, and nothing is gathered or sent. A call that fails names nothing; a repeat names what the repeat
+moved.
 
 **Tombstones.** Of a job whose queue keeps nothing of its final state (`Keep.nothing`) only id, task,
 queue, state, fence, settled fence and `ended_at` stay, for `TOMBSTONE_AGE`. enqueue, settle, release,

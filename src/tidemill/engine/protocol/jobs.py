@@ -8,7 +8,15 @@ import msgspec
 from tidemill.engine.protocol.limits import BATCH_LIMIT, PROMOTE_LIMIT, PRUNE_LIMIT
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer
+from tidemill.model.jobs.job import (
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    JobRecord,
+    NewJob,
+    ReplayAnswer,
+    Stored,
+)
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import (
     Answer,
@@ -71,12 +79,14 @@ class JobsFacet(Protocol):
     those of the task's entry in the catalogue at this moment; without an entry, or with one that this engine
     cannot read, it stands in the dead job's queue with the defaults of `NewJob`."""
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
-        """Store new jobs: True where created, False where a job with that id exists.
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
+        """Store new jobs: of each which job is there now, and whether this call created it.
 
         An existing id (retained, or a tombstone) is left exactly as it is, whatever the payload and the
         parents: that makes a repeat harmless. Of two calls at once that bring the same id exactly one is
-        answered True, and a `watch` or `inspect.get` that begins after an answer of False finds the job
+        `created`, and a `watch` or `inspect.get` that begins after another answer finds the job
         that has the id, unless it was deleted since. (So the caller can tell a repeat from another call
         under the same id: `app.same_call`.) State: `blocked` if it waits for a parent, else
         `scheduled` if its due time lies ahead, else `ready`. `due_at` is now + delay, or `at`; a due
@@ -87,7 +97,9 @@ class JobsFacet(Protocol):
         `UnknownParent` and nothing is stored. A parent that is `completed` counts as done; one that
         is `dead` or `cancelled` acts by the child's `parent_died` at once: "cancel" stores the child
         and cancels it, "run" counts the parent as done, "wait" waits for its replay. What is ready or
-        cancelled in this step has its `created_at` as `ready_at` or `ended_at`.
+        cancelled in this step has its `created_at` as `ready_at` or `ended_at`. `moves` names each new job
+        that has parents, in the state in which they have put it. (That of the others follows from their
+        arguments.)
 
         Checks every job by `check_new_job` before anything is stored. Where the store has more than one
         writer it never waits for a user's transaction, except one that is storing the same id. One

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 from tidemill.model.schedules.schedule import Schedule
 from tidemill.model.time import Instant
 
@@ -14,8 +14,8 @@ from tidemill.model.time import Instant
 class Fired(msgspec.Struct, frozen=True):
     """The answer to a firing that was made."""
 
-    created: list[bool]
-    """Of each job whether it is new: as enqueue answers it."""
+    stored: list[Stored]
+    """As enqueue answers it."""
 
 
 class SchedulesFacet(Protocol):

@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, KnownCall, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob, Stored
+from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import (
     Answer,
     Fate,
@@ -68,7 +69,9 @@ class BlockingFacet(Protocol):
     """For threads that wait anyway, on engines whose calls block a thread in any case: the work is done in
     the caller's own thread instead of on the engine's loop."""
 
-    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         """`Jobs.enqueue` for any thread except the loop's own; returns after the commit. Calls of several
         threads at once are merged as those of tasks are. An interrupt (an exception raised by a signal's
         handler) leaves nothing half-written; whether the jobs were stored is then unknown."""

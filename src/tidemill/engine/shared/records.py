@@ -1,12 +1,12 @@
 """What is stored and shown of jobs and members, the same in every store."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import JobRecord
+from tidemill.model.jobs.job import JobRecord, NewJob, Stored
 from tidemill.model.member import MemberInfo, MemberRecord, health
 from tidemill.model.time import Instant
 
@@ -37,6 +37,11 @@ def member_of(row: Sequence[Any], now: Instant) -> MemberRecord:
         health=health(info, heartbeat_at, now),
         running=running,
     )
+
+
+def stored_of(jobs: Sequence[NewJob], created: Iterable[object]) -> list[Stored]:
+    """The answer to an enqueue of which every job is known by its own id."""
+    return [Stored(job.id, bool(new)) for job, new in zip(jobs, created, strict=True)]
 
 
 def tombstone(job: JobRecord) -> JobRecord:

@@ -102,6 +102,15 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The schedule that fired it."""
 
 
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """The answer to one new job."""
+
+    id: JobId
+    """The job that is there now: its own id, unless another job was met in its place."""
+    created: bool
+    """Whether this call stored it."""
+
+
 class KnownCall(msgspec.Struct, frozen=True, gc=False):
     """The call of a stored job: what counts when its id comes again."""
 

@@ -11,7 +11,7 @@ import pytest
 from tidemill.engine.protocol import BATCH_LIMIT, Engine, Script, Settled, TransactionsFacet
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.jobs.job import Failure, Fence, JobRecord, JobState, NewJob
+from tidemill.model.jobs.job import Failure, Fence, JobRecord, JobState, NewJob, Stored
 from tidemill.model.jobs.run import (
     Answer,
     Claim,
@@ -152,6 +152,11 @@ def some_jobs(count: int, **options: Any) -> list[NewJob]:
 def a_failure(message: str = "no route") -> Failure:
     """What a function that raised leaves behind."""
     return Failure(error="builtins.OSError", message=message, traceback="Traceback: ...")
+
+
+def created(stored: Sequence[Stored]) -> list[bool]:
+    """Which of them an enqueue has created."""
+    return [each.created for each in stored]
 
 
 def ids_of(jobs: Sequence[NewJob | ClaimedJob | JobRecord]) -> list[JobId]:

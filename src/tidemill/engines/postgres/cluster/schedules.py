@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
+from tidemill.engine.shared.records import stored_of
 from tidemill.engine.shared.schedule_rows import Says, encode_ticks, says, schedule_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
@@ -54,7 +55,7 @@ class PostgresSchedules:
         ticks = (encode_ticks(line), encode_ticks(kept))
         said = (name, tick, before, next_at, last_at, *ticks, requested, by)
         fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
-        return Fired(created) if fired else None
+        return Fired(stored_of(jobs, created)) if fired else None
 
     async def pause(
         self,

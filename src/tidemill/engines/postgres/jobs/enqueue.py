@@ -2,23 +2,32 @@
 
 from collections.abc import Sequence
 
+from tidemill.engine.shared.records import stored_of
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.jobs.arrays import job_arrays, parent_arrays, short_arrays
-from tidemill.model.jobs.job import NewJob
+from tidemill.engines.postgres.jobs.naming import now_naming
+from tidemill.model.jobs.job import NewJob, Stored
+from tidemill.model.jobs.move import Moves
 from tidemill.model.time import Instant
 
-_MARKS = ", ".join(f"${n}" for n in range(1, 22))
 
-
-async def enqueue(store: PostgresStore, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-    """PostgresStore jobs that have been checked; True where created."""
+async def enqueue(
+    store: PostgresStore, jobs: Sequence[NewJob], moves: Moves | None, now: Instant | None
+) -> list[Stored]:
+    """Store jobs that have been checked."""
     store.check()
     if not jobs:
         return []
-    statement = store.sql("SELECT * FROM {schema}.enqueue_v1(" + _MARKS + ")")
-    arrays = job_arrays(jobs) if any(job.after for job in jobs) else short_arrays(jobs)
-    sending = store.enqueues.row(statement, *arrays, *parent_arrays(jobs), now, store.pubsub.lead())
-    created, signals = await store.see_through(sending)
-    store.pubsub.send(signals)
-    stored: list[bool] = created
-    return stored
+    children = any(job.after for job in jobs)
+    arrays = job_arrays(jobs) if children else short_arrays(jobs)
+    naming = now_naming(now, moves if children else None)
+    created, _ = await store.change(
+        store.enqueues,
+        "enqueue_v1",
+        *arrays,
+        *parent_arrays(jobs),
+        naming,
+        store.pubsub.lead(),
+        moves=moves,
+    )
+    return stored_of(jobs, created)

@@ -42,7 +42,7 @@ from tidemill.engines.postgres.order.late_commits import LateCommits
 from tidemill.engines.postgres.read.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer, Stored
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, LostRun, Note, Release, Settlement
 from tidemill.model.time import MILLISECOND, Instant, Span
@@ -65,9 +65,11 @@ class PostgresJobs:
         self._prune_anew_at = 0.0
         self._prune_marks = "{}"
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         check_jobs(jobs)
-        return await enqueuing.enqueue(self._store, jobs, now)
+        return await enqueuing.enqueue(self._store, jobs, moves, now)
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None

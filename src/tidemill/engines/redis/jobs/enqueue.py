@@ -2,22 +2,27 @@
 
 from collections.abc import Sequence
 
+from tidemill.engine.shared.records import stored_of
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.jobs.tail import plain
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
+from tidemill.model.jobs.move import Moves
 from tidemill.model.time import Instant
 
 
-async def enqueue(store: RedisStore, jobs: Sequence[NewJob], now: Instant | None) -> list[bool]:
-    """Store jobs that have been checked; True for each that was created."""
+async def enqueue(
+    store: RedisStore, jobs: Sequence[NewJob], moves: Moves | None, now: Instant | None
+) -> list[Stored]:
+    """Store jobs that have been checked."""
     store.check()
     if not jobs:
         return []
-    created = await store.run(store.enqueues, "enqueue", _pack(jobs), now)
+    children = any(job.after for job in jobs)
+    created = await store.run(store.enqueues, "enqueue", _pack(jobs), now, moves if children else None)
     if isinstance(created, int):  # all of them are new
-        return [True] * created
-    return [bool(one) for one in created]
+        return [Stored(job.id, True) for job in jobs]
+    return stored_of(jobs, created)
 
 
 def _pack(jobs: Sequence[NewJob]) -> ScriptCall:

@@ -36,7 +36,7 @@ from tidemill.engines.redis.jobs import settle as settling
 from tidemill.engines.redis.read.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer, Stored
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, LostRun, Note, Release, Settlement
 from tidemill.model.queues.queue import TOMBSTONE_AGE
@@ -55,9 +55,11 @@ class RedisJobs:
         self._brought: dict[bytes, int] = {}
         """By claimant, the number of the last claim that brought jobs: the server must know it too."""
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         check_jobs(jobs)
-        return await enqueuing.enqueue(self._store, jobs, now)
+        return await enqueuing.enqueue(self._store, jobs, moves, now)
 
     async def claim(
         self, request: ClaimRequest, *, moves: Moves | None = None, now: Instant | None = None

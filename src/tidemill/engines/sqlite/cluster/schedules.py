@@ -57,9 +57,9 @@ class SqliteSchedules:
             row = (last_at, *ticks, next_at, name, tick, before, requested)
             if step.db.execute(SQL.fire, row).rowcount != 1:
                 return None
-            created = enqueue.enqueue(step, jobs)
+            stored = enqueue.enqueue(step, jobs)
             step.audit(by, "run schedule", name)
-            return Fired(created)
+            return Fired(stored)
 
         return await self._session.write(work, now)
 

@@ -15,8 +15,9 @@ from tidemill.model.ids import show_id
 from tidemill.model.jobs.job import Failure
 
 
-def wait_for(step: Step, child: int, parents: Iterable[Facts]) -> None:
-    """A new, blocked child waits for those of its parents that have not ended well."""
+def wait_for(step: Step, child: int, parents: Iterable[Facts]) -> bool:
+    """A new, blocked child waits for those of its parents that have not ended well. False: it does not stay
+    blocked."""
     job = _facts(step, child)
     waits, lost = 0, None
     for parent in parents:
@@ -32,6 +33,7 @@ def wait_for(step: Step, child: int, parents: Iterable[Facts]) -> None:
         _cancel(step, job, show_id(lost.id))
     elif waits == 0:
         _unblock(step, job)
+    return lost is None and waits > 0
 
 
 def update(step: Step, limit: int) -> int:

@@ -10,18 +10,18 @@ from tidemill.engines.sqlite.jobs.step import BLOCKED, READY, SCHEDULED, Step
 from tidemill.engines.sqlite.order import positions
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.job import NewJob, Stored
 
 ITEM_BYTES = 8 << 10
 """So much payload counts as one more item: 16 MiB fill a transaction."""
 
 
-def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[bool]]:
+def enqueue_calls(step: Step, calls: list[Sequence[NewJob]]) -> list[list[Stored]]:
     """Store the jobs of several calls, in their order, with as few statements as those of one."""
-    answers: list[list[bool]] = []
+    answers: list[list[Stored]] = []
     for together in steps(calls):
-        created = iter(enqueue(step, [job for jobs in together for job in jobs]))
-        answers += [list(islice(created, len(jobs))) for jobs in together]
+        stored = iter(enqueue(step, [job for jobs in together for job in jobs]))
+        answers += [list(islice(stored, len(jobs))) for jobs in together]
     dependents.update_if_needed(step, PROMOTE_LIMIT)
     return answers
 
@@ -32,32 +32,32 @@ def size_of(jobs: Sequence[NewJob]) -> int:
     return len(jobs) + bytes_of(jobs) // ITEM_BYTES
 
 
-def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
-    """Store jobs that have been checked; True where created."""
+def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
+    """Store jobs that have been checked."""
     if not jobs:
         return []
     if any(job.after for job in jobs) or not storing.store_all(step, jobs):
         return _store_each(step, jobs)
-    return [True] * len(jobs)
+    return [Stored(job.id, True) for job in jobs]
 
 
-def name_new(step: Step, jobs: Sequence[NewJob], created: Sequence[bool]) -> None:
+def name_new(step: Step, jobs: Sequence[NewJob], stored: Sequence[Stored]) -> None:
     """Name those that were stored, none of which waits for others: the caller cannot know which."""
-    for job, new in zip(jobs, created, strict=True):
-        if new:
+    for job, answer in zip(jobs, stored, strict=True):
+        if answer.created:
             due_at = step.now + job.delay if job.at is None else job.at
             queue = step.catalogue.named(job.queue, step.now)
             step.moved(job.id, READY if due_at <= step.now else SCHEDULED, queue.pk, job.task)
 
 
-def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[bool]:
+def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
     """Store one by one: some ids may be known, some jobs may wait for others."""
     answers = []
     for job in jobs:
         known = facts.by_ids(step, (job.id,))
         if not known:
             _store_one(step, job)
-        answers.append(not known)
+        answers.append(Stored(job.id, not known))
     return answers
 
 
@@ -79,7 +79,8 @@ def _store_one(step: Step, job: NewJob) -> None:
     if job.expires is not None:
         step.db.execute(positions.SQL.add_expiring, (now + job.expires, seq))
     step.move(queue.pk, None, BLOCKED)
-    dependents.wait_for(step, seq, parents.values())
+    if dependents.wait_for(step, seq, parents.values()):
+        step.moved(job.id, BLOCKED, queue.pk, job.task)
 
 
 def _no_parent(job: NewJob, parent: JobId) -> str:

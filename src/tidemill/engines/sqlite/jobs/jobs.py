@@ -37,7 +37,16 @@ from tidemill.engines.sqlite.order import positions
 from tidemill.engines.sqlite.read import rows
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import LIVE, CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer
+from tidemill.model.jobs.job import (
+    LIVE,
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    JobRecord,
+    NewJob,
+    ReplayAnswer,
+    Stored,
+)
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, LostRun, Note, Release, Settlement
 from tidemill.model.time import Instant, Span
@@ -51,8 +60,12 @@ class SqliteJobs:
         self._turns = ClaimTurns[int]()
         self._runs = ClaimedRuns()
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         check_jobs(jobs)
+        if moves is not None and any(job.after for job in jobs):
+            return await self._session.change(lambda step: enqueue.enqueue(step, jobs), now, moves)
         return await self._session.merge(enqueue.enqueue_calls, jobs, size=enqueue.size_of(jobs), now=now)
 
     async def claim(
@@ -189,7 +202,9 @@ class SqliteBlocking:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant | None = None) -> list[bool]:
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
+    ) -> list[Stored]:
         check_jobs(jobs)
         return self._session.merge_here(enqueue.enqueue_calls, jobs, size=enqueue.size_of(jobs), now=now)
 

@@ -13,6 +13,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_claimant,
     a_job,
+    created,
     snapshot,
     some_jobs,
 )
@@ -77,7 +78,7 @@ async def test_a_pause_holds_in_every_client(connect: Connect, clock: Clock) -> 
     assert await claimant.take() == []
     await claimant.complete(run)
     assert await claimant.take() == []
-    assert await one.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await one.jobs.enqueue([a_job()], now=clock.now)) == [True]
     await one.queues.resume("q", by="ann", now=clock.now)
     assert len(await claimant.take()) == 3
 

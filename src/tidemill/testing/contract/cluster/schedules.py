@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.engine.protocol import Engine, Fired
 from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob, Stored
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.schedules.schedule import Cron, Every, Schedule, tick_id
 from tidemill.model.time import MINUTE, SECOND, Instant
@@ -284,7 +284,7 @@ async def test_a_firing_says_which_of_its_jobs_are_new(engine: Engine, clock: Cl
     fired = await engine.schedules.fire(
         "s", tick=100, before=None, next_at=300, jobs=[first, second, child], last_at=300, now=clock.now
     )
-    assert fired == Fired([False, True, True])
+    assert fired == Fired([Stored(first.id, False), Stored(second.id, True), Stored(child.id, True)])
     nothing = await engine.schedules.fire("s", tick=300, before=300, next_at=400, jobs=[], now=clock.now)
     assert nothing == Fired([])
 
@@ -350,7 +350,7 @@ async def test_two_controllers_fire_a_tick_once(connect: Connect, clock: Clock) 
 
     for tick in range(0, 300, 60):
         fired = await asyncio.gather(*(fire(client, tick) for client in clients for _ in range(2)))
-        assert fired.count(Fired([True])) == 1
+        assert fired.count(Fired([Stored(job_at(tick).id, True)])) == 1
         assert fired.count(None) == 5
     (counts,) = await clients[0].inspect.counts(now=clock.now)
     assert counts.ready == 5

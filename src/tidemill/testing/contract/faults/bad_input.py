@@ -35,6 +35,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_job,
     completed,
+    created,
     snapshot,
     some_jobs,
 )
@@ -378,7 +379,7 @@ async def test_a_good_call_after_a_bad_one_works(engine: Engine, clock: Clock) -
     with pytest.raises(BadInput):
         await engine.jobs.enqueue([a_job(after=(new_id(),))], now=clock.now)
     job = a_job()
-    assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]
     (record,) = await engine.inspect.get([job.id])
     assert record is not None
     assert record.state is JobState.READY
@@ -392,4 +393,4 @@ async def test_a_closed_engine_says_so(connect: Connect, clock: Clock) -> None:
         await engine.jobs.enqueue([a_job()], now=clock.now)
     with pytest.raises(EngineClosed):
         await engine.inspect.list(JobFilter())
-    assert await other.jobs.enqueue([a_job()], now=clock.now) == [True]
+    assert created(await other.jobs.enqueue([a_job()], now=clock.now)) == [True]

@@ -18,6 +18,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_job,
     completed,
+    created,
     ids_of,
     some_jobs,
     states_of,
@@ -84,10 +85,10 @@ async def test_one_id_from_many_producers_is_one_job(connect: Connect, clock: Cl
     clients = [await connect() for _ in range(4)]
     for _ in range(10):
         job_id = new_id()
-        created = await asyncio.gather(
+        answers = await asyncio.gather(
             *(client.jobs.enqueue([a_job(id=job_id)], now=clock.now) for client in clients for _ in range(3))
         )
-        assert sorted(created) == [[False]] * 11 + [[True]]
+        assert sorted(map(created, answers)) == [[False]] * 11 + [[True]]
     assert (await clients[0].inspect.counts(now=clock.now))[0].ready == 10
 
 

@@ -5,11 +5,12 @@ changes anything that can be seen. Its name is the method, with an underscore af
 case: `jobs_settle__of_a_tombstone`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tidemill.engine.protocol import Engine
+from tidemill.model.jobs.job import NewJob, Stored
 from tidemill.model.time import Instant
 from tidemill.testing.contract.fixtures import Claimant, Clock
 
@@ -30,6 +31,11 @@ class Stage:
 def same(first: Any) -> Any:
     """The repeat answers what the first call did."""
     return first
+
+
+def known(jobs: Sequence[NewJob]) -> list[Stored]:
+    """The repeat of an enqueue finds every job."""
+    return [Stored(job.id, False) for job in jobs]
 
 
 @dataclass

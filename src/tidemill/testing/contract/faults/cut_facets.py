@@ -13,7 +13,7 @@ from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Every, Schedule, tick_id
 from tidemill.model.time import MINUTE, SECOND
 from tidemill.model.view import JobFilter, TaskEntry
-from tidemill.testing.contract.faults.cut import Cut, Stage, scenario
+from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario
 from tidemill.testing.contract.fixtures import START, a_job, completed, some_jobs
 
 TTL = 15 * SECOND
@@ -274,7 +274,7 @@ async def blocking_enqueue(stage: Stage) -> Cut:
         assert engine.blocking is not None
         return await asyncio.to_thread(engine.blocking.enqueue, jobs, now=stage.now)
 
-    return Cut(enqueue, lambda _: [False] * 2)
+    return Cut(enqueue, lambda _: known(jobs))
 
 
 @scenario

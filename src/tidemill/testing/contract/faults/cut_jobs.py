@@ -19,7 +19,7 @@ from tidemill.model.jobs.run import (
 from tidemill.model.queues.queue import Keep, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.faults.cut import Cut, Stage, scenario
+from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario
 from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -35,14 +35,14 @@ from tidemill.testing.contract.fixtures import (
 async def jobs_enqueue(stage: Stage) -> Cut:
     parent = a_job()
     jobs = [parent, a_job(delay=SECOND), a_job(after=(parent.id,)), a_job(queue="new", key="k")]
-    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: [False] * 4)
+    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: known(jobs))
 
 
 @scenario
 async def jobs_enqueue__when_half_was_known(stage: Stage) -> Cut:
     jobs = some_jobs(4)
     await stage.engine.jobs.enqueue(jobs[1:3], now=stage.now)
-    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: [False] * 4)
+    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: known(jobs))
 
 
 @scenario

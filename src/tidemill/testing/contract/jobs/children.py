@@ -8,7 +8,16 @@ from tidemill.model.jobs.job import JobState, NewJob, ParentDied
 from tidemill.model.jobs.run import Answer
 from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, job_of, some_jobs, states_of
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    created,
+    ids_of,
+    job_of,
+    some_jobs,
+    states_of,
+)
 
 BLOCKED, SCHEDULED, READY = JobState.BLOCKED, JobState.SCHEDULED, JobState.READY
 COMPLETED, CANCELLED = JobState.COMPLETED, JobState.CANCELLED
@@ -116,7 +125,7 @@ async def test_a_parent_that_has_ended_already(
     await end(claimant, parent, end_of_parent)
     child = a_job(after=(parent.id,), parent_died=policy)
     grandchild = a_job(after=(child.id,))
-    assert await engine.jobs.enqueue([child, grandchild], now=clock.now) == [True, True]
+    assert created(await engine.jobs.enqueue([child, grandchild], now=clock.now)) == [True, True]
     assert await states_of(engine, [child]) == [state]
     assert await states_of(engine, [grandchild]) == [CANCELLED if state is CANCELLED else BLOCKED]
 

@@ -23,6 +23,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
     a_job,
+    created,
     job_of,
     listed,
     settlement,
@@ -281,7 +282,7 @@ async def test_each_death_of_an_id_that_is_used_again_has_one(
         await engine.queues.configure("q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
     job = mortal()
     for _ in range(3):
-        assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+        assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]
         await claimant.fail(await claimant.take_one())
         if kept:
             assert await engine.jobs.drop([job.id], now=clock.now) == [DropAnswer.DROPPED]

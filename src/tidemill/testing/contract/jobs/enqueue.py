@@ -19,6 +19,7 @@ from tidemill.testing.contract.fixtures import (
     Clock,
     Connect,
     a_job,
+    created,
     ids_of,
     job_of,
     snapshot,
@@ -45,7 +46,7 @@ async def test_everything_about_a_job_is_kept(engine: Engine, clock: Clock) -> N
         on_dead="shop.mail:dead",
         schedule="nightly",
     )
-    assert await engine.jobs.enqueue([new], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [True]
     job = await job_of(engine, new.id)
     for field in ("id", "task", "queue", "priority", "body", "codec", "headers", "key", "timeout", "retry"):
         assert getattr(job, field) == getattr(new, field), field
@@ -95,7 +96,7 @@ async def test_an_existing_id_is_left_as_it_is(engine: Engine, clock: Clock) -> 
     before = await snapshot(engine, clock)
     other = msgspec.structs.replace(first, task="u", queue="r", priority=0, body=b"[[2],{}]", delay=SECOND)
     clock.forward(1)
-    assert await engine.jobs.enqueue([other], now=clock.now) == [False]
+    assert created(await engine.jobs.enqueue([other], now=clock.now)) == [False]
     assert (await snapshot(engine, clock))["jobs"] == before["jobs"]
 
 
@@ -103,7 +104,7 @@ async def test_an_id_twice_in_one_call_is_two_calls(engine: Engine, clock: Clock
     first = a_job(body=b"[[1],{}]")
     second = msgspec.structs.replace(first, body=b"[[2],{}]")
     other = a_job()
-    assert await engine.jobs.enqueue([first, other, second], now=clock.now) == [True, True, False]
+    assert created(await engine.jobs.enqueue([first, other, second], now=clock.now)) == [True, True, False]
     assert (await job_of(engine, first.id)).body == b"[[1],{}]"
 
 
@@ -118,12 +119,13 @@ async def test_of_two_calls_at_once_with_one_id_the_loser_finds_the_winner(
         second = msgspec.structs.replace(first, task="u", body=b"[[2],{}]")
 
         async def put(engine: Engine, job: NewJob) -> tuple[bool, JobRecord | None]:
-            (created,) = await engine.jobs.enqueue([job], now=clock.now)
+            (stored,) = await engine.jobs.enqueue([job], now=clock.now)
             (found,) = await engine.jobs.watch([job.id], waiter="", ttl=0, now=clock.now)
-            return created, found
+            assert stored.id == job.id
+            return stored.created, found
 
         answers = await asyncio.gather(put(one, first), put(other, second))
-        assert sorted(created for created, _ in answers) == [False, True]
+        assert sorted(new for new, _ in answers) == [False, True]
         stored = first if answers[0][0] else second
         for _, found in answers:
             assert found is not None
@@ -139,8 +141,8 @@ async def test_known_ids_among_new_ones_of_another_lane(
     known = some_jobs(2)
     await engine.jobs.enqueue(known, now=clock.now)
     new = some_jobs(2, **other)
-    assert await engine.jobs.enqueue([*known, *new], now=clock.now) == [False, False, True, True]
-    assert await engine.jobs.enqueue([*new, *known], now=clock.now) == [False] * 4
+    assert created(await engine.jobs.enqueue([*known, *new], now=clock.now)) == [False, False, True, True]
+    assert created(await engine.jobs.enqueue([*new, *known], now=clock.now)) == [False] * 4
     runs = await claimant.take("q", "other", most=10)
     assert sorted(ids_of(runs)) == sorted(ids_of([*known, *new]))
 
@@ -149,7 +151,7 @@ async def test_a_finished_job_still_owns_its_id(engine: Engine, clock: Clock, cl
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
     await claimant.complete(await claimant.take_one())
-    assert await engine.jobs.enqueue([new], now=clock.now) == [False]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [False]
     assert await states_of(engine, [new]) == [JobState.COMPLETED]
 
 
@@ -158,7 +160,7 @@ async def test_a_tombstone_still_owns_its_id(engine: Engine, clock: Clock, claim
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
     await claimant.complete(await claimant.take_one())
-    assert await engine.jobs.enqueue([new], now=clock.now) == [False]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [False]
     assert await claimant.take() == []
 
 
@@ -169,7 +171,7 @@ async def test_a_dropped_id_may_be_used_again(engine: Engine, clock: Clock, clai
     await claimant.write(run, LogLine(number=1, level="info", message="x"), Checkpoint(name="a", value=b"1"))
     await claimant.fail(run)
     await engine.jobs.drop([new.id], now=clock.now)
-    assert await engine.jobs.enqueue([new], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [True]
     job = await job_of(engine, new.id)
     assert (job.settled_fence, job.failures, job.error, job.failure_count) == (None, (), None, 0)
     assert await engine.inspect.log(new.id) == []
@@ -180,7 +182,7 @@ async def test_a_dropped_id_may_be_used_again(engine: Engine, clock: Clock, clai
 @pytest.mark.row("A1")
 async def test_a_full_batch_keeps_its_order(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     jobs = some_jobs(BATCH_LIMIT)
-    assert await engine.jobs.enqueue(jobs, now=clock.now) == [True] * BATCH_LIMIT
+    assert created(await engine.jobs.enqueue(jobs, now=clock.now)) == [True] * BATCH_LIMIT
     records = [job for job in await engine.inspect.get(ids_of(jobs)) if job]
     seqs = [job.seq for job in records]
     assert seqs == sorted(seqs)
@@ -241,7 +243,7 @@ async def test_a_parent_must_stand_before_its_child(engine: Engine, clock: Clock
     child = a_job(after=(parent.id,))
     with pytest.raises(UnknownParent):
         await engine.jobs.enqueue([child, parent], now=clock.now)
-    assert await engine.jobs.enqueue([parent, child], now=clock.now) == [True, True]
+    assert created(await engine.jobs.enqueue([parent, child], now=clock.now)) == [True, True]
     assert await states_of(engine, [parent, child]) == [JobState.READY, JobState.BLOCKED]
 
 

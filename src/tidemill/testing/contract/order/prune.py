@@ -12,6 +12,7 @@ from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
+    created,
     ids_of,
     snapshot,
     some_jobs,
@@ -196,11 +197,11 @@ async def test_a_tombstone_answers_for_an_hour(engine: Engine, clock: Clock, cla
     clock.now += TOMBSTONE_AGE - 1
     await engine.jobs.prune(now=clock.now)
     assert await claimant.complete(run) == [Answer.ALREADY]
-    assert await engine.jobs.enqueue([new], now=clock.now) == [False]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [False]
     clock.now += 2
     await engine.jobs.prune(now=clock.now)
     assert await claimant.complete(run) == [Answer.STALE]
-    assert await engine.jobs.enqueue([new], now=clock.now) == [True]
+    assert created(await engine.jobs.enqueue([new], now=clock.now)) == [True]
 
 
 async def test_a_child_that_waited_for_a_pruned_parent_is_cancelled(

@@ -139,6 +139,32 @@ async def test_a_claim_names_what_it_finds_expired(engine: Engine, clock: Clock,
 
 
 @pytest.mark.row("C2")
+async def test_an_enqueue_names_what_parents_made_of_its_jobs(
+    engine: Engine, claimant: Claimant, clock: Clock
+) -> None:
+    done, dead = jobs = some_jobs(2)
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    taken = {job.id: job for job in await claimant.take()}
+    await claimant.complete(taken[done.id])
+    await claimant.fail(taken[dead.id])
+    live, waits, goes_on = a_job(), a_job(after=(done.id,), delay=SECOND), a_job(after=(done.id,))
+    blocked, orphan = a_job(after=(live.id,)), a_job(after=(live.id, dead.id))
+    new, moves = [live, waits, goes_on, blocked, orphan, a_job(delay=SECOND)], Moves()
+    await engine.jobs.enqueue(new, moves=moves, now=clock.now)
+    named = [(move.id, move.state) for move in moves.named]
+    assert named == [
+        (waits.id, SCHEDULED),
+        (goes_on.id, READY),
+        (blocked.id, BLOCKED),
+        (orphan.id, CANCELLED),
+    ]
+    assert moves.named[-1].reason.startswith(ORPHANED)
+    again = Moves()
+    await engine.jobs.enqueue(new, moves=again, now=clock.now)
+    assert not again, "a repeat moves nothing"
+
+
+@pytest.mark.row("C2")
 async def test_a_settle_names_children_and_what_is_tried_again(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:

@@ -15,6 +15,7 @@ from tidemill.model.jobs.job import (
     JobState,
     NewJob,
     ReplayAnswer,
+    Stored,
     clip_failure,
 )
 from tidemill.model.jobs.lifecycle import state_after_failure
@@ -44,13 +45,13 @@ class ReferenceJobs:
     def __init__(self, store: ReferenceStore) -> None:
         self._store = store
 
-    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant) -> list[bool]:
+    def enqueue(self, jobs: Sequence[NewJob], *, now: Instant) -> list[Stored]:
         earlier = set(self._store.jobs)
         for new in jobs:
             if new.id not in earlier and not earlier.issuperset(new.after):
                 raise UnknownParent(new.id.hex())
             earlier.add(new.id)
-        return [self._enqueue(new, now) for new in jobs]
+        return [Stored(new.id, self._enqueue(new, now)) for new in jobs]
 
     def _enqueue(self, new: NewJob, now: Instant) -> bool:
         if new.id in self._store.jobs:

@@ -9,7 +9,16 @@ from tidemill.engine.protocol import BlockingFacet, Engine
 from tidemill.model.errors import BadInput, EngineClosed, UnknownParent
 from tidemill.model.event import ready_topic
 from tidemill.model.jobs.job import JobState
-from tidemill.testing.contract.fixtures import Clock, Connect, a_claimant, a_job, ids_of, some_jobs, states_of
+from tidemill.testing.contract.fixtures import (
+    Clock,
+    Connect,
+    a_claimant,
+    a_job,
+    created,
+    ids_of,
+    some_jobs,
+    states_of,
+)
 
 
 @pytest.fixture
@@ -23,7 +32,7 @@ def blocking(engine: Engine) -> BlockingFacet:
 @pytest.mark.row("A1")
 async def test_jobs_are_stored_in_their_order(engine: Engine, blocking: BlockingFacet, clock: Clock) -> None:
     jobs = some_jobs(3)
-    assert await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now) == [True] * 3
+    assert created(await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now)) == [True] * 3
     assert await states_of(engine, jobs) == [JobState.READY] * 3
     worker = await a_claimant(engine, clock)
     assert ids_of(await worker.take()) == ids_of(jobs)
@@ -32,8 +41,8 @@ async def test_jobs_are_stored_in_their_order(engine: Engine, blocking: Blocking
 async def test_a_repeated_call_finds_its_jobs(engine: Engine, blocking: BlockingFacet, clock: Clock) -> None:
     jobs = some_jobs(2)
     await engine.jobs.enqueue(jobs[:1], now=clock.now)
-    assert await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now) == [False, True]
-    assert await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now) == [False, False]
+    assert created(await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now)) == [False, True]
+    assert created(await asyncio.to_thread(blocking.enqueue, jobs, now=clock.now)) == [False, False]
 
 
 async def test_bad_input_is_refused_and_changes_nothing(
@@ -57,7 +66,7 @@ async def test_threads_and_tasks_at_once_lose_nothing(
 
     def produce(line: int) -> None:
         for job in lines[line]:
-            assert blocking.enqueue([job], now=clock.now) == [True]
+            assert created(blocking.enqueue([job], now=clock.now)) == [True]
 
     def blunder() -> None:
         nonlocal refused
@@ -68,7 +77,7 @@ async def test_threads_and_tasks_at_once_lose_nothing(
 
     async def produce_on_the_loop(line: int) -> None:
         for job in lines[line]:
-            assert await engine.jobs.enqueue([job], now=clock.now) == [True]
+            assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]
 
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(5) as pool:
@@ -115,7 +124,7 @@ async def test_closing_finishes_what_was_asked_before(
     calls = [asyncio.create_task(engine.jobs.enqueue([job], now=clock.now)) for job in late]
     await asyncio.sleep(0)  # they are made
     await engine.close()
-    assert await asyncio.gather(*calls) == [[True]] * 20
+    assert [created(answer) for answer in await asyncio.gather(*calls)] == [[True]] * 20
     assert await states_of(observer, [*burst, *late]) == [JobState.READY] * 40
 
 

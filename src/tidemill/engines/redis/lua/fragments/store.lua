@@ -90,6 +90,8 @@ function S.store(new)
     elseif not doomed or S.keeps(j.q, CANCELLED) then
         S.put('HSET', P .. 'body', id, new.body)
     end
+    local naming = A.naming
+    A.naming = not doomed and naming or nil -- it is named once
     if (j.wf or 0) > 0 then
         S.to_blocked(id, j)
     elseif j.d then
@@ -105,6 +107,7 @@ function S.store(new)
         S.enter_lane(id, j)
     end
     S.save(id, j)
+    A.naming = naming
     if doomed then
         S.cancel_child(id, j, S.uuid(doomed))
     end

@@ -25,9 +25,12 @@ local function rows()
         S.draw(fresh)
     end
     S.gather()
+    local naming = A.naming
     for n, new in ipairs(list) do
+        A.naming = #new.parents > 0 and naming or nil -- the caller knows the state of the others
         answers[n] = S.store(new) and 1 or 0
     end
+    A.naming = naming
     S.flush()
     return answers
 end
@@ -129,5 +132,8 @@ local function ranges()
 end
 
 local answer = (A.jobs and rows or ranges)()
+if type(answer) == 'table' and answer.err then
+    return answer
+end
 S.finish()
-return answer
+return S.answer(answer)
