@@ -47,8 +47,9 @@ RFC 3339 in UTC, lengths of time are seconds in fields that end in `_s`, ids are
 SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`jobs ls`, `jobs show`, `dead ls`, `dead show`", shapes.JobShape),
     ("`error` and `failures` of a job", shapes.FailureShape),
+    ("`dead groups`", shapes.DeadGroupShape),
     ("`payload` of a job", shapes.Payload),
-    ("`jobs retry|cancel|clear`, `dead replay|drop` with ids", shapes.AnswerShape),
+    ("`jobs run|retry|cancel|clear`, `dead replay|drop` with ids", shapes.AnswerShape),
     ("the same with a filter", shapes.BulkShape),
     ("`enqueue`", shapes.EnqueuedShape),
     ("`stats`", shapes.StatsShape),

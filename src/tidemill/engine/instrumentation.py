@@ -138,6 +138,7 @@ class WatchedJobs:
         self.write = watch(jobs.write)
         self.release = watch(jobs.release)
         self.cancel = watch(jobs.cancel)
+        self.run_now = watch(jobs.run_now)
         self.replay = watch(jobs.replay)
         self.drop = watch(jobs.drop)
         self.watch = watch(jobs.watch)
@@ -166,6 +167,7 @@ class WatchedInspect:
         self.audit = watch(inspect.audit)
         self.storage = watch(inspect.storage)
         self.list = watch(inspect.list)
+        self.dead_groups = watch(inspect.dead_groups)
 
 
 class WatchedQueues:

@@ -3,9 +3,12 @@
 import msgspec
 
 from tidemill.model.errors import BadInput
-from tidemill.model.jobs.job import FINAL, LIVE, JobRecord, JobState
+from tidemill.model.ids import JobId
+from tidemill.model.jobs.fingerprint import read_group
+from tidemill.model.jobs.job import FINAL, LIVE, FailureKind, JobRecord, JobState
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
+from tidemill.model.queues.lane import check_priority
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import DAY, MINUTE, Instant, Span
 
@@ -26,6 +29,16 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """In the job's headers, under "tags"."""
     text: str | None = None
     """Occurs in the body or in the last error's message, case-sensitively."""
+    group: str | None = None
+    """The dead letters of this group (`DeadGroup.name`): no others are found."""
+    since: Instant | None = None
+    """In its present state since this moment or later (`moment_of`) ..."""
+    until: Instant | None = None
+    """... and before this one."""
+    member: str | None = None
+    """The name of the member that runs or last ran it."""
+    schedule: str | None = None
+    priority: int | None = None
 
 
 class Page(msgspec.Struct, kw_only=True):
@@ -35,6 +48,38 @@ class Page(msgspec.Struct, kw_only=True):
     cursor: str | None
     """None: there is no more."""
     scanned: int
+
+
+class DeadGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The dead letters of one queue that failed alike: same task, same fingerprint of the last failure."""
+
+    queue: str
+    task: str
+    fingerprint: str
+    count: int
+    first_at: Instant
+    """The oldest death among those that are kept."""
+    last_at: Instant
+    sample: JobId
+    """The newest of them. Below, what it died of."""
+    kind: FailureKind
+    error: str
+    message: str
+    """As the sample has it."""
+    age: Span = 0
+    """How old the count is."""
+
+    @property
+    def name(self) -> str:
+        """What `JobFilter.group` takes: the same in every queue."""
+        return f"{self.task}/{self.fingerprint}"
+
+
+class GroupPage(msgspec.Struct, kw_only=True):
+    """Some groups, and where to go on. A short page with a cursor is not the end."""
+
+    groups: list[DeadGroup]
+    cursor: str | None
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +195,14 @@ def check_filter(only: JobFilter) -> JobFilter:
         check_queue(only.queue)
     if only.task is not None:
         check_task(only.task)
+    if only.priority is not None:
+        check_priority(only.priority)
+    if only.group is not None:
+        read_group(only.group)
+        if only.state not in (None, JobState.DEAD):
+            raise BadInput(f"only dead jobs have a group, not those that are {only.state}")
+    if only.since is not None and only.until is not None and only.since >= only.until:
+        raise BadInput("a range of time begins before it ends: `since` is not before `until`")
     return only
 
 
@@ -169,14 +222,37 @@ def check_series_step(step: Span) -> Span:
 
 def states_of(only: JobFilter) -> tuple[JobState, ...]:
     """The states that a filter admits, live ones first."""
+    if only.group is not None:
+        return (JobState.DEAD,)
     return (only.state,) if only.state else (*LIVE, *FINAL)
+
+
+def is_scanned(only: JobFilter) -> bool:
+    """Whether it has a part that some walk tries on each job: then a page may take any number of them."""
+    parts = only.task, only.key, only.tag, only.text, only.member, only.schedule, only.priority
+    return any(part is not None for part in (*parts, only.since, only.until))
+
+
+def moment_of(job: JobRecord) -> Instant:
+    """Since when a job is in its state; of a scheduled one, when it is due."""
+    moments = {
+        JobState.BLOCKED: job.created_at,
+        JobState.SCHEDULED: job.due_at,
+        JobState.READY: job.ready_at,
+        JobState.RUNNING: job.claimed_at,
+    }
+    return moments.get(job.state, job.ended_at) or job.created_at
 
 
 def matches(only: JobFilter, job: JobRecord, body: bytes) -> bool:
     """Whether a job passes those parts of a filter that no index answers."""
-    if only.task is not None and job.task != only.task:
+    for name in ("task", "key", "member", "schedule", "priority"):
+        wanted = getattr(only, name)
+        if wanted is not None and getattr(job, name) != wanted:
+            return False
+    if only.since is not None and moment_of(job) < only.since:
         return False
-    if only.key is not None and job.key != only.key:
+    if only.until is not None and moment_of(job) >= only.until:
         return False
     if only.tag is not None and only.tag not in _tags(job.headers):
         return False

@@ -32,6 +32,8 @@ class FailureInfo:
     """The qualified name of the exception's class."""
     message: str
     traceback: str
+    fingerprint: str
+    """Equal for failures that are alike; dead jobs of one task and fingerprint are a group."""
     attempt: int
     number: int
     """1 for the job's first failure of any kind, counted on over replays."""
@@ -160,6 +162,7 @@ def _failure(failure: model.Failure) -> FailureInfo:
         error=failure.error,
         message=failure.message,
         traceback=failure.traceback,
+        fingerprint=failure.fingerprint,
         attempt=failure.attempt,
         number=failure.number,
         member=failure.member,

@@ -9,7 +9,7 @@ import click
 from tidemill.cli.options.picking import pages
 from tidemill.cli.output.job_text import COLUMNS, row
 from tidemill.cli.output.text import Columns, count
-from tidemill.model.view import PAGE_LIMIT, JobFilter
+from tidemill.model.view import PAGE_LIMIT, JobFilter, is_scanned
 
 if TYPE_CHECKING:
     from tidemill.engine.protocol import Engine
@@ -41,7 +41,7 @@ async def preview(engine: "Engine", filters: Sequence[JobFilter], found: Estimat
 
 async def estimate(engine: "Engine", filters: Sequence[JobFilter]) -> Estimate:
     """How many there are: by the engine's own counts if it has them, else by a scan, for a while."""
-    if not any(only.task or only.key or only.tag or only.text for only in filters):
+    if not any(only.group or is_scanned(only) for only in filters):
         counts = await engine.inspect.counts()
         jobs = sum(
             queue.in_state(only.state)

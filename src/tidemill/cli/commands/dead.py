@@ -4,20 +4,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from tidemill.cli import exits
 from tidemill.cli.bulk.bulk import Deed, bulk_options, carry_out, jobs_of
 from tidemill.cli.commands.jobs import print_jobs, print_list, replaying
 from tidemill.cli.options.payload import arguments
-from tidemill.cli.options.picking import IdType, filter_options, ids_argument, json_option, limit_option
+from tidemill.cli.options.picking import (
+    IdType,
+    filter_options,
+    ids_argument,
+    json_option,
+    limit_option,
+    unless_all,
+)
 from tidemill.cli.options.where import Where, operator, where_options, with_engine
+from tidemill.cli.output.group_text import print_groups
 from tidemill.cli.output.shapes import AnswerShape
 from tidemill.cli.output.text import json_line
 from tidemill.cli.program import refuse
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import JobRecord, JobState, ReplayAnswer
-from tidemill.model.view import JobFilter
+from tidemill.model.view import PAGE_LIMIT, DeadGroup, JobFilter
 
 if TYPE_CHECKING:
     from tidemill.engine.protocol import Engine
@@ -38,6 +45,20 @@ def dead() -> None:
 def ls(where: Where, only: JobFilter, limit: int | None, as_json: bool) -> None:
     """List dead letters, the newest of each queue first."""
     with_engine(where, lambda engine: print_list(engine, only, limit, as_json))
+
+
+@dead.command()
+@click.option("-q", "--queue", metavar="NAME", help="Only of this queue.")
+@click.option("--task", metavar="NAME", help="Only of this task.")
+@limit_option
+@json_option
+@where_options
+def groups(where: Where, queue: str | None, task: str | None, limit: int | None, as_json: bool) -> None:
+    """Group dead letters by what they died of: same task, same error, same place in the code.
+
+    The largest groups come first. `--group NAME` of `ls`, `replay` and `drop` means the jobs of one."""
+    found = with_engine(where, lambda engine: _all_groups(engine, queue, task))
+    print_groups(found, limit, as_json)
 
 
 @dead.command()
@@ -81,7 +102,7 @@ def replay(
         return _replay_edited(where, ids[0], edit, as_json)
     deed = _only_dead(replaying()) if ids else replaying()
     return carry_out(
-        where, deed, ids=ids, only=_unless_all(only), everything=everything, yes=yes, as_json=as_json
+        where, deed, ids=ids, only=unless_all(only), everything=everything, yes=yes, as_json=as_json
     )
 
 
@@ -103,13 +124,20 @@ def drop(
     deed = Deed("Drop", act, frozenset({"dropped"}), (DEAD,))
     deed = _only_dead(deed) if ids else deed
     return carry_out(
-        where, deed, ids=ids, only=_unless_all(only), everything=everything, yes=yes, as_json=as_json
+        where, deed, ids=ids, only=unless_all(only), everything=everything, yes=yes, as_json=as_json
     )
 
 
-def _unless_all(only: JobFilter) -> JobFilter:
-    """The filter without the state that these commands mean anyway: "all" must be said."""
-    return replace(only, state=None)
+async def _all_groups(engine: "Engine", queue: str | None, task: str | None) -> list[DeadGroup]:
+    """Every group, the largest first."""
+    found: list[DeadGroup] = []
+    cursor = None
+    while True:
+        page = await engine.inspect.dead_groups(queue=queue, task=task, cursor=cursor, limit=PAGE_LIMIT)
+        found += page.groups
+        cursor = page.cursor
+        if cursor is None:
+            return sorted(found, key=lambda group: (-group.count, -group.last_at, group.queue, group.name))
 
 
 def _only_dead(deed: Deed) -> Deed:

@@ -1,12 +1,12 @@
 """`tidemill enqueue`: a job by its task's name."""
 
-from datetime import datetime
 from typing import Any
 
 import click
 
 from tidemill.cli import exits
 from tidemill.cli.options.lengths import LengthType
+from tidemill.cli.options.moments import MomentType
 from tidemill.cli.options.payload import arguments
 from tidemill.cli.options.picking import IdType, json_option
 from tidemill.cli.options.where import Where, where_options
@@ -14,22 +14,6 @@ from tidemill.cli.output.shapes import EnqueuedShape
 from tidemill.cli.output.text import json_line
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.time import LONGEST, SECOND
-
-
-class MomentType(click.ParamType):  # type: ignore[type-arg]
-    """A moment with its time zone."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a moment such as 2030-01-31T18:00:00Z", param, ctx)
-        if moment.tzinfo is None:
-            self.fail(f"{value!r} has no time zone; add Z for UTC, or +02:00", param, ctx)
-        return moment
-
 
 _LENGTH = LengthType(0, LONGEST / SECOND)
 

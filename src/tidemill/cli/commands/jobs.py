@@ -15,6 +15,7 @@ from tidemill.cli.options.picking import (
     json_option,
     limit_option,
     pages,
+    unless_all,
 )
 from tidemill.cli.options.where import Where, operator, where_options, with_engine
 from tidemill.cli.output.job_text import COLUMNS, log_line, print_whole, row
@@ -68,6 +69,31 @@ def retry(
     They become ready at once, at the end of their line. Attempts start again at 0; the history stays."""
     deed = replaying(states=FINAL if only.state else (JobState.DEAD,))
     return carry_out(where, deed, ids=ids, only=only, everything=everything, yes=yes, as_json=as_json)
+
+
+@jobs.command("run")
+@ids_argument
+@filter_options(state=JobState.SCHEDULED)
+@bulk_options
+@json_option
+@where_options
+def run_now(
+    where: Where, ids: Sequence[JobId], only: JobFilter, everything: bool, yes: bool, as_json: bool
+) -> int:
+    """Run scheduled jobs now, by id or by filter: those that wait for a retry too.
+
+    They become ready at once, at the end of their line."""
+    by = operator()
+
+    async def act(engine: "Engine", some: Sequence[JobId]) -> list[str]:
+        return [answer.value for answer in await engine.jobs.run_now(some, by=by)]
+
+    # by a filter, one whose time has come in the meantime is no failure
+    good = {"ready"} if ids else {"ready", "running", "finished"}
+    deed = Deed("Run", act, frozenset(good), (JobState.SCHEDULED,))
+    return carry_out(
+        where, deed, ids=ids, only=unless_all(only), everything=everything, yes=yes, as_json=as_json
+    )
 
 
 @jobs.command()

@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
+from tidemill.cli.options.moments import PastType
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import JobRecord, JobState
+from tidemill.model.queues.lane import PRIORITIES
 from tidemill.model.view import PAGE_LIMIT, JobFilter
 
 if TYPE_CHECKING:
@@ -51,33 +54,41 @@ limit_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 
+_PRIORITY = click.IntRange(PRIORITIES.start, PRIORITIES.stop - 1)
+_FILTERS = {
+    "queue": click.option("-q", "--queue", metavar="NAME", help="Only of this queue."),
+    "task": click.option("--task", metavar="NAME", help="Only of this task."),
+    "key": click.option("--key", help="Only with this key."),
+    "tag": click.option("--tag", help="Only with this tag."),
+    "text": click.option("--text", help="Only where this occurs in the payload or the last error's message."),
+    "group": click.option("--group", metavar="NAME", help="Only of this dead-letter group (`dead groups`)."),
+    "since": click.option(
+        "--since",
+        type=PastType(),
+        help="Only what came into its state at this moment or later; or a length of time ago. Of scheduled "
+        "jobs the due time counts.",
+    ),
+    "until": click.option("--until", type=PastType(), help="The same, before this moment."),
+    "member": click.option(
+        "--worker", "member", metavar="NAME", help="Only what this member runs or ran last."
+    ),
+    "schedule": click.option("--schedule", metavar="NAME", help="Only what this schedule made."),
+    "priority": click.option("-p", "--priority", type=_PRIORITY, help="Only with this priority."),
+}
+
+
 def filter_options(*, state: JobState | None = None) -> Callable[[F], F]:
-    """`--queue --task --key --tag --text` and, unless the command is about one state, `--state`."""
+    """The options of a filter; without `--state` if the command is about one state."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
-        def run(
-            *args: Any,
-            queue: str | None,
-            task: str | None,
-            key: str | None,
-            tag: str | None,
-            text: str | None,
-            **options: Any,
-        ) -> Any:
+        def run(*args: Any, **options: Any) -> Any:
             chosen = state or options.pop("state", None)
-            only = JobFilter(
-                state=chosen and JobState(chosen), queue=queue, task=task, key=key, tag=tag, text=text
-            )
+            parts = {name: options.pop(name) for name in _FILTERS}
+            only = JobFilter(state=chosen and JobState(chosen), **parts)
             return command(*args, only=only, **options)
 
-        for option in (
-            click.option("--text", help="Only where this occurs in the payload or the last error's message."),
-            click.option("--tag", help="Only with this tag."),
-            click.option("--key", help="Only with this key."),
-            click.option("--task", metavar="NAME", help="Only of this task."),
-            click.option("-q", "--queue", metavar="NAME", help="Only of this queue."),
-        ):
+        for option in reversed(_FILTERS.values()):
             run = option(run)
         if state is None:
             states = click.Choice([state.value for state in JobState])
@@ -106,4 +117,9 @@ async def pages(
 
 def narrows(only: JobFilter) -> bool:
     """Whether the filter says anything besides a state."""
-    return any((only.queue, only.task, only.key, only.tag, only.text))
+    return any(getattr(only, name) is not None for name in _FILTERS)
+
+
+def unless_all(only: JobFilter) -> JobFilter:
+    """The filter without the state that a command means anyway: "all" must be said."""
+    return replace(only, state=None)

@@ -98,6 +98,7 @@ def _facts(job: JobRecord) -> Iterator[tuple[str, object]]:
     yield "progress", _json(json_of(job.progress))
     yield "result", _json(json_of(job.result))
     yield "failures", _kept(job)
+    yield "group", job.dead_group
 
 
 def payload_text(job: JobRecord) -> str:

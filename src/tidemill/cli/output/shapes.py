@@ -27,6 +27,7 @@ class FailureShape(msgspec.Struct, frozen=True, kw_only=True):
     error: Annotated[str, Meta(description="the exception's qualified class name")]
     message: Annotated[str, Meta(description="its text")]
     traceback: Annotated[str, Meta(description="its traceback")]
+    fingerprint: Annotated[str, Meta(description="equal for failures that are alike")]
     attempt: Annotated[int, Meta(description="which attempt it was")]
     number: Annotated[int, Meta(description="1 for the job's first failure, counted on over replays")]
     worker: Annotated[str, Meta(description="the member that ran it")]
@@ -73,6 +74,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     progress: Annotated[Any, Meta(description="what it last reported")]
     failure_count: Annotated[int, Meta(description="failures of any kind, over replays too")]
     error: Annotated[FailureShape | None, Meta(description="the last failure")]
+    group: Annotated[str | None, Meta(description="its dead-letter group, if it is dead")]
     headers: Annotated[
         dict[str, Any] | UnsetType | None, Meta(description="tags, trace context, origin (`show`)")
     ] = UNSET
@@ -85,12 +87,33 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class DeadGroupShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters of one queue that failed alike."""
+
+    group: Annotated[str, Meta(description="its name, for `--group`: task and fingerprint")]
+    queue: Annotated[str, Meta(description="the queue of these jobs")]
+    task: Annotated[str, Meta(description="the name of their task")]
+    count: Annotated[int, Meta(description="how many are kept")]
+    first_at: Annotated[Time, Meta(description="when the oldest of them died")]
+    last_at: Annotated[Time, Meta(description="and the newest")]
+    sample: Annotated[str, Meta(description="the newest; below, what it died of")]
+    kind: Annotated[str, Meta(description="error, timeout, crash, lost, expired or payload")]
+    error: Annotated[str, Meta(description="the exception's qualified class name")]
+    message: Annotated[str, Meta(description="its text")]
+    pattern: Annotated[str, Meta(description="its text without what differs from job to job")]
+    age_s: Annotated[float, Meta(description="how old the count is")]
+
+
 class AnswerShape(msgspec.Struct, frozen=True):
     """What became of one job that was named by its id."""
 
     id: Annotated[str, Meta(description="the job")]
     answer: Annotated[
-        str, Meta(description="replayed, cancelled, asked, dropped, finished, live, no body, unknown")
+        str,
+        Meta(
+            description="replayed, ready, cancelled, asked, dropped, finished, live, blocked, running, "
+            "no body or unknown"
+        ),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from tidemill.cli.output.shapes import (
+    DeadGroupShape,
     DoctorShape,
     EventShape,
     FailureShape,
@@ -26,6 +27,7 @@ from tidemill.cli.output.shapes import (
 from tidemill.cli.output.text import rfc3339
 from tidemill.model.event import Event, Gap
 from tidemill.model.ids import show_id
+from tidemill.model.jobs.fingerprint import plain_message
 from tidemill.model.jobs.job import Failure, JobRecord
 from tidemill.model.member import MemberRecord, detail_of
 from tidemill.model.scaling.demand import Demand
@@ -33,7 +35,7 @@ from tidemill.model.schedules.schedule import Cron, Every, Schedule
 from tidemill.model.schedules.spoken import state_of, words_of
 from tidemill.model.storage import Storage, StorageWarning
 from tidemill.model.time import SECOND, Instant, Span
-from tidemill.model.view import Finished, QueueCounts, QueueInfo
+from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
 
 
 def seconds_of(span: Span | None) -> Seconds:
@@ -46,6 +48,7 @@ def failure_shape(failure: Failure) -> FailureShape:
         error=failure.error,
         message=failure.message,
         traceback=failure.traceback,
+        fingerprint=failure.fingerprint,
         attempt=failure.attempt,
         number=failure.number,
         worker=failure.member,
@@ -82,7 +85,26 @@ def job_shape(job: JobRecord, *, whole: bool = False) -> JobShape:
         worker=job.member or None,
         progress=json_of(job.progress),
         error=failure_shape(job.error) if job.error else None,
+        group=job.dead_group,
         **parts,
+    )
+
+
+def group_shape(group: DeadGroup) -> DeadGroupShape:
+    """A dead-letter group for machines."""
+    return DeadGroupShape(
+        group=group.name,
+        queue=group.queue,
+        task=group.task,
+        count=group.count,
+        first_at=rfc3339(group.first_at),
+        last_at=rfc3339(group.last_at),
+        sample=show_id(group.sample),
+        kind=group.kind,
+        error=group.error,
+        message=group.message,
+        pattern=plain_message(group.message),
+        age_s=group.age / SECOND,
     )
 
 

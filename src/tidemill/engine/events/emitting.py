@@ -38,7 +38,16 @@ from tidemill.engine.protocol import (
 )
 from tidemill.model.errors import EngineFull, EngineUnavailable
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, Fence, NewJob, ReplayAnswer, Stored
+from tidemill.model.jobs.job import (
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    Fence,
+    NewJob,
+    ReplayAnswer,
+    RunNowAnswer,
+    Stored,
+)
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Fate, LostRun, Release, Settlement
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo
@@ -174,6 +183,16 @@ class EmittingJobs:
             self._emitter,
             lambda named: self._jobs.cancel(ids, by=by, moves=named, now=now),
             lambda answers: CancelAnswer.CANCELLED in answers,
+            moves,
+        )
+
+    async def run_now(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[RunNowAnswer]:
+        return await _naming(
+            self._emitter,
+            lambda named: self._jobs.run_now(ids, by=by, moves=named, now=now),
+            lambda answers: RunNowAnswer.READY in answers,
             moves,
         )
 

@@ -14,6 +14,7 @@ from tidemill.model.time import Instant, Span
 from tidemill.model.view import (
     WINDOW,
     AuditEntry,
+    GroupPage,
     JobFilter,
     Page,
     QueueCounts,
@@ -66,8 +67,26 @@ class InspectFacet(Protocol):
         before suspects, group, seq; scheduled by due time, then seq; blocked and running by creation;
         finished ones newest end first, then newest creation. The
         cursor continues exactly there: a job that stays put is neither skipped nor repeated. It belongs to
-        this filter and no other: with another one, cut off or altered, it is `BadInput`. Task,
-        key, tag and text are filters on the way: one call scans no more than `SCAN_LIMIT` jobs and
-        may answer a short page with a cursor. No OFFSET inside: page n costs what page 1 did.
+        this filter and no other: with another one, cut off or altered, it is `BadInput`.
+
+        An order answers: state, queue, group; task, of dead jobs; since and until, of finished and scheduled
+        jobs; priority, of ready ones. The rest are filters on the way: one call scans no more than
+        `SCAN_LIMIT` jobs and may answer a short page with a cursor. No OFFSET inside: page n costs what
+        page 1 did. A group has dead jobs alone: with another state it is `BadInput`.
         """
+        ...
+
+    async def dead_groups(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> GroupPage:
+        """The dead letters that are kept, by what they died of: one group for each queue, task and
+        fingerprint of the last failure, in the order of these (by bytes). All of it comes from an order of
+        the dead letters themselves, so a replay, a drop or a prune needs no decrement. Counts above 10,000
+        may be some seconds old: `DeadGroup.age`. The cursor belongs to this filter, as that of `list` does,
+        and page n costs what page 1 did."""
         ...

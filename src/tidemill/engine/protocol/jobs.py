@@ -15,6 +15,7 @@ from tidemill.model.jobs.job import (
     JobRecord,
     NewJob,
     ReplayAnswer,
+    RunNowAnswer,
     Stored,
 )
 from tidemill.model.jobs.move import Moves
@@ -169,7 +170,7 @@ class JobsFacet(Protocol):
         - `Completed`: completed, whatever was requested; uses an attempt. The result is kept; with the
           queue's `keep_body=False` body and result are dropped; with `keep_completed.nothing` only a
           tombstone stays.
-        - `Failed`: uses an attempt and appends the failure, clipped by `clip_failure` and filled in.
+        - `Failed`: uses an attempt and appends the failure, made by `fingerprint.as_recorded` and filled in.
           Cancel was requested: cancelled. Else `retry_in` given: scheduled for now + retry_in (also when
           0). Else dead.
         - `Stopped`: cancelled, no attempt used.
@@ -216,6 +217,14 @@ class JobsFacet(Protocol):
         """Stop jobs. Not started: `cancelled` at once, and it never starts. Running: `cancel_requested`
         is set, the member is signalled and told by its next heartbeat. A repeat answers the same, unless the
         job moved on."""
+        ...
+
+    async def run_now(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[RunNowAnswer]:
+        """What is scheduled becomes ready at once, at the end of its lane, as if its due time had come: a
+        job that waits for a retry too. Its `due_at` is cleared. Jobs in another state are left alone. A
+        repeat answers the same, unless the job moved on."""
         ...
 
     async def replay(

@@ -321,7 +321,10 @@ def check_listing(only: JobFilter, limit: int) -> None:
     """Refuse a filter by which nothing could be found, and a page that is too long."""
     check_filter(only)
     check_limit(limit)
-    for part in (only.key, only.tag, only.text):
+    for moment in (only.since, only.until):
+        if moment is not None:
+            check_number(moment, "a moment in a filter")
+    for part in (only.key, only.tag, only.text, only.member, only.schedule):
         if part is not None and not _is_text(part):
             raise BadInput(f"a filter is a text without lone surrogates, not {ascii(part)[:80]}")
 

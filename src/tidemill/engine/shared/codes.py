@@ -6,7 +6,7 @@ The numbers are those of `schema/` and `lua/`. Also here: the message of a refus
 from typing import NamedTuple
 
 from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Failure, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Failure, ReplayAnswer, RunNowAnswer
 from tidemill.model.jobs.run import (
     Answer,
     Checkpoint,
@@ -26,6 +26,7 @@ from tidemill.model.time import Span
 ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
 CANCEL_ANSWERS = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
 REPLAY_ANSWERS = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
+RUN_NOW_ANSWERS = tuple(RunNowAnswer)
 DROP_ANSWERS = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
 
 COMPLETED, FAILED, STOPPED, CRASHED = range(4)

@@ -20,11 +20,12 @@ from tidemill.engine.shared.checks import EXACT
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.job import JobRecord, JobState
 from tidemill.model.queues.lane import PRIORITIES
-from tidemill.model.view import SCAN_LIMIT, JobFilter, Page, matches, states_of
+from tidemill.model.view import SCAN_LIMIT, JobFilter, Page, is_scanned, matches, states_of
 
 CursorKey = list[int | str]
 
 DIGEST_SIZE = 6
+_ANOTHER = "this cursor belongs to another listing, or was altered; begin again without one"
 
 _KEYS: dict[JobState, tuple[type, ...]] = {
     JobState.BLOCKED: (int,),
@@ -52,8 +53,7 @@ _decode = msgspec.json.Decoder(Cursor).decode
 
 def write_cursor(only: JobFilter, cursor: Cursor) -> str:
     """As the caller gets it."""
-    said = _encode(cursor)
-    return base64.urlsafe_b64encode(_digest(only, said) + said).decode()
+    return write_opaque(_encode(only), _encode(cursor))
 
 
 def read_cursor(only: JobFilter, text: str | None) -> Cursor | None:
@@ -61,17 +61,36 @@ def read_cursor(only: JobFilter, text: str | None) -> Cursor | None:
     if text is None:
         return None
     try:
-        raw = base64.b64decode(text, altchars=b"-_", validate=True)
-        cursor = _decode(raw[DIGEST_SIZE:])
-    except (msgspec.DecodeError, binascii.Error, ValueError, TypeError):
-        raise BadInput(f"{text!r} is not a cursor that a listing gave; begin again without one") from None
-    if raw[:DIGEST_SIZE] != _digest(only, raw[DIGEST_SIZE:]) or not _fits(only, cursor):
-        raise BadInput("this cursor belongs to another listing, or was altered; begin again without one")
+        cursor = _decode(read_opaque(_encode(only), text))
+    except msgspec.DecodeError:
+        raise _not_ours(text) from None
+    if not _fits(only, cursor):
+        raise BadInput(_ANOTHER)
     return cursor
 
 
-def _digest(only: JobFilter, said: bytes) -> bytes:
-    return hashlib.blake2b(_encode(only) + b"\0" + said, digest_size=DIGEST_SIZE).digest()
+def write_opaque(of: bytes, said: bytes) -> str:
+    """A cursor of the listing `of`: what it says, behind the digest of both."""
+    return base64.urlsafe_b64encode(_digest(of, said) + said).decode()
+
+
+def read_opaque(of: bytes, text: str) -> bytes:
+    """What a cursor of the listing `of` says, or `BadInput`."""
+    try:
+        raw = base64.b64decode(text, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        raise _not_ours(text) from None
+    if raw[:DIGEST_SIZE] != _digest(of, raw[DIGEST_SIZE:]):
+        raise BadInput(_ANOTHER)
+    return raw[DIGEST_SIZE:]
+
+
+def _not_ours(text: str) -> BadInput:
+    return BadInput(f"{text!r} is not a cursor that a listing gave; begin again without one")
+
+
+def _digest(of: bytes, said: bytes) -> bytes:
+    return hashlib.blake2b(of + b"\0" + said, digest_size=DIGEST_SIZE).digest()
 
 
 def _fits(only: JobFilter, cursor: Cursor) -> bool:
@@ -108,8 +127,7 @@ def positions_after(
 
 def chunk_size(only: JobFilter, limit: int, most: int) -> int:
     """How many jobs to read at once: with a filter that no order answers, a page may need any number."""
-    filtered = any(part is not None for part in (only.task, only.key, only.tag, only.text))
-    return most if filtered else min(most, limit + 1)
+    return most if is_scanned(only) else min(most, limit + 1)
 
 
 class PageBuilder:

@@ -108,5 +108,9 @@ def _text(death: Death) -> str | None:
 def said(failure: Failure) -> Failure:
     """What the failure itself says, without what the engine filled in."""
     return Failure(
-        kind=failure.kind, error=failure.error, message=failure.message, traceback=failure.traceback
+        kind=failure.kind,
+        error=failure.error,
+        message=failure.message,
+        traceback=failure.traceback,
+        fingerprint=failure.fingerprint,
     )

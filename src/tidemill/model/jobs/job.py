@@ -129,8 +129,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The exception's qualified class name."""
     message: str = ""
     traceback: str = ""
+    fingerprint: str = ""
+    """Filled in by the engine, as is everything below. `model.jobs.fingerprint` says what it is made of."""
     attempt: int = 0
-    """Filled in by the engine, as is everything below."""
     number: int = 0
     """1 for the job's first failure of any kind, counted on over replays."""
     member: str = ""
@@ -200,6 +201,13 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         """How people count: 1 while the first attempt runs, and when it has ended."""
         return self.attempts + (self.state is JobState.RUNNING)
 
+    @property
+    def dead_group(self) -> str | None:
+        """The name of its dead-letter group, if it is dead: `JobFilter.group` takes it."""
+        if self.state is not JobState.DEAD or self.error is None:
+            return None
+        return f"{self.task}/{self.error.fingerprint}"
+
 
 class CancelAnswer(StrEnum):
     CANCELLED = "cancelled"
@@ -218,6 +226,16 @@ class ReplayAnswer(StrEnum):
     """It has not ended; nothing changed."""
     NO_BODY = "no body"
     """Its payload was dropped; it cannot be replayed."""
+    UNKNOWN = "unknown"
+
+
+class RunNowAnswer(StrEnum):
+    READY = "ready"
+    """It waits for nothing but its turn, by this call or before it."""
+    BLOCKED = "blocked"
+    """It waits for other jobs; nothing changed."""
+    RUNNING = "running"
+    FINISHED = "finished"
     UNKNOWN = "unknown"
 
 

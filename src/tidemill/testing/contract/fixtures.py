@@ -337,4 +337,5 @@ async def snapshot(engine: Engine, clock: Clock) -> dict[str, Any]:
         "leases": await engine.leases.list(now=now),
         "members": await engine.members.list(now=now),
         "audit": await engine.inspect.audit(limit=1_000),
+        "groups": (await engine.inspect.dead_groups(limit=1_000)).groups,
     }

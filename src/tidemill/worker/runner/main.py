@@ -40,7 +40,8 @@ import msgspec
 from tidemill.engine.locked import locked
 from tidemill.engine.protocol import TransactionsFacet
 from tidemill.model.errors import UNSTORABLE, TidemillError
-from tidemill.model.jobs.job import MESSAGE_LIMIT, Failure, FailureKind, clip_failure
+from tidemill.model.jobs.fingerprint import as_recorded
+from tidemill.model.jobs.job import MESSAGE_LIMIT, Failure, FailureKind
 from tidemill.model.jobs.run import ClaimedJob, Note
 from tidemill.model.time import SECOND, Span
 from tidemill.task.current import CURRENT, Aborted, ControlledJob
@@ -387,7 +388,7 @@ def perform(
 
 
 def _raised(error: BaseException, kind: FailureKind = "error") -> Raised:
-    return Raised(failure=clip_failure(failure_of(error, kind)), lineage=lineage(error))
+    return Raised(failure=as_recorded(failure_of(error, kind)), lineage=lineage(error))
 
 
 def _call(definition: Definition, args: Any, kwargs: dict[str, Any]) -> object:

@@ -29,7 +29,14 @@ from tidemill.engine.shared.checks import (
     check_text,
     check_watch,
 )
-from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.codes import (
+    ANSWERS,
+    CANCEL_ANSWERS,
+    DROP_ANSWERS,
+    REPLAY_ANSWERS,
+    RUN_NOW_ANSWERS,
+    note_answer,
+)
 from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engines.postgres.db.connection import Row
 from tidemill.engines.postgres.db.store import PostgresStore
@@ -42,7 +49,16 @@ from tidemill.engines.postgres.order.late_commits import LateCommits
 from tidemill.engines.postgres.read.rows import FORM, TOMBSTONE, job_of, tombstone_of
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer, Stored
+from tidemill.model.jobs.job import (
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    JobRecord,
+    NewJob,
+    ReplayAnswer,
+    RunNowAnswer,
+    Stored,
+)
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, LostRun, Note, Release, Settlement
 from tidemill.model.time import MILLISECOND, Instant, Span
@@ -145,6 +161,14 @@ class PostgresJobs:
         check_text(by, "by")
         answers, _ = await self._command("cancel_v1", check_ids(ids), by, now_naming(now, moves), moves=moves)
         return [CANCEL_ANSWERS[code] for code in answers]
+
+    async def run_now(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[RunNowAnswer]:
+        check_text(by, "by")
+        named = now_naming(now, moves)
+        answers, _ = await self._command("run_now_v1", check_ids(ids), by, named, moves=moves)
+        return [RUN_NOW_ANSWERS[code] for code in answers]
 
     async def replay(
         self,

@@ -6,7 +6,9 @@ import msgspec
 
 from tidemill.engine.shared.codes import ANSWERS, failure_of, note_code, outcome_code
 from tidemill.engines.postgres.jobs.arrays import job_arrays
-from tidemill.model.jobs.job import Failure, NewJob, clip_failure
+from tidemill.model.jobs.death import said as says
+from tidemill.model.jobs.fingerprint import as_recorded
+from tidemill.model.jobs.job import Failure, NewJob
 from tidemill.model.jobs.run import (
     Answer,
     Completed,
@@ -21,10 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 def said(failure: Failure) -> bytes:
     """What a failure says, as it is kept; the rest is filled in by the engine."""
-    clipped = clip_failure(failure)
-    return _encode(
-        Failure(kind=clipped.kind, error=clipped.error, message=clipped.message, traceback=clipped.traceback)
-    )
+    return _encode(says(as_recorded(failure)))
 
 
 class Settling:

@@ -5,11 +5,13 @@ from typing import Any
 
 from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
 from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.connect import Connection
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.read import listing
+from tidemill.engines.postgres.read.groups import Groups
 from tidemill.engines.postgres.read.rows import job_of
 from tidemill.engines.postgres.read.tallies import Tallies
 from tidemill.model.ids import JobId, check_id
@@ -21,6 +23,7 @@ from tidemill.model.view import (
     WINDOW,
     AuditEntry,
     Finished,
+    GroupPage,
     JobFilter,
     Page,
     QueueCounts,
@@ -37,6 +40,7 @@ class PostgresInspect:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
         self._tallies = Tallies(store)
+        self._groups = Groups(store)
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         rows = await self._store.read(SQL.get, check_ids(ids))
@@ -104,3 +108,13 @@ class PostgresInspect:
             return await listing.page(connection, self._store.sql, only, at, limit)
 
         return await self._store.snapshot(work)
+
+    async def dead_groups(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> GroupPage:
+        return await self._groups.page(group_walk(queue, task, cursor, limit))

@@ -6,6 +6,7 @@ most a twentieth of the time.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from tidemill.engine.shared.statements import load_statements
@@ -26,6 +27,35 @@ SHARE = 20
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended('recount', '{schema}.job'::regclass::oid::bigint))"
 
 
+class Recount:
+    """Counts again in the background, one process at a time, and at most a twentieth of the time."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+        self._not_before = 0.0
+
+    def begin(self, work: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        """Run these statements, unless a recount runs or has just run."""
+        if work and self._task is None and time.monotonic() >= self._not_before:
+            self._task = self._store.spawn(self._run(work))
+
+    async def _run(self, work: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        begin = time.monotonic()
+
+        async def count(connection: "Connection[Any]") -> None:
+            async with connection.transaction():
+                if await connection.fetchval(_LOCK.replace("{schema}", f'"{self._store.url.schema}"')):
+                    for statement, parameters in work:
+                        await connection.execute(self._store.sql(statement), *parameters)
+
+        try:
+            await self._store.commands.use(count)
+        finally:
+            self._task = None
+            self._not_before = time.monotonic() + SHARE * (time.monotonic() - begin)
+
+
 class Tallies:
     """The counts of one engine object."""
 
@@ -34,8 +64,7 @@ class Tallies:
         self._kept: list[Row] = []
         self._kept_at = -KEPT_S
         self._dear = False
-        self._recount: asyncio.Task[None] | None = None
-        self._recount_at = 0.0
+        self._recount = Recount(store)
 
     async def counts(self, window: Span, now: Instant | None) -> list[QueueCounts]:
         """Every queue, by name."""
@@ -54,28 +83,11 @@ class Tallies:
             self._kept, self._kept_at = states, begin
             self._dear = sum(count for row in states for count in row[1:]) > DEAR
         known = {(queue, state): (count, age) for queue, state, count, age in tallies}
-        self._keep_fresh([(row[0], state) for row in states for state in range(7) if row[1 + state] > MANY])
+        self._recount.begin(
+            [(SQL.recount, (row[0], state)) for row in states for state in range(7) if row[1 + state] > MANY]
+        )
         ended = {queue: Finished(completed=c, failed=f, died=d, cancelled=k) for queue, c, f, d, k in windows}
         return [_of_queue(row, known, ended, round((old or 0) * SECOND)) for row in states]
-
-    def _keep_fresh(self, many: list[tuple[str, int]]) -> None:
-        if many and self._recount is None and time.monotonic() >= self._recount_at:
-            self._recount = self._store.spawn(self._count_again(many))
-
-    async def _count_again(self, many: list[tuple[str, int]]) -> None:
-        begin = time.monotonic()
-
-        async def work(connection: "Connection[Any]") -> None:
-            async with connection.transaction():
-                if await connection.fetchval(_LOCK.replace("{schema}", f'"{self._store.url.schema}"')):
-                    for queue, state in many:
-                        await connection.execute(self._store.sql(SQL.recount), queue, state)
-
-        try:
-            await self._store.commands.use(work)
-        finally:
-            self._recount = None
-            self._recount_at = time.monotonic() + SHARE * (time.monotonic() - begin)
 
 
 def _of_queue(

@@ -35,6 +35,53 @@ SELECT $1::text, $2::smallint, count(*), {schema}.instant_v1() FROM {schema}.job
 WHERE queue = $1::text AND state = $2::smallint AND form < 2
 ON CONFLICT (queue, state) DO UPDATE SET count = excluded.count, counted_at = excluded.counted_at;
 
+-- name: groups
+-- The dead-letter groups of queue $1 behind ($2, $3), of task $4 alone unless it is NULL: the index is skipped through.
+-- Each is counted up to $5. $6: the most groups.
+WITH RECURSIVE found AS (
+    (SELECT task, fingerprint FROM {schema}.dead
+     WHERE queue = $1::text AND (task, fingerprint) > ($2::text, $3::text) ORDER BY task, fingerprint LIMIT 1)
+    UNION ALL
+    (SELECT next.task, next.fingerprint FROM found CROSS JOIN LATERAL (
+        SELECT d.task, d.fingerprint FROM {schema}.dead AS d
+        WHERE d.queue = $1::text AND (d.task, d.fingerprint) > (found.task, found.fingerprint)
+        ORDER BY d.task, d.fingerprint LIMIT 1
+     ) AS next WHERE $4::text IS NULL OR found.task = $4::text)
+), page AS (
+    SELECT task, fingerprint FROM found WHERE $4::text IS NULL OR task = $4::text LIMIT $6::bigint
+)
+SELECT page.task, page.fingerprint,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM {schema}.dead AS d WHERE d.queue = $1::text AND d.task = page.task AND d.fingerprint = page.fingerprint
+        LIMIT $5::bigint) AS s),
+    (SELECT d.ended_at FROM {schema}.dead AS d
+     WHERE d.queue = $1::text AND d.task = page.task AND d.fingerprint = page.fingerprint
+     ORDER BY d.ended_at, d.born LIMIT 1),
+    sample.ended_at, sample.job, sample.said
+FROM page CROSS JOIN LATERAL (
+    SELECT d.job, d.ended_at, (
+        SELECT f.said FROM {schema}.failure AS f WHERE f.job = d.job ORDER BY f.number DESC LIMIT 1
+    ) AS said
+    FROM {schema}.dead AS d WHERE d.queue = $1::text AND d.task = page.task AND d.fingerprint = page.fingerprint
+    ORDER BY d.ended_at DESC, d.born DESC LIMIT 1
+) AS sample;
+
+-- name: group_tallies
+SELECT task, fingerprint, count, coalesce($2::bigint, {schema}.instant_v1()) - counted_at FROM {schema}.group_tally
+WHERE queue = $1::text;
+
+-- name: recount_group
+INSERT INTO {schema}.group_tally (queue, task, fingerprint, count, counted_at)
+SELECT $1::text, $2::text, $3::text, count(*), {schema}.instant_v1() FROM {schema}.dead
+WHERE queue = $1::text AND task = $2::text AND fingerprint = $3::text
+ON CONFLICT (queue, task, fingerprint) DO UPDATE SET count = excluded.count, counted_at = excluded.counted_at;
+
+-- name: forget_group_tallies
+-- Of groups that are small again.
+DELETE FROM {schema}.group_tally AS t WHERE NOT EXISTS (
+    SELECT 1 FROM {schema}.dead AS d
+    WHERE d.queue = t.queue AND d.task = t.task AND d.fingerprint = t.fingerprint OFFSET $1::bigint);
+
 -- name: window
 -- $1 now or NULL, $2 the window less the present minute, in whole minutes.
 WITH moment AS (SELECT coalesce($1::bigint, {schema}.instant_v1()) AS now)

@@ -26,7 +26,14 @@ from tidemill.engine.shared.checks import (
     check_text,
     check_watch,
 )
-from tidemill.engine.shared.codes import ANSWERS, CANCEL_ANSWERS, DROP_ANSWERS, REPLAY_ANSWERS, note_answer
+from tidemill.engine.shared.codes import (
+    ANSWERS,
+    CANCEL_ANSWERS,
+    DROP_ANSWERS,
+    REPLAY_ANSWERS,
+    RUN_NOW_ANSWERS,
+    note_answer,
+)
 from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
@@ -36,7 +43,16 @@ from tidemill.engines.redis.jobs import settle as settling
 from tidemill.engines.redis.read.rows import TOMBSTONE, job_of, tombstone_of
 from tidemill.model.errors import Refused
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, JobRecord, NewJob, ReplayAnswer, Stored
+from tidemill.model.jobs.job import (
+    CancelAnswer,
+    DropAnswer,
+    Edit,
+    JobRecord,
+    NewJob,
+    ReplayAnswer,
+    RunNowAnswer,
+    Stored,
+)
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, LostRun, Note, Release, Settlement
 from tidemill.model.queues.queue import TOMBSTONE_AGE
@@ -121,6 +137,13 @@ class RedisJobs:
         check_text(by, "by")
         codes = await self._command("cancel", _about(ids, by=by), now, moves)
         return [CANCEL_ANSWERS[code] for code in codes]
+
+    async def run_now(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[RunNowAnswer]:
+        check_text(by, "by")
+        codes = await self._command("run_now", _about(ids, by=by), now, moves)
+        return [RUN_NOW_ANSWERS[code] for code in codes]
 
     async def replay(
         self,

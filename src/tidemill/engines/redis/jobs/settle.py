@@ -5,7 +5,8 @@ from struct import Struct
 
 from tidemill.engine.shared.codes import ANSWERS, CHECKPOINT, failure_of, note_code, outcome_code
 from tidemill.engines.redis.db.call import ScriptCall
-from tidemill.model.jobs.job import Failure, clip_failure
+from tidemill.model.jobs.fingerprint import as_recorded
+from tidemill.model.jobs.job import Failure
 from tidemill.model.jobs.run import (
     Answer,
     Completed,
@@ -17,13 +18,13 @@ from tidemill.model.jobs.run import (
 
 _DONE = Struct(">16sQQ?")
 
-Said = tuple[str, str, str, str]
+Said = tuple[str, str, str, str, str]
 
 
 def said(failure: Failure) -> Said:
     """What a failure says; the rest is filled in by the engine."""
-    clipped = clip_failure(failure)
-    return clipped.kind, clipped.error, clipped.message, clipped.traceback
+    kept = as_recorded(failure)
+    return kept.kind, kept.error, kept.message, kept.traceback, kept.fingerprint
 
 
 class SettleCall(ScriptCall):

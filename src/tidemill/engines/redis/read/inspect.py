@@ -5,12 +5,13 @@ from typing import Any
 
 from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
 from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.schema import evicts
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.read.listing import page
-from tidemill.engines.redis.read.rows import job_of
+from tidemill.engines.redis.read.rows import group_of, job_of
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import STATES, JobRecord
 from tidemill.model.jobs.run import Checkpoint, StoredLine
@@ -20,6 +21,7 @@ from tidemill.model.view import (
     WINDOW,
     AuditEntry,
     Finished,
+    GroupPage,
     JobFilter,
     Page,
     QueueCounts,
@@ -119,6 +121,25 @@ class RedisInspect:
     async def list(self, only: JobFilter, *, cursor: str | None = None, limit: int = 100) -> Page:
         check_listing(only, limit)
         return await page(self._store, only, read_cursor(only, cursor), limit)
+
+    async def dead_groups(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> GroupPage:
+        walk = group_walk(queue, task, cursor, limit)
+        after = walk.after
+        call = ScriptCall(
+            queue=queue,
+            task=task,
+            after=None if after is None else (after.queue, f"{after.task}\0{after.fingerprint}"),
+            size=limit + 1,
+        )
+        rows = await self._read("groups", call)
+        return walk.page([group_of(row) for row in rows[:limit]], more=len(rows) > limit)
 
     async def _read(self, name: str, call: ScriptCall, now: Instant | None = None) -> Any:
         return await self._store.run(self._store.reads, name, call, now)

@@ -1,8 +1,8 @@
 """Pages of jobs, by the structures that claims and retention already need.
 
-`engine.shared.paging` has the cursor; `list.lua` has the walk over (state, queue). Task, key, tag and text
-are tried on each job on the way, within a budget. A script scans 500 jobs at most, because it holds up
-all other clients: a filtered page is put together from several moments.
+`engine.shared.paging` has the cursor; `list.lua` has the walk over (state, queue). What no order answers is
+tried on each job on the way, within a budget. A script scans 500 jobs at most, because it holds up all other
+clients: a filtered page is put together from several moments.
 """
 
 from collections.abc import AsyncIterator
@@ -13,6 +13,7 @@ from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.read.rows import BODY, BORN, Row, job_of
+from tidemill.model.jobs.fingerprint import read_group
 from tidemill.model.jobs.job import STATES, JobRecord, JobState
 from tidemill.model.view import JobFilter, Page, states_of
 
@@ -43,6 +44,10 @@ async def _walk(
             key=None if at is None else at.key,
             size=size,
             task=only.task,
+            group=None if only.group is None else "\0".join(read_group(only.group)),
+            since=only.since,
+            till=only.until,
+            priority=only.priority,
             text=only.text is not None,
         )
         rows = await store.run(store.reads, "list", call)

@@ -8,6 +8,7 @@ import msgspec
 from tidemill.engine.shared.records import tombstone
 from tidemill.model.jobs.job import STATES, Failure, JobRecord
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.view import DeadGroup
 
 Row = Sequence[Any]
 
@@ -27,11 +28,15 @@ def maybe_text(value: bytes | None) -> str | None:
 
 def failure_of(row: Row) -> Failure:
     """One failure."""
-    kind, error, message, traceback, attempt, number, member, claimed_at, started_at, ended_at, retry_in = row
+    (
+        kind, error, message, traceback, attempt, number, member, claimed_at, started_at, ended_at, retry_in,
+        fingerprint,
+    ) = row  # fmt: skip
     return Failure(
         kind=kind.decode(), error=error.decode(), message=message.decode(), traceback=traceback.decode(),
         attempt=attempt, number=number, member=member.decode(), claimed_at=_known(claimed_at),
         started_at=_known(started_at), ended_at=ended_at, retry_in=_known(retry_in),
+        fingerprint=fingerprint.decode(),
     )  # fmt: skip
 
 
@@ -59,6 +64,17 @@ def job_of(row: Row) -> JobRecord:
         error=None if error is None else failure_of(error), failures=tuple(kept),
         failure_count=failure_count, progress=progress, waits_for=waits_for, on_dead=maybe_text(on_dead),
         schedule=maybe_text(schedule), reason=maybe_text(reason),
+    )  # fmt: skip
+
+
+def group_of(row: Row) -> DeadGroup:
+    """A dead-letter group, as `groups.lua` answers it."""
+    queue, member, count, first_at, last_at, sample, failure = row
+    task, _, fingerprint = member.decode().partition("\0")
+    died_of = Failure() if failure is None else failure_of(failure)
+    return DeadGroup(
+        queue=queue.decode(), task=task, fingerprint=fingerprint, count=count, first_at=first_at,
+        last_at=last_at, sample=sample, kind=died_of.kind, error=died_of.error, message=died_of.message,
     )  # fmt: skip
 
 

@@ -6,13 +6,13 @@ from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.jobs import facts, transitions
 from tidemill.engines.sqlite.jobs.facts import Facts
-from tidemill.engines.sqlite.jobs.step import CANCELLED, COMPLETED, RUNNING, Step
+from tidemill.engines.sqlite.jobs.step import BLOCKED, CANCELLED, COMPLETED, RUNNING, SCHEDULED, Step
 from tidemill.engines.sqlite.jobs.waiting import GONE, parent_ended
 from tidemill.engines.sqlite.order import positions
 from tidemill.engines.sqlite.order.positions import TOMBSTONE
 from tidemill.model.event import member_topic
 from tidemill.model.ids import JobId, show_id
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer
 from tidemill.model.jobs.run import LOG_LINES_KEPT, Answer, Checkpoint, LogLine, Note, Progress, Started
 
 SQL = load_statements("tidemill.engines.sqlite", "commands")
@@ -43,6 +43,30 @@ def _cancel(step: Step, job: Facts | None) -> CancelAnswer:
         transitions.cancel(step, job)
         return CancelAnswer.CANCELLED
     return CancelAnswer.CANCELLED if job.state == CANCELLED else CancelAnswer.FINISHED
+
+
+def run_now(step: Step, ids: Sequence[JobId], by: str) -> list[RunNowAnswer]:
+    """What is scheduled is due now."""
+    answers, changed = [], []
+    for job_id in ids:
+        job = facts.by_ids(step, (job_id,)).get(job_id)
+        if job is not None and job.state == SCHEDULED:
+            transitions.to_ready(step, job, keep_seq=False)
+            step.db.execute(SQL.forget_due_time, (job.pk,))
+            changed.append(job_id)
+        answers.append(_run_now_answer(job))
+    _audit(step, by, "run now", changed)
+    return answers
+
+
+def _run_now_answer(job: Facts | None) -> RunNowAnswer:
+    if job is None or job.form == TOMBSTONE:
+        return RunNowAnswer.UNKNOWN
+    if job.state > RUNNING:
+        return RunNowAnswer.FINISHED
+    if job.state == RUNNING:
+        return RunNowAnswer.RUNNING
+    return RunNowAnswer.BLOCKED if job.state == BLOCKED else RunNowAnswer.READY
 
 
 def replay(step: Step, ids: Sequence[JobId], token: bytes, edit: Edit | None, by: str) -> list[ReplayAnswer]:

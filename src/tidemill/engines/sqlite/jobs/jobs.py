@@ -45,6 +45,7 @@ from tidemill.model.jobs.job import (
     JobRecord,
     NewJob,
     ReplayAnswer,
+    RunNowAnswer,
     Stored,
 )
 from tidemill.model.jobs.move import Moves
@@ -127,6 +128,13 @@ class SqliteJobs:
         check_ids(ids)
         check_text(by, "by")
         return await self._session.change(lambda step: commands.cancel(step, ids, by), now, moves)
+
+    async def run_now(
+        self, ids: Sequence[JobId], *, by: str = "", moves: Moves | None = None, now: Instant | None = None
+    ) -> list[RunNowAnswer]:
+        check_ids(ids)
+        check_text(by, "by")
+        return await self._session.change(lambda step: commands.run_now(step, ids, by), now, moves)
 
     async def replay(
         self,

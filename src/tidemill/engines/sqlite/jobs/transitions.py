@@ -19,7 +19,8 @@ from tidemill.engines.sqlite.jobs.step import (
     Step,
 )
 from tidemill.engines.sqlite.order import gates, lanes, positions
-from tidemill.model.jobs.job import FIRST_KEPT, LAST_KEPT, Failure, clip_failure
+from tidemill.model.jobs.fingerprint import as_recorded
+from tidemill.model.jobs.job import FIRST_KEPT, LAST_KEPT, Failure
 from tidemill.model.jobs.run import Failed
 from tidemill.model.queues.queue import KEEP_ENDED, Keep, QueueOptions
 from tidemill.model.time import Instant
@@ -124,7 +125,7 @@ def append_failure(step: Step, job: Facts, failure: Failure, *, attempt: int) ->
     """Add to a job's history, and drop what falls out between its first and its last failures."""
     number = job.failures + 1
     record = msgspec.structs.replace(
-        clip_failure(failure),
+        as_recorded(failure),
         attempt=attempt,
         number=number,
         member=job.member or "",

@@ -6,11 +6,12 @@ from sqlite3 import Connection
 
 from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
 from tidemill.engine.shared.finished import minutes_back, series_span
+from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.order.positions import TOMBSTONE
-from tidemill.engines.sqlite.read import listing, rows
+from tidemill.engines.sqlite.read import groups, listing, rows
 from tidemill.engines.sqlite.read.storage import storage
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import STATES, JobRecord
@@ -21,6 +22,7 @@ from tidemill.model.view import (
     WINDOW,
     AuditEntry,
     Finished,
+    GroupPage,
     JobFilter,
     Page,
     QueueCounts,
@@ -85,6 +87,17 @@ class SqliteInspect:
         check_listing(only, limit)
         at = read_cursor(only, cursor)
         return await self._session.read(lambda db: listing.page(db, only, at, limit))
+
+    async def dead_groups(
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> GroupPage:
+        walk = group_walk(queue, task, cursor, limit)
+        return await self._session.read(lambda db: groups.page(db, walk))
 
 
 def _whole(db: Connection, job_id: JobId) -> JobRecord | None:

@@ -1,6 +1,6 @@
 """Pages of jobs, along the orders that claims and retention already need.
 
-`engine.shared.paging` has the walk over (state, queue), and the cursor. Task, key, tag and text are tried on
+`engine.shared.paging` has the walk over (state, queue), and the cursor. What no order answers is tried on
 each job on the way, within a budget.
 """
 
@@ -12,6 +12,7 @@ from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, positi
 from tidemill.engines.sqlite.jobs.facts import ORDERS
 from tidemill.engines.sqlite.jobs.step import CODE
 from tidemill.engines.sqlite.read.rows import LISTED, job_of
+from tidemill.model.jobs.fingerprint import read_group
 from tidemill.model.jobs.job import JobState
 from tidemill.model.view import JobFilter, Page
 
@@ -27,6 +28,8 @@ class SqliteWalk(NamedTuple):
     key: tuple[str, ...]
     sort: str
     after: str
+    moment: str | None = None
+    """The column of `moment_of`, if the order is by it."""
 
 
 _WALKS = {
@@ -39,6 +42,7 @@ _WALKS = {
         ("due.due_at", "due.seq"),
         "due.due_at, due.seq",
         "(due.due_at, due.seq) > (:key0, :key1)",
+        "due.due_at",
     ),
     JobState.READY: SqliteWalk(
         "ready",
@@ -62,6 +66,7 @@ _WALKS = {
             ("ended.ended_at", "job_now.pk"),
             "ended.ended_at DESC, ended.last DESC, job_now.pk DESC",
             "ended.ended_at <= :key0 AND (ended.ended_at, job_now.pk) < (:key0, :key1)",
+            "ended.ended_at",
         )
         for state in (JobState.COMPLETED, JobState.DEAD, JobState.CANCELLED)
     },
@@ -72,8 +77,12 @@ _DEAD_OF_TASK = SqliteWalk(
     ("dead.ended_at", "dead.pk"),
     "dead.ended_at DESC, dead.pk DESC",
     "(dead.ended_at, dead.pk) < (:key0, :key1)",
+    "dead.ended_at",
 )
 """The dead jobs of one task are listed often, and may be few among many."""
+_DEAD_OF_GROUP = _DEAD_OF_TASK._replace(
+    where="dead.queue = :queue AND dead.task = :task AND dead.fingerprint = :fingerprint"
+)
 
 
 def page(db: Connection, only: JobFilter, at: Cursor | None, limit: int) -> Page:
@@ -98,11 +107,23 @@ def _in_queue(
     db: Connection, only: JobFilter, state: JobState, queue: int, name: str, after: CursorKey | None
 ) -> Iterator[tuple[Cursor, tuple[object, ...], bytes]]:
     walk = _WALKS[state]
-    parameters: dict[str, int | str] = {"queue": queue}
-    if state is JobState.DEAD and only.task is not None:
+    parameters: dict[str, int | str | None] = {"queue": queue}
+    if only.group is not None:
+        walk = _DEAD_OF_GROUP
+        parameters |= read_group(only.group)._asdict()
+    elif state is JobState.DEAD and only.task is not None:
         walk = _DEAD_OF_TASK
         parameters["task"] = only.task
     where, columns = walk.where, len(walk.key)
+    if walk.moment is not None:
+        if only.since is not None:
+            where += f" AND {walk.moment} >= :since"
+        if only.until is not None:
+            where += f" AND {walk.moment} < :until"
+        parameters |= {"since": only.since, "until": only.until}
+    if state is JobState.READY and only.priority is not None:
+        where += " AND ready.priority = :priority"
+        parameters["priority"] = only.priority
     if after is not None:
         where += f" AND {walk.after}"
         parameters |= {f"key{number}": value for number, value in enumerate(after)}

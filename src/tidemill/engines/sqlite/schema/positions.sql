@@ -40,14 +40,16 @@ CREATE TABLE ended (
     PRIMARY KEY (queue, state, ended_at, last)
 ) STRICT, WITHOUT ROWID;
 
--- The dead letters among them, by task.
+-- The dead letters among them: by task, and by group (decision 0027).
 CREATE TABLE dead (
-    queue    INTEGER NOT NULL,
-    task     TEXT NOT NULL,
-    ended_at INTEGER NOT NULL,
-    pk       INTEGER NOT NULL,
+    queue       INTEGER NOT NULL,
+    task        TEXT NOT NULL,
+    ended_at    INTEGER NOT NULL,
+    pk          INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,                  -- of its last failure
     PRIMARY KEY (queue, task, ended_at, pk)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX dead_group ON dead (queue, task, fingerprint, ended_at, pk);
 
 -- Tombstones.
 CREATE TABLE grave (

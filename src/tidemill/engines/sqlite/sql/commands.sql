@@ -43,3 +43,6 @@ SELECT ?1, ?2, (SELECT count(*) FROM checkpoint WHERE job = ?1), ?3;
 -- name: add_watch
 INSERT INTO watch (job, waiter, until) VALUES (?, ?, ?)
 ON CONFLICT DO UPDATE SET until = max(until, excluded.until);
+
+-- name: forget_due_time
+UPDATE job SET due_at = NULL WHERE pk = ?;

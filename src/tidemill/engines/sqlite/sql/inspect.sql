@@ -3,6 +3,21 @@
 -- name: queues
 SELECT pk, name FROM queue ORDER BY name;
 
+-- name: next_group
+-- The first dead-letter group of a queue behind these: the index is skipped through, not walked.
+SELECT task, fingerprint FROM dead WHERE queue = ? AND (task, fingerprint) > (?, ?)
+ORDER BY task, fingerprint LIMIT 1;
+
+-- name: group_count
+SELECT count(*), min(ended_at) FROM dead WHERE queue = ? AND task = ? AND fingerprint = ?;
+
+-- name: group_sample
+SELECT job.id, dead.ended_at, failure.record FROM dead
+JOIN job ON job.pk = dead.pk
+LEFT JOIN failure ON failure.job = dead.pk
+WHERE dead.queue = ? AND dead.task = ? AND dead.fingerprint = ?
+ORDER BY dead.ended_at DESC, dead.pk DESC, failure.number DESC LIMIT 1;
+
 -- name: tallies
 SELECT queue, state, count FROM tally;
 

@@ -28,7 +28,12 @@ INSERT INTO grave (ended_at, pk) VALUES (?, ?);
 DELETE FROM grave WHERE ended_at = ? AND pk = ?;
 
 -- name: add_dead
-INSERT INTO dead (queue, task, ended_at, pk) VALUES (?, ?, ?, ?);
+-- Its last failure was recorded before.
+INSERT INTO dead (queue, task, ended_at, pk, fingerprint)
+SELECT ?1, ?2, ?3, ?4, coalesce((
+    SELECT json_extract(CAST(record AS TEXT), '$.fingerprint') FROM failure
+    WHERE job = ?4 ORDER BY number DESC LIMIT 1
+), 'unknown');
 
 -- name: forget_dead
 DELETE FROM dead WHERE queue = ? AND task = ? AND ended_at = ? AND pk = ?;

@@ -46,6 +46,14 @@ async def inspect_list(stage: Stage) -> Cut:
 
 
 @scenario
+async def inspect_dead_groups(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job(task=name) for name in "abc"], now=stage.now)
+    await stage.claimant.fail(*await stage.claimant.take())
+    cursor = (await stage.engine.inspect.dead_groups(limit=1)).cursor
+    return Cut(lambda engine: engine.inspect.dead_groups(cursor=cursor, limit=1), changes=False)
+
+
+@scenario
 async def inspect_counts(stage: Stage) -> Cut:
     await a_past(stage)
 

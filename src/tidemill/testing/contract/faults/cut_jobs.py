@@ -2,7 +2,7 @@
 
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer
 from tidemill.model.jobs.run import (
     Answer,
     Checkpoint,
@@ -161,6 +161,16 @@ async def jobs_cancel(stage: Stage) -> Cut:
     ids = [running.id, done.id, waiting.id, new_id()]
     answers = [CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.CANCELLED, CancelAnswer.UNKNOWN]
     return Cut(lambda engine: engine.jobs.cancel(ids, by="ann", now=stage.now), lambda _: answers)
+
+
+@scenario
+async def jobs_run_now(stage: Stage) -> Cut:
+    later, parent = a_job(delay=SECOND), a_job(delay=SECOND)
+    blocked = a_job(after=(parent.id,))
+    await stage.engine.jobs.enqueue([later, parent, blocked], now=stage.now)
+    ids = [later.id, blocked.id, new_id()]
+    answers = [RunNowAnswer.READY, RunNowAnswer.BLOCKED, RunNowAnswer.UNKNOWN]
+    return Cut(lambda engine: engine.jobs.run_now(ids, by="ann", now=stage.now), lambda _: answers)
 
 
 @scenario

@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import handler_id, new_id, show_id
-from tidemill.model.jobs.death import DeadJob
+from tidemill.model.jobs.death import DeadJob, said
 from tidemill.model.jobs.job import DropAnswer, Failure, JobRecord, JobState, NewJob
 from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.retry import Retry
@@ -139,7 +139,7 @@ async def test_each_way_to_die_leaves_a_handler(
         key="k",
         attempts=attempts,
         crashes=crashes,
-        failure=Failure(kind=error.kind, error=error.error, message=error.message, traceback=error.traceback),
+        failure=said(error),
         body='[["\\u00fc",1.5],{"n":12345678901234567890}]',
     )
     assert dead_job.failure.kind == kind

@@ -6,6 +6,7 @@ import pytest
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import PayloadTooLarge
 from tidemill.model.ids import new_id
+from tidemill.model.jobs.fingerprint import fingerprint_of
 from tidemill.model.jobs.job import MESSAGE_LIMIT, PAYLOAD_LIMIT, TRACEBACK_LIMIT, Failure, JobState
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import (
@@ -66,6 +67,7 @@ async def test_failed_for_good(engine: Engine, clock: Clock, claimant: Claimant)
         error="builtins.OSError",
         message="no route",
         traceback="Traceback: ...",
+        fingerprint=fingerprint_of(a_failure()),
         attempt=1,
         number=1,
         member="host:1",

@@ -255,6 +255,11 @@ OTHER_FILTERS = {
     "of a key": JobFilter(key="k"),
     "of a tag": JobFilter(tag="t"),
     "of a text": JobFilter(text="t"),
+    "of a group": JobFilter(group="t/expired"),
+    "of a time": JobFilter(since=1),
+    "of a member": JobFilter(member="m"),
+    "of a schedule": JobFilter(schedule="s"),
+    "of a priority": JobFilter(priority=5),
     "of another state": JobFilter(state=JobState.COMPLETED),
 }
 
@@ -298,6 +303,92 @@ async def test_filters(engine: Engine, clock: Clock, claimant: Claimant) -> None
     assert await filtered(engine, key="x", queue="a", tag="blue", text="pear", task="one") == ["one"]
     assert await filtered(engine, key="x", tag="redder") == []
     assert await filtered(engine, queue="nothing") == []
+
+
+async def test_filters_by_member_schedule_and_priority(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    jobs = [
+        a_job(task="run", priority=0, schedule="nightly"),
+        a_job(task="wait", priority=7, schedule="hourly"),
+        a_job(task="later", priority=7, delay=SECOND, schedule="nightly"),
+    ]
+    await engine.jobs.enqueue(jobs, now=clock.now)
+    await claimant.take_one()
+    assert await filtered(engine, member=claimant.member.name) == ["run"]
+    assert await filtered(engine, member="another") == []
+    assert await filtered(engine, schedule="nightly") == ["later", "run"]
+    assert await filtered(engine, priority=7) == ["later", "wait"]
+    assert await filtered(engine, priority=7, state=JobState.READY) == ["wait"]
+    assert await filtered(engine, priority=5) == []
+
+
+async def test_filters_by_time(engine: Engine, clock: Clock, claimant: Claimant) -> None:
+    """Of what lies ahead the due time counts, of what ended the end, else since when it is in its state."""
+    begin = clock.now
+    parent = a_job(task="parent")
+    await engine.jobs.enqueue([parent, a_job(task="child", after=(parent.id,))], now=clock.now)
+    await engine.jobs.enqueue([a_job(task=f"due-{n}", delay=n * SECOND) for n in (50, 60)], now=clock.now)
+    await engine.jobs.enqueue([a_job(queue="e", task=f"ended-{n}") for n in range(5)], now=clock.now)
+    runs = await claimant.take("e")
+    for run in runs[:4]:
+        clock.forward(1)
+        await (claimant.fail(run) if run is runs[0] else claimant.complete(run))
+
+    async def between(since: int | None, until: int | None, **parts: Any) -> list[str]:
+        moments = [None if each is None else begin + each * SECOND for each in (since, until)]
+        return await filtered(engine, since=moments[0], until=moments[1], **parts)
+
+    assert await between(None, 1) == ["child", "ended-4", "parent"]
+    assert await between(1, 3) == ["ended-0", "ended-1"]
+    assert await between(3, 50) == ["ended-2", "ended-3"]
+    assert await between(50, 61) == ["due-50", "due-60"]
+    assert await between(50, 60) == ["due-50"]
+    assert await between(4, None, state=JobState.COMPLETED) == ["ended-3"]
+    assert await between(None, 3, state=JobState.COMPLETED) == ["ended-1"]
+    assert await between(0, 2, state=JobState.DEAD, task="ended-0") == ["ended-0"]
+    assert await between(2, 9, state=JobState.DEAD, task="ended-0") == []
+    pages = await listed(engine, JobFilter(since=begin + SECOND, until=begin + 55 * SECOND), limit=2)
+    assert sorted(job.task for job in pages) == ["due-50", *(f"ended-{n}" for n in range(4))]
+
+
+@pytest.mark.row("C3")
+@pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.DEAD])
+async def test_a_range_of_time_is_found_by_its_order(
+    engine: Engine, clock: Clock, claimant: Claimant, state: JobState
+) -> None:
+    """What lies outside is not scanned."""
+    delays = range(1, 401)
+    if state is JobState.SCHEDULED:
+        await engine.jobs.enqueue([a_job(delay=n * SECOND) for n in delays], now=clock.now)
+        begin = clock.now
+    else:
+        await engine.jobs.enqueue(some_jobs(400), now=clock.now)
+        runs = await claimant.take(most=400)
+        begin = clock.now
+        for run in runs:
+            clock.forward(1)
+            await claimant.fail(run)
+    only = JobFilter(state=state, since=begin + 200 * SECOND, until=begin + 203 * SECOND)
+    page = await engine.inspect.list(only)
+    assert (len(page.jobs), page.scanned, page.cursor) == (3, 3, None)
+
+
+BAD_FILTERS = {
+    "a range that ends before it begins": {"since": 2, "until": 1},
+    "an empty range": {"since": 1, "until": 1},
+    "a moment that is none": {"since": -1},
+    "a moment with a fraction": {"until": 1.5},
+    "a priority that is none": {"priority": 11},
+    "a member that is no text": {"member": "\ud800"},
+    "a schedule that is no text": {"schedule": 7},
+}
+
+
+@pytest.mark.parametrize("parts", BAD_FILTERS.values(), ids=BAD_FILTERS)
+async def test_a_filter_that_cannot_be_is_refused(engine: Engine, parts: dict[str, Any]) -> None:
+    with pytest.raises(BadInput):
+        await engine.inspect.list(JobFilter(**parts))
 
 
 async def test_one_producers_odd_headers_do_not_spoil_the_list(engine: Engine, clock: Clock) -> None:

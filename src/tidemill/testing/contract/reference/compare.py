@@ -10,7 +10,7 @@ from tidemill.model.jobs.death import DeadJob, said
 from tidemill.model.jobs.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, Failure, JobRecord, JobState
 from tidemill.model.member import MemberRecord, health
 from tidemill.model.time import MINUTE, Instant, Span
-from tidemill.model.view import Finished, QueueCounts, QueueInfo
+from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
 from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
 from tidemill.testing.contract.reference.store import ReferenceStore
 
@@ -28,6 +28,7 @@ class View:
     counts: Sequence[QueueCounts]
     queues: Sequence[QueueInfo]
     members: Sequence[MemberRecord]
+    groups: Sequence[DeadGroup]
 
     @property
     def known(self) -> Mapping[JobId, JobRecord | None]:
@@ -43,6 +44,7 @@ def differences(store: ReferenceStore, view: View) -> list[str]:
         *(f"counts {line}" for line in _counts(store, view)),
         *(f"queues {line}" for line in _queues(store, view)),
         *(f"members {line}" for line in _members(store, view)),
+        *(f"groups {line}" for line in _groups(store, view)),
     ]
 
 
@@ -150,12 +152,13 @@ def _carried(dead: ReferenceJob, body: bytes) -> Iterator[str]:
 def _said(failure: Failure, right: Failure) -> tuple[object, ...]:
     """What is compared: everything for a failure that the caller gave, little for the engine's own."""
     if not right.attempt:
-        return (failure.kind, failure.ended_at)
+        return (failure.kind, failure.ended_at, failure.fingerprint)
     return (
         failure.kind,
         failure.error,
         failure.message,
         failure.traceback,
+        failure.fingerprint,
         failure.attempt,
         failure.member,
         failure.claimed_at,
@@ -229,3 +232,21 @@ def _members(store: ReferenceStore, view: View) -> Iterator[str]:
     ]
     if list(view.members) != right:
         yield f"are {view.members}, should be {right}"
+
+
+def _groups(store: ReferenceStore, view: View) -> Iterator[str]:
+    dead: dict[tuple[str, str, str], list[ReferenceJob]] = {}
+    for job in store.in_state(JobState.DEAD):
+        dead.setdefault((job.queue, job.new.task, job.failures[-1].fingerprint), []).append(job)
+    if (names := [(each.queue, each.task, each.fingerprint) for each in view.groups]) != sorted(dead):
+        yield f"are {names}, should be {sorted(dead)}"
+        return
+    for each in view.groups:
+        jobs = dead[each.queue, each.task, each.fingerprint]
+        ends = [job.ended_at or 0 for job in jobs]
+        shown = each.count, each.first_at, each.last_at
+        if shown != (right := (len(jobs), min(ends), max(ends))):
+            yield f"of {each.queue!r}: {each.name} has {shown}, should be {right}"
+        newest = {job.id: job.failures[-1].kind for job in jobs if job.ended_at == each.last_at}
+        if newest.get(each.sample) != each.kind:
+            yield f"of {each.queue!r}: {each.name} shows {each.sample.hex()}, should be of {newest}"

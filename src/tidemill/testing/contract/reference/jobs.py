@@ -7,6 +7,7 @@ import msgspec
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.crash import after_claimant_lost
+from tidemill.model.jobs.fingerprint import as_recorded
 from tidemill.model.jobs.job import (
     FINAL,
     CancelAnswer,
@@ -15,8 +16,8 @@ from tidemill.model.jobs.job import (
     JobState,
     NewJob,
     ReplayAnswer,
+    RunNowAnswer,
     Stored,
-    clip_failure,
 )
 from tidemill.model.jobs.lifecycle import state_after_failure
 from tidemill.model.jobs.run import (
@@ -124,7 +125,7 @@ class ReferenceJobs:
         state = state_after_failure(cancel_requested=job.cancel_requested, retry=failed.retry_in is not None)
         retried = state is JobState.SCHEDULED
         filled = msgspec.structs.replace(
-            clip_failure(failed.failure),
+            as_recorded(failed.failure),
             attempt=job.attempts,
             member=job.member,
             claimed_at=job.claimed_at,
@@ -188,6 +189,22 @@ class ReferenceJobs:
         if job.state in NOT_STARTED:
             self._store.end(job, JobState.CANCELLED, now)
         return CancelAnswer.CANCELLED if job.state is JobState.CANCELLED else CancelAnswer.FINISHED
+
+    def run_now(self, ids: Sequence[JobId], *, now: Instant) -> list[RunNowAnswer]:
+        return [self._run_now(self._store.known(job_id), now) for job_id in ids]
+
+    def _run_now(self, job: ReferenceJob | None, now: Instant) -> RunNowAnswer:
+        if job is None:
+            return RunNowAnswer.UNKNOWN
+        if job.state is JobState.SCHEDULED:
+            job.due_at = None
+            self._store.become_ready(job, now)
+        answers = {
+            JobState.READY: RunNowAnswer.READY,
+            JobState.BLOCKED: RunNowAnswer.BLOCKED,
+            JobState.RUNNING: RunNowAnswer.RUNNING,
+        }
+        return answers.get(job.state or JobState.DEAD, RunNowAnswer.FINISHED)
 
     def replay(
         self, ids: Sequence[JobId], *, token: bytes, edit: Edit | None = None, now: Instant

@@ -181,7 +181,7 @@ class ReferenceStore:
 
     def note_failure(self, job: ReferenceJob, kind: FailureKind, now: Instant) -> None:
         """A failure that the engine words itself."""
-        self.fail(job, Failure(kind=kind, ended_at=now))
+        self.fail(job, Failure(kind=kind, fingerprint=kind, ended_at=now))
 
     def expire(self, job: ReferenceJob, now: Instant) -> None:
         """Not started in time."""

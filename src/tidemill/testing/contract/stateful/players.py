@@ -151,7 +151,8 @@ class PlayedScript:
         ]
 
     def _outcome(self, said: dict[str, Any]) -> Outcome:
-        failure = Failure(error="builtins.OSError", message=f"no {self._ids}", traceback="here")
+        error = ("builtins.OSError", "builtins.KeyError")[self._ids % 2]
+        failure = Failure(error=error, message=f"no {self._ids}", traceback="here")
         match said["kind"]:
             case "completed":
                 return Completed(result=b"%d" % self._ids)

@@ -63,6 +63,7 @@ class SideBySide(RuleBasedStateMachine):
             counts=await engine.inspect.counts(window=window, now=now),
             queues=await engine.queues.list(),
             members=await engine.members.list(now=now),
+            groups=(await engine.inspect.dead_groups(limit=1_000)).groups,
         )
 
     def compare(self, view: View | None = None) -> None:

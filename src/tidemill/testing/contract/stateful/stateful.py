@@ -274,6 +274,16 @@ class RandomCommands(SideBySide):
                 lambda: self.reference.jobs.cancel(ids, now=self.now),
             )
 
+    @precondition(lambda self: self.reference.store.in_state(JobState.SCHEDULED))
+    @rule(picks=st.lists(pick, min_size=1, max_size=3), again=seldom)
+    def run_now(self, picks: list[int], again: bool) -> None:
+        ids = self.pick_ids(picks)
+        for _ in range(1 + again):
+            self.both(
+                self.engine.jobs.run_now(ids, now=self.now),
+                lambda: self.reference.jobs.run_now(ids, now=self.now),
+            )
+
     @precondition(lambda self: self.script.jobs)
     @rule(picks=st.lists(pick, min_size=1, max_size=4), again=seldom, edit=st.none() | edits)
     def replay(self, picks: list[int], again: bool, edit: Edit | None) -> None:

@@ -47,6 +47,34 @@ BEGIN
     signals := signals || (SELECT t.signals FROM update_dependents_v1(1000, v_now) AS t);
 END $$;
 
+-- What is scheduled is due now. Answers: 0 ready, 1 blocked, 2 running, 3 finished, 4 unknown.
+CREATE FUNCTION run_now_v1(p_ids bytea[], p_by text, p_now bigint, OUT answers integer[], OUT signals text[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    j job;
+    v_now bigint;
+    v_changed bytea[] := '{}';
+BEGIN
+    answers := '{}';
+    signals := '{}';
+    PERFORM lock_jobs_v1(p_ids, 1, 1);
+    v_now := coalesce(p_now, instant_v1());
+    FOR n IN 1 .. cardinality(p_ids) LOOP
+        SELECT * INTO j FROM job WHERE id = p_ids[n] AND form < 2;
+        IF j.state = 1 THEN  -- it may have become due since
+            SELECT * INTO j FROM job WHERE id = p_ids[n] FOR NO KEY UPDATE;
+        END IF;
+        IF j.state = 1 THEN
+            j.due_at := NULL;
+            signals := signals || to_ready_v1(j, false, v_now);
+            v_changed := v_changed || j.id;
+        END IF;
+        answers := answers || CASE
+            WHEN j.id IS NULL THEN 4 WHEN j.state IN (1, 2) THEN 0 WHEN j.state = 0 THEN 1 WHEN j.state = 3 THEN 2 ELSE 3 END;
+    END LOOP;
+    PERFORM audit_jobs_v1(p_by, 'run now', v_changed, v_now);
+END $$;
+
 -- Answers: 0 replayed, 1 live, 2 no body, 3 unknown. Locks only finished rows, which no claim reads.
 -- p_body: other arguments, with their codec and key; NULL: as they are.
 CREATE FUNCTION replay_v1(p_ids bytea[], p_token bytea, p_body bytea, p_codec integer, p_key text, p_by text,

@@ -1,7 +1,9 @@
 -- The record of an attempt that did not complete.
 
+-- A failure that the engine causes: its kind is its fingerprint (model.jobs.fingerprint).
 CREATE FUNCTION said_v1(p_kind text, p_message text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT convert_to(json_build_object('kind', p_kind, 'message', p_message)::text, 'UTF8')
+    SELECT convert_to(
+        json_build_object('kind', p_kind, 'message', p_message, 'fingerprint', p_kind)::text, 'UTF8')
 $$;
 
 CREATE FUNCTION append_failure_v1(INOUT j job, p_said bytea, p_attempt integer, p_retry_in bigint, p_now bigint)

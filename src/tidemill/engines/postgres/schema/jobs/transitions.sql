@@ -55,6 +55,8 @@ BEGIN
     END IF;
     IF j.state = 3 THEN
         PERFORM left_running_v1(j, q);
+    ELSIF j.state = 5 THEN
+        DELETE FROM dead WHERE job = j.id;
     END IF;
     RETURN v_named || ('ready:' || j.queue);
 END $$;
@@ -139,6 +141,13 @@ BEGIN
     END IF;
     IF keeps_nothing_v1(q, p_state) THEN
         PERFORM bury_v1(ARRAY[j.id]);
+    ELSIF p_state = 5 THEN
+        INSERT INTO dead (job, queue, task, fingerprint, ended_at, born)
+        SELECT j.id, j.queue, j.task, coalesce((
+            -- not by `->>`, which refuses a message with \u0000
+            SELECT substring(convert_from(f.said, 'UTF8') FROM '"fingerprint" ?: ?"([0-9a-z]+)"') FROM failure AS f
+            WHERE f.job = j.id AND f.number = j.failures
+        ), 'unknown'), p_now, j.born;
     END IF;
     RETURN v_signals;
 END $$;
@@ -147,6 +156,7 @@ END $$;
 CREATE FUNCTION delete_v1(p_ids bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM forget_parts_v1(p_ids);
+    DELETE FROM dead WHERE job = ANY (p_ids);
     DELETE FROM watch WHERE job = ANY (p_ids);
     INSERT INTO ended_parent (parent, state) SELECT id, -1 FROM job WHERE id = ANY (p_ids) AND has_children;
     DELETE FROM job WHERE id = ANY (p_ids);

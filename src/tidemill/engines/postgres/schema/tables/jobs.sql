@@ -69,8 +69,20 @@ CREATE INDEX job_held_key  ON job (queue, key) WHERE gated;
 CREATE INDEX job_held_task ON job (queue, task) WHERE gated;
 CREATE INDEX job_expires   ON job (queue, expires_at) WHERE expires_at IS NOT NULL AND state <= 2;
 CREATE INDEX job_ended     ON job (queue, state, ended_at, born) WHERE state >= 4 AND form < 2;
-CREATE INDEX job_dead_task ON job (queue, task, ended_at, born) WHERE state = 5 AND form < 2;
 CREATE INDEX job_tombstone ON job (ended_at) WHERE form = 2;
+
+-- The dead letters, by task and by group (decision 0027). Apart from `job`, so that jobs that do not die never pay for
+-- these orders.
+CREATE TABLE dead (
+    job         bytea PRIMARY KEY,
+    queue       text COLLATE "C" NOT NULL,
+    task        text COLLATE "C" NOT NULL,
+    fingerprint text COLLATE "C" NOT NULL,          -- of its last failure
+    ended_at    bigint NOT NULL,
+    born        bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX dead_task  ON dead (queue, task, ended_at, born);
+CREATE INDEX dead_group ON dead (queue, task, fingerprint, ended_at, born);
 
 -- Attempts that did not complete: the first 5 and the last 20 of a job. `said` is JSON: kind, error,
 -- message, traceback.

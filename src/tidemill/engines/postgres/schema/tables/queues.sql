@@ -45,6 +45,15 @@ CREATE TABLE tally (
     counted_at bigint NOT NULL,
     PRIMARY KEY (queue, state)
 );
+-- The same for dead-letter groups.
+CREATE TABLE group_tally (
+    queue       text COLLATE "C" NOT NULL,
+    task        text COLLATE "C" NOT NULL,
+    fingerprint text COLLATE "C" NOT NULL,
+    count       bigint NOT NULL,
+    counted_at  bigint NOT NULL,
+    PRIMARY KEY (queue, task, fingerprint)
+);
 
 -- What ended, per minute; appended by each step, folded by promotes.
 CREATE TABLE finished_new (

@@ -59,7 +59,8 @@ function S.handler_of(id, j)
         entry.queue = j.q
     end
     local said = unpack_(call('HGET', P .. 'f/' .. id, j.fc))
-    local failure = cjson.encode({ kind = said[1], error = said[2], message = said[3], traceback = said[4] })
+    local failure = cjson.encode({ kind = said[1], error = said[2], message = said[3], traceback = said[4],
+        fingerprint = said[12] })
     local body = '[[{"id":"' .. S.uuid(id) .. '","task":' .. cjson.encode(j.t) .. ',"queue":' .. cjson.encode(j.q)
         .. ',"key":' .. (j.k and cjson.encode(j.k) or 'null') .. ',"attempts":' .. (j.a or 0) .. ',"crashes":'
         .. (j.cr or 0) .. ',"replays":' .. (j.rp or 0) .. ',"failure":' .. failure .. ',"body":' .. body_text(id, j)

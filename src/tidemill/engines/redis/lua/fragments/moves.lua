@@ -9,6 +9,7 @@
 --   st state, s seq, a attempts, cr crashes, lo lost runs, su suspect, ca cancel requested, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number, rr why the last run was released
+--   fp fingerprint of the last failure
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
 --   kd has children, w is watched, tomb tombstone
 
@@ -46,6 +47,25 @@ function S.leave_run(id, j)
     end
 end
 
+-- The dead letters of a group (decision 0027) are a zset. Those of a queue that have some are members of another, in the
+-- order of task and fingerprint: no task's name has a zero byte.
+function S.group_key(queue, task, fingerprint)
+    return P .. 'group/' .. queue .. '/' .. task .. '\0' .. fingerprint
+end
+
+function S.enter_group(id, j)
+    call('ZADD', S.group_key(j.q, j.t, j.fp), NOW, S.be8(j.b) .. id)
+    call('ZADD', P .. 'groups/' .. j.q, 0, j.t .. '\0' .. j.fp)
+end
+
+function S.leave_group(id, j)
+    local key = S.group_key(j.q, j.t, j.fp)
+    call('ZREM', key, S.be8(j.b) .. id)
+    if call('EXISTS', key) == 0 then
+        call('ZREM', P .. 'groups/' .. j.q, j.t .. '\0' .. j.fp)
+    end
+end
+
 -- Out of the structure of its present state.
 function S.leave(id, j)
     local state = j.st
@@ -67,6 +87,7 @@ function S.leave(id, j)
         call('ZREM', P .. 'end/' .. j.q .. '/' .. state, S.be8(j.b) .. id)
         if state == DEAD then
             call('ZREM', P .. 'dead/' .. j.q .. '/' .. j.t, S.be8(j.b) .. id)
+            S.leave_group(id, j)
         end
     end
     if j.x then
@@ -175,19 +196,23 @@ function S.to_final(id, j, state)
         S.put('ZADD', P .. 'end/' .. j.q .. '/' .. state, NOW, S.be8(j.b) .. id)
         if state == DEAD then
             call('ZADD', P .. 'dead/' .. j.q .. '/' .. j.t, NOW, S.be8(j.b) .. id)
+            S.enter_group(id, j)
         end
     end
     S.save(id, j)
 end
 
--- Append a failure; the first 5 and the last 20 are kept. said: kind, error, message, traceback
+-- Append a failure; the first 5 and the last 20 are kept. said: kind, error, message, traceback, fingerprint. What the
+-- engine causes has its kind as fingerprint.
 function S.fail(id, j, said, attempt, retry_in)
     local number = (j.fc or 0) + 1
     j.fc = number
     S.why(id, said)
     call('HSET', P .. 'f/' .. id, number, pack({
         said[1], said[2], said[3], said[4], attempt, number, j.m or '', j.cl or -1, j.sa or -1, NOW, retry_in or -1,
+        said[5] or said[1],
     }))
+    j.fp = said[5] or said[1]
     if number - 20 > 5 then
         call('HDEL', P .. 'f/' .. id, number - 20)
     end

@@ -3,7 +3,9 @@
 -- Reads jobs of some states in their order, from a position on. A position is a key, never a rank: a rank moves when
 -- something before it goes.
 -- Takes: A.states; A.names (queues, in order; nil: all); A.state, A.queue and A.key: the position of the last job seen, or
--- nil; A.size, the most jobs; A.task: dead jobs of this task only; A.text: with their bodies.
+-- nil; A.size, the most jobs; A.task: dead jobs of this task only; A.group: those of this dead-letter group (task, zero byte,
+-- fingerprint); A.since and A.till: of finished and scheduled jobs, the range of their times; A.priority: of ready jobs;
+-- A.text: with their bodies.
 -- Answers: rows, see show.lua.
 
 local rows, first = {}, A.key ~= nil
@@ -29,6 +31,12 @@ local function rank_of(key, score, member)
     return low
 end
 
+-- The ranks of a zset that lie in the range of time: from the first, before the second.
+local function range(key)
+    return A.since and call('ZCOUNT', key, '-inf', '(' .. S.int(A.since)) or 0,
+        A.till and call('ZCOUNT', key, '-inf', '(' .. S.int(A.till)) or call('ZCARD', key)
+end
+
 local function by_birth(key, after)
     local ids = call('ZRANGEBYSCORE', key, after and '(' .. S.int(after[1]) or '-inf', '+inf', 'LIMIT', 0, A.size - #rows)
     for _, id in ipairs(ids) do
@@ -38,15 +46,19 @@ end
 
 local function scheduled(key, after)
     local start = after and rank_of(key, S.int(after[1]), S.be8(after[2] + 1)) or 0
-    for _, member in ipairs(call('ZRANGE', key, start, start + A.size - #rows - 1)) do
+    local from, till = range(key)
+    start = math.max(start, from)
+    for _, member in ipairs(call('ZRANGE', key, start, math.min(till, start + A.size - #rows) - 1)) do
         add(member:sub(9))
     end
 end
 
 local function finished(key, after)
     local stop = after and rank_of(key, S.int(after[1]), S.be8(after[2])) or call('ZCARD', key)
-    if stop > 0 then
-        local some = call('ZRANGE', key, math.max(0, stop - (A.size - #rows)), stop - 1)
+    local from, till = range(key)
+    stop = math.min(stop, till)
+    if stop > from then
+        local some = call('ZRANGE', key, math.max(from, stop - (A.size - #rows)), stop - 1)
         for n = #some, 1, -1 do
             add(some[n]:sub(9))
         end
@@ -77,7 +89,7 @@ local function lanes(name, priority, suspect, group, seq)
 end
 
 local function ready(name, after)
-    for priority = after and after[1] or 0, 10 do
+    for priority = A.priority or after and after[1] or 0, A.priority or 10 do
         for suspect = 0, 1 do
             local here = after and priority == after[1]
             if #rows < A.size and not (here and suspect < after[2]) then
@@ -97,6 +109,8 @@ local function walk(state, name, after)
         ready(name, after)
     elseif state == 3 then
         by_birth(P .. 'runq/' .. name, after)
+    elseif A.group then
+        finished(P .. 'group/' .. name .. '/' .. A.group, after)
     elseif state == 5 and A.task then
         finished(P .. 'dead/' .. name .. '/' .. A.task, after)
     else

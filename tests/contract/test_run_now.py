@@ -1,0 +1,1 @@
+from tidemill.testing.contract.jobs.run_now import *
