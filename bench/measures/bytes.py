@@ -11,6 +11,7 @@ from functools import partial
 
 from bench.load import BODY
 from tests.servers.redis import RedisServer
+from tidemill.cli.bench.workers import declare
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
@@ -44,7 +45,7 @@ async def ended(
 ) -> None:
     """Jobs that were claimed and have ended so; None: that still run."""
     member, claimant = MemberInfo(id=new_id(), name="bench:1"), new_id()
-    await engine.queues.configure(QUEUE, options)
+    await declare(engine, QUEUE, options)
     await engine.members.heartbeat(member)
     for number in range(1, count // BULK + 1):
         await enqueued(engine, BULK, body=body)

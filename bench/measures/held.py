@@ -15,7 +15,7 @@ from bench.rounds import Comparison, Question, Turn
 from bench.stores import PostgresStore
 from tidemill.cli.bench.measures import ended
 from tidemill.cli.bench.run import MANY_SLOTS
-from tidemill.cli.bench.workers import BenchWorkers
+from tidemill.cli.bench.workers import BenchWorkers, declare
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.queues.queue import QueueOptions
@@ -51,7 +51,7 @@ async def _held(bench: Product, who: str, begin: str) -> list[Comparison | Figur
     try:
         for limits, options in (("", QueueOptions()), (", a limited queue", ROOMY)):
             async with bench.workers(PROCESSES, MANY_SLOTS) as workers:
-                await bench.engine.queues.configure(workers.queue, options)
+                await declare(bench.engine, workers.queue, options)
                 held_s = min(bench.plan.held_s, LIMITED_S) if limits else bench.plan.held_s
                 case = f"a {who} for {held_s:g} s{limits}"
                 wanted = None if limits else WANTED

@@ -13,6 +13,7 @@ from bench.load import fill, new_jobs
 from bench.plan import BULK, Plan
 from bench.progress import Steps
 from bench.rounds import Comparison, Question, Subject, Turn, Watch, compare
+from tidemill.cli.bench.workers import declare
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.jobs.job import NewJob
@@ -31,7 +32,7 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
     empty = await connect(plan.url("lanes-empty"))
     try:
         for engine in (crowded, empty):
-            await engine.queues.configure(QUEUE, OPTIONS)
+            await declare(engine, QUEUE, OPTIONS)
         await _park(crowded, plan, steps)
         advance = steps.begin("lanes", 2 * plan.rounds * len(plan.store.batches))
         busy, idle = await Claimer.join(crowded, QUEUE), await Claimer.join(empty, QUEUE)

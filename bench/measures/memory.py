@@ -5,6 +5,7 @@ from bench.load import fill, new_jobs
 from bench.product import Product
 from bench.report import Figure
 from bench.stores import RedisStore
+from tidemill.cli.bench.workers import declare
 from tidemill.engine.registry import connect
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import DAY
@@ -32,7 +33,7 @@ async def measure(bench: Product) -> list[Figure]:
         await claimer.drain(100)
         await note("a finished job", empty)
         before = store.used_bytes("memory")
-        await engine.queues.configure("default", QueueOptions(keep_body=False))
+        await declare(engine, "default", QueueOptions(keep_body=False))
         await fill(engine, new_jobs(jobs))
         await claimer.drain(100)
         await note("a finished job without its body", before)

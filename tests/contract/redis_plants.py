@@ -48,7 +48,7 @@ def the_gate_of_a_key_stays_parked(patch: pytest.MonkeyPatch) -> None:
 
 @plant("gates::test_a_new_limit_counts_what_runs_already")
 def what_ran_before_a_limit_is_not_counted(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "configure", "S.hold(id, jobs[n], queue)", "")
+    rewrite(patch, "change_layers", "S.hold(id, jobs[n], queue)", "")
 
 
 @plant("rates::test_a_rate_is_exact_and_used")
@@ -69,7 +69,7 @@ def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_waiting_jobs_move_when_a_queue_becomes_fair")
 def changed_lanes_are_not_moved(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "configure", "call('ZADD', P .. 'stale/' .. name, 0, suspect .. member)", "")
+    rewrite(patch, "change_layers", "call('ZADD', P .. 'stale/' .. name, 0, suspect .. member)", "")
 
 
 @plant("promote::test_due_jobs_stand_in_the_order_of_their_due_times")

@@ -11,7 +11,6 @@ from tidemill import Retry, Tidemill
 from tidemill.app.enqueueing.by_name import Parameters
 from tidemill.model.errors import BadInput
 from tidemill.model.names import nearest
-from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Every
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
@@ -129,10 +128,10 @@ def test_at_a_prompt_two_functions_of_one_task_name_are_still_refused(
 
 def test_queues_are_declared_once_and_may_be_required() -> None:
     registry = Registry(strict_queues=True)
-    registry.declare("email", QueueOptions(concurrency=5))
-    registry.declare("email", QueueOptions(concurrency=5))
+    registry.declare("email", {"concurrency": 5})
+    registry.declare("email", {"concurrency": 5})
     with pytest.raises(BadInput, match="declared before"):
-        registry.declare("email", QueueOptions(concurrency=6))
+        registry.declare("email", {"concurrency": 6})
     with pytest.raises(BadInput, match="was not declared"):
         registry.add(Definition(plain, queue="emial"))
     assert registry.queue_names() == ("default", "email")

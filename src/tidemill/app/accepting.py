@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.options import check_options
-from tidemill.model.queues.queue import Limit
+from tidemill.model.queues.queue import Limit, Rate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,14 +51,21 @@ def read_retry(value: object) -> Retry | None:
 
 
 def read_limit(name: str, value: object) -> Limit | None:
-    """A limit; a bare number is a concurrency."""
+    """A limit; a bare number is a concurrency, a text or a `Rate` a rate."""
     if value is None or isinstance(value, Limit):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return Limit(concurrency=value)
+    if isinstance(value, Rate):
+        return Limit(rate=value)
+    if isinstance(value, str):
+        try:
+            return Limit(rate=Rate.parse(value))
+        except BadInput as error:
+            raise BadInput(f"{name}=: {error}; or a number of jobs at once, without quotes") from None
     raise BadInput(
-        f'{name}= takes a Limit(concurrency=5), a Limit(rate="100/m"), or a number of jobs at once; not '
-        f"{value!r}"
+        f'{name}= takes a number of jobs at once, a rate such as "100/m", or a '
+        f'Limit(concurrency=5, rate="100/m"); not {value!r}'
     )
 
 

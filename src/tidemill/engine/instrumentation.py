@@ -174,7 +174,10 @@ class WatchedQueues:
     """See `tidemill.engine.protocol.QueuesFacet`."""
 
     def __init__(self, queues: QueuesFacet, watch: _Watch) -> None:
-        self.configure = watch(queues.configure)
+        self.declare = watch(queues.declare)
+        self.retire = watch(queues.retire)
+        self.override = watch(queues.override)
+        self.reset = watch(queues.reset)
         self.list = watch(queues.list)
         self.pause = watch(queues.pause)
         self.resume = watch(queues.resume)

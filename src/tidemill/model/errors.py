@@ -19,6 +19,7 @@
     |   +-- ClaimantRetired           this claimant was declared dead; start a new one
     |   +-- ClaimOutOfOrder           an older claim number than one already answered
     |   +-- MemberGone                heartbeat first: the engine does not know this member
+    |   +-- QueueChanged              the options of a queue are not as the caller has read them
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
     |   +-- IdTaken                   `using(id=...)` of a job that is there and was another call
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
@@ -135,6 +136,10 @@ class ClaimOutOfOrder(Refused):
 class MemberGone(Refused):
     """The engine does not know this member: it never sent a heartbeat, or was dropped after its lease. Send a
     heartbeat first."""
+
+
+class QueueChanged(Refused):
+    """The options of a queue have another version than the one that was named: read them again."""
 
 
 class SingleProcess(Refused):

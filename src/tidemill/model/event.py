@@ -109,6 +109,9 @@ def member_topic(member: bytes) -> str:
 CONTROLLER_TOPIC = "controller"
 """The controller has given up its lease: stand for it now."""
 
+OPTIONS_TOPIC = "options"
+"""The options of some queue have changed: read them again."""
+
 EVENTS_TOPIC = "events"
 """Events; the text is a batch of them (`event_batch`). Loud: an engine may keep it away from those who listen
 to other topics."""

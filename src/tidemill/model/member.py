@@ -50,6 +50,8 @@ class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The app whose code its workers have loaded, `module:attribute`."""
     schedules: tuple[str, ...] | None = None
     """The names of the schedules which that code declares; None: nothing is loaded yet."""
+    declares: tuple[str, ...] | None = None
+    """The queues of which that code says something; None: nothing is loaded yet."""
     heartbeat: Span = HEARTBEAT
     lease: Span = LEASE
 
@@ -116,6 +118,8 @@ class HeartbeatReply(msgspec.Struct, kw_only=True):
     """Held, says the heartbeat, but no longer ours."""
     stop_requests: list[StopRequest]
     """Running jobs of this member that were asked to stop."""
+    options: int = 0
+    """Another number after every change of the options in force of some queue: read them again."""
     rolled_back: bool = False
     """The engine has found that it lost data since this member's last heartbeat. False proves nothing: a loss
     that left no trace in what this member knows is not seen."""

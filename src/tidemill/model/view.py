@@ -9,6 +9,7 @@ from tidemill.model.jobs.job import FINAL, LIVE, FailureKind, JobRecord, JobStat
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.queues.lane import check_priority
+from tidemill.model.queues.layers import Declaration, Override
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import DAY, MINUTE, Instant, Span
 
@@ -135,10 +136,19 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     options: QueueOptions
+    """In force: overrides over what is declared."""
     created_at: Instant
     paused_at: Instant | None = None
     paused_by: str = ""
     paused_why: str = ""
+    declared: dict[str, Declaration] = {}
+    """By app."""
+    overrides: dict[str, Override] = {}
+    """By field."""
+    version: int = 0
+    """Grows with every change of what is declared or overridden."""
+    problems: tuple[str, ...] = ()
+    """What this release had to leave out of the options."""
 
 
 class TaskEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,18 +1,20 @@
 """The tasks and queues of one app."""
 
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from inspect import unwrap
 from types import FunctionType
+from typing import Any
 
 from msgspec.structs import replace
 
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
+from tidemill.model.queues.layers import Declaration, Fields, field_value, fields_of
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Schedule
-from tidemill.model.time import Span, span_of
+from tidemill.model.time import Instant, Span, span_of
 from tidemill.model.view import TaskEntry
 from tidemill.task.definition import Definition
 
@@ -39,6 +41,8 @@ class Registry:
         """Only declared queues may be used."""
         self.default_queue = DEFAULT_QUEUE
         self.queues: dict[str, QueueOptions] = {}
+        self._fields: dict[str, Fields] = {}
+        """What is said of each of them, and nothing else."""
         self.version = 0
         """Grows with every declaration, so that what was worked out before is worked out again."""
         self._definitions: dict[str, Definition] = {}
@@ -73,12 +77,32 @@ class Registry:
                 react()
         return definition
 
-    def declare(self, name: str, options: QueueOptions) -> None:
-        """A queue with its options; twice is refused unless both say the same."""
-        if self.queues.get(check_queue(name), options) != options:
-            raise BadInput(f"the queue {name!r} was declared before with other options")
+    def declare(self, name: str, said: Mapping[str, Any]) -> None:
+        """A queue with the options that are said of it; twice is refused unless both say the same."""
+        known = {option: value for option, value in said.items() if value is not None}
+        options = replace(self.default, **known)
+        fields = {option: field_value(value) for option, value in said.items()}
+        if self._fields.get(check_queue(name), fields) != fields:
+            raise BadInput(
+                f"the queue {name!r} was declared before with other options: {_shown(self._fields[name])}; "
+                f"now: {_shown(fields)}"
+            )
         self.queues[name] = options
+        self._fields[name] = fields
         self.version += 1
+
+    def declaration_of(self, name: str, declared_at: Instant) -> Declaration | None:
+        """What this app says of a queue; None: it only uses it, and has nothing to say."""
+        declares, defaults = name in self._fields, fields_of(self.default)
+        if not declares and not defaults:
+            return None
+        return Declaration(
+            fields=self._fields.get(name, {}), defaults=defaults, declares=declares, declared_at=declared_at
+        )
+
+    def declared_queues(self) -> list[str]:
+        """The queues that this app says something of."""
+        return [name for name in self.queue_names() if self.declaration_of(name, 0) is not None]
 
     def schedule(
         self, name: str, definition: Definition, said: Hashable, make: Callable[[], Schedule]
@@ -182,6 +206,10 @@ class Registry:
         """Every queue that this app declares or that its tasks use, the default one included."""
         used = {self.queue_of(definition) for definition in self._definitions.values()}
         return tuple(sorted({*self.queues, *used, self.default_queue}))
+
+
+def _shown(fields: Fields) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in fields.items()) or "nothing"
 
 
 def _same_code(one: Definition, other: Definition) -> bool:

@@ -19,18 +19,20 @@ process ends them, and only then may others have them.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
 from tidemill.model.jobs.run import Stopped
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.task.catalogue import publish, publish_schedules
 from tidemill.task.registry import Registry
 from tidemill.worker.claiming.claim_size import ClaimSize
 from tidemill.worker.claiming.claim_timing import ClaimTiming
 from tidemill.worker.claiming.exchange import Exchange
 from tidemill.worker.claiming.listener import WakeupListener
+from tidemill.worker.claiming.options_watch import OptionsWatch
 from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.claiming.until_answered import GaveUp, UntilAnswered
@@ -114,11 +116,13 @@ class Worker:
         self._slots = slots = Slots(
             config.slots, held_table, config.lease_s, active, begin=pipeline.begin, release=unsettled.release
         )
+        claim_size = ClaimSize(self._queues, registry)
+        self._options = OptionsWatch(engine, lambda options: self._put_in_force(claim_size, options))
         self._claims = ClaimTiming(
             held_table,
             slots,
             stops,
-            ClaimSize(self._queues, registry),
+            claim_size,
             take_claim_soon=unsettled.take_claim_soon,
             member=member,
             claimant=claimant,
@@ -195,9 +199,11 @@ class Worker:
                 self._slots.buffer.remove(waiting)
                 self._unsettled.forget(waiting)
 
-    def heartbeat_answered(self, ok: bool) -> None:
+    def heartbeat_answered(self, ok: bool, options: int = 0) -> None:
         """A heartbeat was answered, or not. The held table has its moment. After an outage claims go on from
-        here."""
+        here. `options`: another number if the options of queues have changed."""
+        if ok:
+            self._options.heartbeat_answered(options)
         if ok and self._claims.heartbeat_answered():
             self._unsettled.claim_soon()
 
@@ -224,26 +230,34 @@ class Worker:
 
     async def _publish(self) -> None:
         """Publish what the code declares. A repeat changes nothing."""
-        await publish(self._engine, self._registry)
         config = self._config
+        await publish(self._engine, self._registry, source=config.source, began=config.began)
         await publish_schedules(self._engine, self._registry, source=config.source, began=config.began)
+        await self._options.read()
         self.moments.note("published")
 
+    def _put_in_force(self, claim_size: ClaimSize, options: Mapping[str, QueueOptions]) -> None:
+        claim_size.options_in_force(options)
+        self._unsettled.claim_soon()
+
     async def _work(self) -> None:
-        """Run the exchange and the listener until the exchange ends."""
+        """Run the exchange, the listener and the watch of options until one of them ends."""
         exchange = self._loop.create_task(self._exchange.run(), name="exchange")
-        listener = WakeupListener(self._engine, self._queues, self._unsettled.claim_soon)
+        options = self._loop.create_task(self._options.run(), name="options")
+        listener = WakeupListener(
+            self._engine, self._queues, self._unsettled.claim_soon, self._options.changed
+        )
         listening = self._loop.create_task(listener.run(), name="listener")
         try:
-            await asyncio.wait({exchange, listening}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (listening, exchange):
+            await asyncio.wait({exchange, listening, options}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (options, listening, exchange):
                 if task.done():
                     task.result()
         finally:
             listener.close()
-            for task in (exchange, listening):
+            for task in (exchange, listening, options):
                 task.cancel()
-            await asyncio.gather(exchange, listening, return_exceptions=True)
+            await asyncio.gather(exchange, listening, options, return_exceptions=True)
 
     def _deadline(self) -> None:
         """Stop what runs; then leave."""

@@ -78,12 +78,12 @@ def anybody_may_sweep() -> None:
 
 @plant("sqlite", "limits_hold")
 def limits_are_not_stored() -> None:
-    right = queues._configure
+    right = queues._put_in_force
 
-    def wrong(step: Step, name: str, options: Any, by: str) -> None:
-        right(step, name, replace(options, per_key=None), by)
+    def wrong(step: Step, before: Any, options: Any) -> None:
+        right(step, before, replace(options, per_key=None))
 
-    swap(queues, "_configure", wrong)
+    swap(queues, "_put_in_force", wrong)
 
 
 @plant("sqlite", "fences_grow", step(1, "kill worker", target=0), step(2, "kill worker", target=1))

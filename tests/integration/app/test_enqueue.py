@@ -192,7 +192,7 @@ def test_a_task_known_by_name_only(app: Tidemill) -> None:
     @code.task(name="shop.send", queue="email", priority=2, key="to", retry=Retry(attempts=2))
     def send(to: str, subject: str = "x") -> None: ...
 
-    asyncio.run(with_hand(app, lambda hand: publish(hand.engine, code.registry)))
+    asyncio.run(with_hand(app, lambda hand: publish(hand.engine, code.registry, source="code", began=1)))
     fresh = Tidemill(app.url)
     record = fresh.enqueue("shop.send", ["a"], {"subject": "y"}).info()
     assert (record.queue, record.priority, record.key, record.max_attempts) == ("email", 2, "a", 2)
@@ -218,8 +218,8 @@ def test_declared_queues_and_tasks_are_published(app: Tidemill) -> None:
     app.task(name="t", queue="email")(number)
 
     async def published(hand: Hand) -> Any:
-        await publish(hand.engine, app.registry)
-        await publish(hand.engine, app.registry)
+        await publish(hand.engine, app.registry, source="app", began=1)
+        await publish(hand.engine, app.registry, source="app", began=1)
         return await hand.engine.queues.list(), await hand.engine.tasks.list()
 
     queues, tasks = asyncio.run(with_hand(app, published))

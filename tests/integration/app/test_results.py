@@ -105,7 +105,7 @@ async def test_what_is_not_kept_cannot_be_given(app: Tidemill) -> None:
     gone = await app.task(name="add")(add).using(queue="nothing").aenqueue(1, 2)
 
     async def work(hand: Hand) -> None:
-        await publish(hand.engine, app.registry)
+        await publish(hand.engine, app.registry, source="app", began=1)
         for job in await hand.take("default", "nothing"):
             await hand.settle(job, Completed(result=b"3"))
 

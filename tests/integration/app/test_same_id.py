@@ -10,7 +10,7 @@ from tests.integration.app.claimer import record_of, with_hand
 from tidemill import IdTaken, Tidemill, UnknownJob
 from tidemill.app.task import Call
 from tidemill.model.errors import EngineUnavailable
-from tidemill.testing.contract.fixtures import created
+from tidemill.testing.contract.fixtures import configure, created
 
 in_memory = pytest.mark.parametrize("engine_mode", ["sqlite-memory"], indirect=True)
 """For what the app does, whatever the engine."""
@@ -191,7 +191,7 @@ def test_a_finished_job_has_its_id_still(app: Tidemill, chosen: Any) -> None:
     gone.using(id=other).enqueue(1)
 
     async def finish(hand: Any) -> None:
-        await hand.engine.queues.configure("gone", app.registry.queues["gone"])
+        await configure(hand.engine, "gone", app.registry.queues["gone"])
         for run in await hand.take("default", "gone"):
             await hand.settle(run)
 

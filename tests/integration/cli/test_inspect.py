@@ -8,6 +8,7 @@ from tests.integration.cli.conftest import Run
 from tests.integration.cli.store import Store
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.task.settings import Settings
+from tidemill.testing.contract.fixtures import configure
 
 
 @pytest.mark.every_engine
@@ -16,7 +17,7 @@ def test_stats_count_every_queue_now_and_in_the_window(store: Store, run: Run) -
     store.completed(3)
     store.dead(2)
     store.put(1)
-    store.do(lambda engine: engine.queues.configure("empty", QueueOptions()))
+    store.do(lambda engine: configure(engine, "empty", QueueOptions()))
     run("jobs", "clear", "--state", "completed", "--yes")
     empty_not, empty = sorted(run("stats", "--json").objects, key=lambda queue: queue["queue"])
     assert empty_not | {"age_s": 0} == {
@@ -62,7 +63,7 @@ def test_a_window_is_a_minute_or_more(store: Store, run: Run, window: str) -> No
 
 def test_queues_show_their_options(store: Store, run: Run) -> None:
     options = QueueOptions(concurrency=5, rate=Rate(100, per=60), per_key=Limit(concurrency=2), timeout=30)
-    store.do(lambda engine: engine.queues.configure("mail", options))
+    store.do(lambda engine: configure(engine, "mail", options))
     store.do(lambda engine: engine.queues.pause("mail", by="me", why="maintenance"))
     queue = run("queues", "ls", "--json").object
     assert queue["name"] == "mail"

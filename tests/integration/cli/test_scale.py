@@ -5,6 +5,7 @@ import pytest
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.store import Store
 from tidemill.model.queues.queue import QueueOptions
+from tidemill.testing.contract.fixtures import configure
 
 
 @pytest.mark.row("F13")
@@ -12,7 +13,7 @@ from tidemill.model.queues.queue import QueueOptions
 def test_a_scaler_reads_one_number_from_one_document(store: Store, run: Run) -> None:
     store.put(40)
     store.put(7, queue="mail")
-    store.do(lambda engine: engine.queues.configure("narrow", QueueOptions(concurrency=2)))
+    store.do(lambda engine: configure(engine, "narrow", QueueOptions(concurrency=2)))
     store.put(100, queue="narrow")
     store.do(lambda engine: engine.queues.pause("mail"))
     found = run("scale", "--slots-per-worker", "10", "--json").object

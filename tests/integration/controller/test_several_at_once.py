@@ -19,6 +19,7 @@ from tidemill.model.jobs.job import JobState, NewJob
 from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
+from tidemill.testing.contract.fixtures import configure
 
 NOW = 1_900_000_000 * SECOND
 DUE = NOW + SECOND
@@ -74,7 +75,7 @@ async def enqueue(engine: Engine) -> list[NewJob]:
 @pytest.mark.row("B2", "A3")
 async def test_each_due_job_is_moved_once_whoever_does_it(engines: list[Engine]) -> None:
     engine = engines[0]
-    await engine.queues.configure("q", QueueOptions(), now=NOW)
+    await configure(engine, "q", QueueOptions(), now=NOW)
     await engine.queues.pause("q", now=NOW)  # time goes on in a paused queue
     jobs = await enqueue(engine)
     counted = await all_at_once([Promotion() for _ in engines], engines)
@@ -88,7 +89,7 @@ async def test_each_due_job_is_moved_once_whoever_does_it(engines: list[Engine])
 @pytest.mark.row("B2", "C6")
 async def test_retention_deletes_each_job_once_and_never_too_many(engines: list[Engine]) -> None:
     engine = engines[0]
-    await engine.queues.configure("q", QueueOptions(keep_cancelled=Keep(count=KEPT)), now=NOW)
+    await configure(engine, "q", QueueOptions(keep_cancelled=Keep(count=KEPT)), now=NOW)
     jobs = await enqueue(engine)
     first, last = jobs[:-KEPT], jobs[-KEPT:]
     for begin in range(0, len(first), 1_000):

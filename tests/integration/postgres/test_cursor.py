@@ -11,7 +11,15 @@ from tests.integration.postgres.test_connection_use import sent
 from tidemill.engines.postgres.cluster.queues import flat
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.queues.queue import Limit, QueueOptions
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    configure,
+    ids_of,
+    some_jobs,
+)
 
 
 async def take_within(claimant: Claimant, seconds: float) -> list[bytes]:
@@ -151,7 +159,7 @@ async def test_an_enqueue_never_waits_for_a_users_transaction(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     user = await plain()
-    await engine.queues.configure("fair", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "fair", QueueOptions(fair_by="key"), now=clock.now)
     async with user.transaction():
         for statement in engine.transactions.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")]):
             await user.execute(statement.sql, *statement.parameters)
@@ -167,12 +175,12 @@ async def test_jobs_stored_under_options_that_changed_meanwhile_are_found(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """A transaction that was open while the queue's lanes were cut otherwise."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     user, jobs = await plain(), [a_job(key=key) for key in "aab"]
     async with user.transaction():
         for statement in engine.transactions.enqueue(jobs):
             await user.execute(statement.sql, *statement.parameters)
-        await engine.queues.configure("q", QueueOptions(), now=clock.now)
+        await configure(engine, "q", QueueOptions(), now=clock.now)
         assert await claimant.take() == []
     assert ids_of(await claimant.take()) == ids_of(jobs)
 
@@ -181,7 +189,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """Their transaction is younger than the change, and yet it knows only what was before it."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     operator, user, jobs, options = (
         await plain(),
         await plain(),
@@ -192,7 +200,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
     await change.start()
     await operator.execute("SET LOCAL search_path TO tidemill")
     await operator.execute(
-        "SELECT configure_v1('q', $1, $2, '', $3)",
+        "SELECT put_options_v1('q', $1, $2, $3)",
         msgspec.json.encode(options), msgspec.json.encode(flat(options)).decode(), clock.now,
     )  # fmt: skip
     async with user.transaction():
@@ -209,11 +217,11 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_once_a_lease(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """A transaction that will never see the options as they are now, begun long before it stores anything."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     user, jobs = await plain(), [a_job(key=key) for key in "aab"]
     async with user.transaction(isolation="repeatable_read"):
         await user.execute("SELECT count(*) FROM tidemill.queue")
-        await engine.queues.configure("q", QueueOptions(), now=clock.now)
+        await configure(engine, "q", QueueOptions(), now=clock.now)
         for _ in range(3):
             assert await claimant.take() == []
         for statement in engine.transactions.enqueue(jobs):
@@ -226,13 +234,13 @@ async def test_jobs_stored_by_an_old_snapshot_stay_within_the_limits_of_their_ta
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """They stand in a lane without a group, with those of other tasks, which go on while they wait."""
-    await engine.queues.configure("q", QueueOptions(concurrency=100), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=100), now=clock.now)
     limited, others = [a_job(task="slow") for _ in range(3)], [a_job(task="quick") for _ in range(2)]
     user = await plain()
     async with user.transaction(isolation="repeatable_read"):
         await user.execute("SELECT count(*) FROM tidemill.queue")
         options = QueueOptions(concurrency=100, per_task={"slow": Limit(concurrency=1)})
-        await engine.queues.configure("q", options, now=clock.now)
+        await configure(engine, "q", options, now=clock.now)
         for _ in range(3):
             assert await claimant.take() == []
         for statement in engine.transactions.enqueue([*limited, *others]):

@@ -18,7 +18,15 @@ from tidemill.engines.postgres.order import late_commits
 from tidemill.engines.postgres.order.cursors import BUSY
 from tidemill.engines.postgres.order.late_commits import ALL_EVERY
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    configure,
+    ids_of,
+    some_jobs,
+)
 
 pytestmark = pytest.mark.row("B15")
 
@@ -346,7 +354,7 @@ async def test_lanes_with_groups_are_scanned_too(
     engine: PostgresEngine, still: Claimant, plain: Plain, clock: Clock
 ) -> None:
     """A busy one has a cursor; it gives all the time, and is not scanned from its start for that."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     user, late = await plain(), a_job(key="k")
     async with user.transaction():
         for statement in engine.transactions.enqueue([late]):
@@ -404,7 +412,7 @@ async def test_the_first_job_of_all_is_not_behind_the_cursors_of_idle_claims(
     """A sequence that was never asked has 1 for its last value, too."""
     await (await plain()).execute("ALTER SEQUENCE tidemill.seq RESTART")  # if it was used before
     for queue in queues:
-        await engine.queues.configure(queue, QueueOptions(), now=clock.now)
+        await configure(engine, queue, QueueOptions(), now=clock.now)
     await until_passed(engine, still, 0, *queues)
     job = a_job()
     await engine.jobs.enqueue([job], now=clock.now)

@@ -14,7 +14,7 @@ from tidemill.engine.registry import connect as open_engine
 from tidemill.engines.postgres.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineUnavailable, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, created, some_jobs
+from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, configure, created, some_jobs
 
 Tenant = tuple["asyncpg.Connection[Any]", str]
 
@@ -152,7 +152,7 @@ async def opens(tenant: Tenant) -> None:
     first, second = await claimant.take(most=2)
     await claimant.complete(first)
     await claimant.release(second)
-    await engine.queues.configure("q", QueueOptions(concurrency=1))
+    await configure(engine, "q", QueueOptions(concurrency=1))
     await engine.jobs.cancel([second.id])
     await engine.jobs.promote()
     await engine.jobs.prune()

@@ -24,6 +24,7 @@ from tidemill.testing.contract.fixtures import (
     a_failure,
     a_job,
     completed,
+    configure,
     settlement,
     some_jobs,
 )
@@ -123,7 +124,7 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
     options = QueueOptions(concurrency=50, per_key=Limit(concurrency=2))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=str(n % 30)) for n in range(1_000)], now=clock.now)
     connection = await plain()
     plans = await Plans(connection).begin()
@@ -292,7 +293,7 @@ async def test_a_rate_reads_the_log_of_its_own_gate_alone(
 ) -> None:
     """With another collation on one of its columns, the key of the log would be used only up to that one."""
     options = QueueOptions(per_key=Limit(rate=Rate(100, per=1)))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=str(n)) for n in range(3)], now=clock.now)
     plans = await Plans(await plain()).begin()
     engine.store.claims.adopt(plans.connection)

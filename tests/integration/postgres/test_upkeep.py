@@ -15,7 +15,15 @@ from tidemill.engines.postgres.jobs.jobs import PRUNE_BUDGET
 from tidemill.model.jobs.job import JobState
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import MILLISECOND, SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    configure,
+    ids_of,
+    some_jobs,
+)
 
 SELDOM_CHANGED = {"meta", "task", "audit"}
 
@@ -66,7 +74,7 @@ async def test_retention_stops_when_its_time_is_over(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
     """The function checks its own clock after every 500 jobs: without time it does these and no more."""
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
     await finish(engine, claimant, clock, 2_000)
     clock.forward(100)
     connection = await plain()
@@ -86,7 +94,7 @@ async def test_retention_goes_on_where_it_stopped(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
     """Index entries of deleted rows stay while somebody holds the horizon back: walked once only."""
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
     start = clock.now
     await finish(engine, claimant, clock, 3_000)
     clock.forward(100)
@@ -103,7 +111,7 @@ async def test_retention_goes_on_where_it_stopped(
 async def test_retention_by_a_large_count_is_checked_once_a_minute(
     engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=10_001)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=10_001)), now=clock.now)
     await finish(engine, claimant, clock, 2_000)
     connection = await plain()
     await connection.execute("UPDATE tidemill.queue SET keep_counts[1] = 10001")
@@ -123,7 +131,7 @@ async def test_announcements_and_counts_are_folded(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
 ) -> None:
     connection = await plain()
-    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     await engine.jobs.enqueue([a_job(key=str(n)) for n in range(20)], now=clock.now)
     await claimant.complete(*await claimant.take())
     assert await claimant.take() == []
@@ -241,7 +249,7 @@ async def test_two_processes_share_a_limit_and_lose_no_permit(
     engine: PostgresEngine, claimant: Claimant, clock: Clock
 ) -> None:
     """Claims and settles of one key's gate cross each other; none of them leaves it parked for ever."""
-    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     jobs = [a_job(key=key) for key in "abc" for _ in range(20)]
     await engine.jobs.enqueue(jobs, now=clock.now)
     other = Claimant(engine, clock, member=claimant.member)

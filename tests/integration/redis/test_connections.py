@@ -29,6 +29,7 @@ from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
+    configure,
     created,
     ids_of,
     listed,
@@ -98,7 +99,7 @@ async def test_a_full_server_refuses_new_work_and_lets_the_rest_finish(
         with pytest.raises(EngineFull):
             await refused()
     assert await snapshot(engine, clock) == before
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=60.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(age=60.0)), now=clock.now)
     await engine.queues.pause("q", by="ann", now=clock.now)  # operators can act
     await engine.queues.resume("q", now=clock.now)
     await claimant.heartbeat()  # what runs goes on, what waits is worked off

@@ -13,7 +13,7 @@ from tests.servers.postgres import NoServer
 from tests.servers.redis import RedisServer
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.queues.queue import Limit, QueueOptions
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, listed
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, configure, ids_of, listed
 
 LOCALE = "en_US.UTF-8"
 NAMES = ("a", "B", "a-b", "ab", "A_b", "Z", "z.z", "zz")
@@ -52,7 +52,7 @@ async def test_lanes_of_a_full_task_are_passed_over(url: str, clock: Clock) -> N
     claimant = Claimant(engine, clock)
     await claimant.heartbeat()
     full = QueueOptions(fair_by="key", per_task={"a": Limit(concurrency=1)})
-    await engine.queues.configure("q", full, now=clock.now)
+    await configure(engine, "q", full, now=clock.now)
     jobs = [a_job(task=task, key=key) for task in ("a", "B", "a-b") for key in NAMES for _ in range(2)]
     await engine.jobs.enqueue(jobs, now=clock.now)
     async with asyncio.timeout(10):

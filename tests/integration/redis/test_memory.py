@@ -5,7 +5,7 @@ import pytest
 from tests.integration.redis.conftest import Command
 from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Claimant, a_job
+from tidemill.testing.contract.fixtures import Claimant, a_job, configure
 
 KEPT = 10_000
 
@@ -32,7 +32,7 @@ async def test_nothing_of_a_job_is_left_when_it_goes(
     clock = claimant.clock
 
     async def live(options: QueueOptions) -> None:
-        await engine.queues.configure("q", options, now=clock.now)
+        await configure(engine, "q", options, now=clock.now)
         jobs = [a_job(key=f"k{n}", delay=n % 2) for n in range(20)]
         await engine.jobs.enqueue(jobs, now=clock.now)
         clock.forward(1)

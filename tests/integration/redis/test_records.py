@@ -22,6 +22,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_job,
     completed,
+    configure,
     ids_of,
     job_of,
     some_jobs,
@@ -51,7 +52,7 @@ async def test_a_body_comes_back_whole_whether_it_stands_in_the_record_or_apart(
 async def test_a_result_is_kept_or_dropped_with_the_body(
     engine: RedisEngine, claimant: Claimant, command: Command, size: int, keep: bool
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_body=keep))
+    await configure(engine, "q", QueueOptions(keep_body=keep))
     await engine.jobs.enqueue(some_jobs(3, body=b"b" * size))
     jobs = await claimant.take()
     await claimant.settle(*(completed(job, b"r" * size, ran=7) for job in jobs))
@@ -73,7 +74,7 @@ async def test_a_queue_that_keeps_nothing_leaves_no_bodies_and_results(
     options = QueueOptions(
         concurrency=limit, keep_completed=nothing, keep_dead=nothing, keep_cancelled=nothing
     )
-    await engine.queues.configure("q", options)
+    await configure(engine, "q", options)
     large = b"b" * (INLINE + 1)
     dead, *jobs = some_jobs(3, body=large)
     await engine.jobs.enqueue([dead, *jobs])
@@ -94,7 +95,7 @@ async def test_a_queue_that_gets_a_limit_meanwhile_counts_what_runs_and_frees_it
 ) -> None:
     await engine.jobs.enqueue(some_jobs(4))
     first = await claimant.take(most=2)
-    await engine.queues.configure("q", QueueOptions(concurrency=2, per_key=Limit(concurrency=9)))
+    await configure(engine, "q", QueueOptions(concurrency=2, per_key=Limit(concurrency=9)))
     assert await claimant.take() == []
     assert (await claimant.settle(completed(first[0]))).answers == [Answer.APPLIED]
     (third,) = await claimant.take()
@@ -198,7 +199,7 @@ async def test_a_job_without_a_record_is_damage(
     engine: RedisEngine, claimant: Claimant, command: Command, limit: int | None
 ) -> None:
     """A repeat would not help: whoever waits for an engine that is away must not wait for this."""
-    await engine.queues.configure("q", QueueOptions(concurrency=limit))
+    await configure(engine, "q", QueueOptions(concurrency=limit))
     await engine.jobs.enqueue(some_jobs(2))
     command("ZADD", "{tidemill}:r/q/5/0/", "0", "x" * 16)
     for _ in range(2):

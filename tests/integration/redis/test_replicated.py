@@ -22,7 +22,7 @@ from tidemill.model.jobs.job import JobState, ReplayAnswer, Stored
 from tidemill.model.jobs.run import Answer, LogLine, Note
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, created, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, configure, created, ids_of, some_jobs
 
 pytestmark = pytest.mark.row("A4")
 
@@ -82,7 +82,7 @@ async def test_a_replica_that_stopped_is_told_and_its_return_is_found(
         partial(engine.jobs.enqueue, jobs, now=clock.now),
         partial(claimant.complete, first),
         partial(claimant.release, second),
-        partial(engine.queues.configure, "q", QueueOptions(concurrency=5), now=clock.now),
+        partial(configure, engine, "q", QueueOptions(concurrency=5), now=clock.now),
         partial(engine.leases.acquire, "l", holder="me", ttl=SECOND, now=clock.now),
     ):
         begin = time.monotonic()

@@ -15,7 +15,16 @@ from tidemill.engines.redis.engine import RedisEngine
 from tidemill.model.jobs.run import Answer, Then
 from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.view import JobFilter
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, created, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    completed,
+    configure,
+    created,
+    ids_of,
+    some_jobs,
+)
 
 NAMES = sorted(lua_files())
 
@@ -149,7 +158,7 @@ async def test_a_claim_does_not_pay_for_parked_lanes(
 ) -> None:
     """Keys whose gate is full are not scanned again until a holder goes."""
     clock = claimant.clock
-    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     jobs = [a_job(key=f"k{number:04}") for number in range(parked) for _ in range(2)]
     for at in range(0, len(jobs), 1_000):
         await engine.jobs.enqueue(jobs[at : at + 1_000], now=clock.now)

@@ -17,6 +17,7 @@ from tidemill.testing.contract.fixtures import (
     a_failure,
     a_job,
     completed,
+    configure,
     ids_of,
     settlement,
     some_jobs,
@@ -26,7 +27,7 @@ LIMITED = QueueOptions(concurrency=4, rate=Rate(90, per=60.0), per_key=Limit(con
 
 
 async def jobs_enqueue__a_family(stage: Stage) -> Cut:
-    await stage.engine.queues.configure("fair", LIMITED, now=stage.now)
+    await configure(stage.engine, "fair", LIMITED, now=stage.now)
     dead, done, known = some_jobs(3)
     await stage.engine.jobs.enqueue([dead, done, known], now=stage.now)
     first, second = await stage.claimant.take(most=2)
@@ -51,7 +52,7 @@ async def jobs_claim__that_tidies_up(stage: Stage) -> Cut:
     jobs = [a_job(key=key) for key in "aabbc"]
     late = [a_job(key="d", delay=SECOND), a_job(key="a", delay=SECOND), a_job(key="a", expires=SECOND)]
     await stage.engine.jobs.enqueue([*jobs, *late], now=stage.now)
-    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await configure(stage.engine, "q", LIMITED, now=stage.now)
     stage.clock.forward(1)
     request = stage.claimant.request(most=6)
 
@@ -65,8 +66,8 @@ async def jobs_settle__and_all_that_follows(stage: Stage) -> Cut:
     """Outcomes of every kind behind gates, with children and waiters, a follow-up, and the next batch."""
     schedule = Schedule(name="s", timing=Every(seconds=9), job=a_job())
     await stage.engine.schedules.put([schedule], now=stage.now)
-    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
-    await stage.engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
+    await configure(stage.engine, "q", LIMITED, now=stage.now)
+    await configure(stage.engine, "gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbccd"], now=stage.now)
     await stage.engine.jobs.enqueue([a_job(queue="gone")], now=stage.now)
     runs = await stage.claimant.take("q", "gone", most=5)
@@ -124,7 +125,7 @@ async def jobs_settle__failures(stage: Stage) -> Cut:
 
 
 async def jobs_release__from_behind_gates(stage: Stage) -> Cut:
-    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await configure(stage.engine, "q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
     runs = await stage.claimant.take()
     assert len(runs) == 3
@@ -176,7 +177,7 @@ async def jobs_retire__with_a_last_crash(stage: Stage) -> Cut:
 
 
 async def jobs_reclaim__from_several(stage: Stage) -> Cut:
-    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await configure(stage.engine, "q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcdef"], now=stage.now)
     other = await a_claimant(stage.engine, stage.clock, name="other")
     assert len([*await stage.claimant.take(most=2), *await other.take(most=2)]) == 4
@@ -193,8 +194,8 @@ async def jobs_reclaim__from_several(stage: Stage) -> Cut:
 
 async def jobs_prune__everything(stage: Stage) -> Cut:
     options = QueueOptions(keep_completed=Keep(age=3_600.0), keep_dead=Keep(count=1))
-    await stage.engine.queues.configure("q", options, now=stage.now)
-    await stage.engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
+    await configure(stage.engine, "q", options, now=stage.now)
+    await configure(stage.engine, "gone", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
     parent = a_job()
     await stage.engine.jobs.enqueue([parent, *some_jobs(5), a_job(queue="gone")], now=stage.now)
     await stage.engine.jobs.enqueue([a_job(after=(parent.id,), parent_died="wait")], now=stage.now)
@@ -209,7 +210,7 @@ async def jobs_prune__everything(stage: Stage) -> Cut:
 
 async def members_heartbeat__that_releases(stage: Stage) -> Cut:
     """One run is held and asked to stop, one was asked and is given back, so are two others."""
-    await stage.engine.queues.configure("q", LIMITED, now=stage.now)
+    await configure(stage.engine, "q", LIMITED, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "abcd"], now=stage.now)
     runs = await stage.claimant.take()
     assert len(runs) == 4
@@ -222,11 +223,11 @@ async def members_heartbeat__that_releases(stage: Stage) -> Cut:
     )
 
 
-async def queues_configure__a_new_shape(stage: Stage) -> Cut:
+async def queues_declare__a_new_shape(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(key=key, task=f"t{key}") for key in "aabbcc"], now=stage.now)
     await stage.claimant.take(most=2)
     options = QueueOptions(fair_by="key", per_task={"tb": Limit(concurrency=1)}, concurrency=2)
-    return Cut(lambda engine: engine.queues.configure("q", options, by="ann", now=stage.now))
+    return Cut(lambda engine: configure(engine, "q", options, now=stage.now))
 
 
 async def leases_acquire__after_another(stage: Stage) -> Cut:
@@ -257,7 +258,7 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
         jobs_reclaim__from_several,
         jobs_prune__everything,
         members_heartbeat__that_releases,
-        queues_configure__a_new_shape,
+        queues_declare__a_new_shape,
         leases_acquire__after_another,
     )
 }

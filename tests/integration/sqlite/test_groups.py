@@ -13,7 +13,7 @@ from tidemill.model.jobs.job import JobState, NewJob, Stored
 from tidemill.model.member import MemberInfo
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.view import JobFilter
-from tidemill.testing.contract.fixtures import a_job
+from tidemill.testing.contract.fixtures import a_job, configure
 
 
 def misfit(job: NewJob) -> NewJob:
@@ -30,7 +30,7 @@ async def test_a_value_that_does_not_fit_fails_its_own_call_only(path: Path) -> 
     *answers, heartbeat, configured = await asyncio.gather(
         *calls,
         engine.members.heartbeat(info),
-        engine.queues.configure("r", QueueOptions()),
+        configure(engine, "r", QueueOptions()),
         return_exceptions=True,
     )
     assert isinstance(answers.pop(10), BadInput)

@@ -15,7 +15,7 @@ from tidemill.engines.sqlite import url as urls
 from tidemill.engines.sqlite.db.schema import MIGRATIONS
 from tidemill.model.errors import BadUrl, EngineDamaged, EngineFull, NotOurs, SchemaTooNew, SchemaTooOld
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Clock, a_job, created
+from tidemill.testing.contract.fixtures import Clock, a_job, configure, created
 
 CODE = MIGRATIONS[-1].version
 
@@ -168,7 +168,7 @@ async def test_another_namespace_in_memory_is_another_place() -> None:
     engine = await connect("sqlite://?name=shared")
     other = await connect("sqlite://?name=shared", namespace="mine")
     try:
-        await engine.queues.configure("q", QueueOptions())
+        await configure(engine, "q", QueueOptions())
         assert await other.queues.list() == []
     finally:
         await engine.close()

@@ -17,7 +17,7 @@ from tidemill.model.jobs.job import Failure, NewJob
 from tidemill.model.jobs.run import Answer, ClaimedJob, Completed, Failed, Release, Settlement
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, configure
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ class Walk:
         """Limits come and go, lanes are cut in other ways."""
         tight = self.random.choice([QUEUES["tight"], OTHERWISE["tight"], QUEUES["plain"]])
         self.limited = tight is not QUEUES["plain"]
-        await self.engine.queues.configure("tight", tight, now=self.clock.now)
+        await configure(self.engine, "tight", tight, now=self.clock.now)
         fair = self.random.choice([QUEUES["fair"], OTHERWISE["fair"]])
-        await self.engine.queues.configure("fair", fair, now=self.clock.now)
+        await configure(self.engine, "fair", fair, now=self.clock.now)
 
     async def prune(self) -> None:
         await self.engine.jobs.prune(limit=self.random.randint(1, 20), now=self.clock.now)
@@ -170,7 +170,7 @@ async def test_every_job_stands_where_its_state_says(tmp_path: Path, seed: int) 
     path, clock = tmp_path / "p.db", Clock()
     engine = await connect(file_url(path))
     for name, options in QUEUES.items():
-        await engine.queues.configure(name, options, now=clock.now)
+        await configure(engine, name, options, now=clock.now)
     claimants = [await a_claimant(engine, clock, name=f"host:{number}") for number in range(3)]
     walk = Walk(engine, clock, claimants, seed)
     walk.limited = True

@@ -6,7 +6,7 @@ from pathlib import Path
 from tidemill.engine.registry import connect
 from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.storage import HolderKind
-from tidemill.testing.contract.fixtures import START, Clock, a_claimant, some_jobs
+from tidemill.testing.contract.fixtures import START, Clock, a_claimant, configure, some_jobs
 
 
 async def test_a_reader_that_stays_keeps_the_wal(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ async def test_what_was_deleted_is_free_to_be_used_again(tmp_path: Path) -> None
     try:
         clock = Clock(START)
         claimant = await a_claimant(engine, clock)
-        await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+        await configure(engine, "q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
         await engine.jobs.enqueue(some_jobs(500, body=b"x" * 1_000), now=clock.now)
         await claimant.complete(*await claimant.take(most=500))
         clock.forward(100)

@@ -17,6 +17,7 @@ from tidemill import JobFailed, JobState, Keep, Retry, Tidemill, UnknownJob
 from tidemill.engine.registry import connect as open_engine
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.task.catalogue import publish
+from tidemill.testing.contract.fixtures import configure
 
 pytestmark = pytest.mark.parametrize("engine_mode", ["postgres-server"])
 
@@ -40,8 +41,8 @@ def app(app: Tidemill) -> Tidemill:
     async def put() -> None:
         engine = await open_engine(app.url)
         options = QueueOptions(timeout=5.5, retry=Retry(attempts=3), keep_completed=Keep(count=10))
-        await engine.queues.configure("slow", options)
-        await publish(engine, app.registry)
+        await configure(engine, "slow", options)
+        await publish(engine, app.registry, source="app", began=1)
         await engine.close()
 
     asyncio.run(put())
@@ -212,8 +213,8 @@ def test_which_arguments_are_the_same(app: Tidemill, connection: psycopg.Connect
 
     async def put() -> None:
         engine = await open_engine(app.url)
-        await engine.queues.configure("small", QueueOptions(keep_body=False))
-        await publish(engine, app.registry)
+        await configure(engine, "small", QueueOptions(keep_body=False))
+        await publish(engine, app.registry, source="app", began=1)
         await engine.close()
 
     asyncio.run(put())

@@ -77,9 +77,9 @@ async def test_it_stands_for_controller_once_its_tasks_are_published(
     """Its first promotion as controller may bury jobs that have expired: their handlers must be known."""
     go_on = asyncio.Event()
 
-    async def publish_late(engine: Engine, registry: Registry) -> None:
+    async def publish_late(engine: Engine, registry: Registry, *, source: str, began: int) -> None:
         await go_on.wait()
-        await publish(engine, registry)
+        await publish(engine, registry, source=source, began=began)
 
     async def heartbeats() -> list[int]:
         return [member.heartbeat_at for member in await engine.members.list()]

@@ -9,6 +9,7 @@ from tests.integration.worker.workplace import Workplace
 from tidemill.model.jobs.job import JobState
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.task.current import current_job
+from tidemill.testing.contract.fixtures import configure
 
 
 class Crowd:
@@ -226,8 +227,8 @@ async def test_a_backlog_without_limits_does_not_keep_a_limited_queue_waiting(wo
 
 @pytest.mark.every_engine
 async def test_a_job_under_a_limit_that_finds_no_slot_is_released(workplace: Workplace) -> None:
-    """Two queues, which an operator has put under limits that the app does not know of, are asked for the
-    one free slot and one that may wait; both give."""
+    """Two queues, which an operator has put under limits that the worker has not read yet, are asked for
+    the one free slot and one that may wait; both give."""
     started, end = asyncio.Semaphore(0), asyncio.Event()
 
     async def works() -> None:
@@ -236,9 +237,10 @@ async def test_a_job_under_a_limit_that_finds_no_slot_is_released(workplace: Wor
 
     workplace.task(works)
     for queue in ("one", "two"):
-        await workplace.engine.queues.configure(queue, QueueOptions(concurrency=100))
+        await configure(workplace.engine, queue, QueueOptions(concurrency=100))
     ids = [await workplace.enqueue("works", queue=queue) for queue in ("one", "two")]
     await workplace.start(slots=1, queues=("one", "two"))
+    workplace.read_no_options()
     workplace.claim_ahead(1)
     await workplace.released()
     states = await workplace.states(ids)
@@ -308,3 +310,48 @@ async def test_each_run_has_a_context_of_its_own(workplace: Workplace) -> None:
     await workplace.enqueue_many("in_a_thread", times=4)
     await workplace.settled(8)
     assert set(seen) == {"untouched"}
+
+
+@pytest.mark.every_engine
+async def test_a_change_of_the_limit_of_each_worker_process_reaches_it(workplace: Workplace) -> None:
+    """By the signal, without a heartbeat; the app's code says something else."""
+    started, end = asyncio.Semaphore(0), asyncio.Event()
+
+    async def works() -> None:
+        started.release()
+        await end.wait()
+
+    workplace.task(works)
+    await workplace.queue("careful", per_worker=Limit(concurrency=1))
+    await workplace.start(slots=8, queues=("careful",))
+    await workplace.enqueue_many("works", times=8, queue="careful")
+    await started.acquire()
+    await workplace.engine.queues.override("careful", {"per_worker": {"concurrency": 3}}, by="ann")
+    for _ in range(2):
+        await started.acquire()
+    await workplace.engine.queues.override("careful", {"per_worker": None}, by="ann")
+    for _ in range(5):
+        await started.acquire()
+    end.set()
+    await workplace.settled(8)
+
+
+async def test_a_change_whose_signal_is_lost_comes_with_the_next_heartbeat(workplace: Workplace) -> None:
+    started, end = asyncio.Semaphore(0), asyncio.Event()
+
+    async def works() -> None:
+        started.release()
+        await end.wait()
+
+    workplace.task(works)
+    await workplace.queue("careful", per_worker=Limit(concurrency=1))
+    await workplace.start(slots=8, queues=("careful",))
+    workplace.worker._options.changed = lambda: None  # type: ignore[method-assign]
+    await workplace.heartbeat()
+    await workplace.enqueue_many("works", times=2, queue="careful")
+    await started.acquire()
+    await workplace.engine.queues.override("careful", {"per_worker": {"concurrency": 2}}, by="ann")
+    await workplace.heartbeat()
+    await started.acquire()
+    end.set()
+    await workplace.settled(2)

@@ -15,6 +15,7 @@ from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import span_of
 from tidemill.task.definition import Definition
 from tidemill.task.registry import Registry
+from tidemill.testing.contract.fixtures import configure
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.messages import Drained
 from tidemill.worker.process.held_table import HeldTable
@@ -49,8 +50,8 @@ class Workplace:
 
     async def queue(self, name: str, **options: Any) -> None:
         """Declare a queue, in the app and in the engine."""
-        self.registry.declare(name, QueueOptions(**options))
-        await self.engine.queues.configure(name, QueueOptions(**options))
+        self.registry.declare(name, options)
+        await configure(self.engine, name, QueueOptions(**options))
 
     async def enqueue(self, task: str, *args: Any, times: int = 1, **options: Any) -> JobId:
         """New jobs with these arguments; the id of the first."""
@@ -98,6 +99,10 @@ class Workplace:
         ahead.limit = count
         ahead.trip = lambda **_: None  # type: ignore[method-assign]
 
+    def read_no_options(self) -> None:
+        """Let the worker know of queues what its app declares, and nothing else."""
+        self.worker._options._apply = lambda _: None
+
     async def settled(self, times: int = 1) -> None:
         """Wait until so many outcomes were answered, counted from the start."""
         await self._unless_over(self.worker.moments.reached("settled", times))
@@ -130,7 +135,7 @@ class Workplace:
             self.worker.stop_requested([(ask.id, ask.fence) for ask in reply.stop_requests])
         self.held_table.heartbeat_answered(sent_ns + 3_600 * 10**9)  # the lease lasts for the whole test
         if self._running is not None:
-            self.worker.heartbeat_answered(True)
+            self.worker.heartbeat_answered(True, reply.options)
         return reply
 
     async def close(self) -> None:

@@ -80,7 +80,7 @@ class AClaimant:
     def heartbeat(self) -> ClaimantHeartbeat:
         return self.held_table.heartbeat(b"c" * 16)
 
-    def heartbeat_answered(self, sent_ns: int | None) -> bool:
+    def heartbeat_answered(self, sent_ns: int | None, options: int = 0) -> bool:
         if sent_ns is not None:
             self.held_table.heartbeat_answered(sent_ns)
         self.received.append(("heartbeat_answered", sent_ns is not None))

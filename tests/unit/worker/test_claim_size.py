@@ -1,10 +1,12 @@
 """What a claim asks for."""
 
+from typing import Any
+
 import pytest
 
 from tests.unit.worker.builders import a_job
 from tidemill.model.jobs.run import Want
-from tidemill.model.queues.queue import Limit, QueueOptions, Rate
+from tidemill.model.queues.queue import Limit, Rate
 from tidemill.task.registry import Registry
 from tidemill.worker.claiming.claim_size import ClaimBounds, ClaimSize, PerWorker
 
@@ -30,15 +32,15 @@ def test_queues_whose_jobs_cannot_wait_are_asked_for_the_free_slots_only() -> No
 @pytest.mark.parametrize(
     "options",
     [
-        QueueOptions(concurrency=3),
-        QueueOptions(rate=Rate(3, per=1)),
-        QueueOptions(per_key=Limit(concurrency=1)),
-        QueueOptions(fair_by="key"),
-        QueueOptions(per_task={"task": Limit(concurrency=1)}),
+        {"concurrency": 3},
+        {"rate": Rate(3, per=1)},
+        {"per_key": Limit(concurrency=1)},
+        {"fair_by": "key"},
+        {"per_task": {"task": Limit(concurrency=1)}},
     ],
     ids=repr,
 )
-def test_what_the_app_declares_is_known_from_the_start(options: QueueOptions) -> None:
+def test_what_the_app_declares_is_known_from_the_start(options: dict[str, Any]) -> None:
     registry = Registry()
     registry.declare("a", options)
     assert ClaimSize(("a", "b"), registry).queues(3, here, 0.0) == (Want("a", 3), Want("b"))
@@ -112,7 +114,7 @@ def test_a_queue_that_gave_of_its_share_is_asked_again_for_all_slots() -> None:
 
 def test_a_workers_own_concurrency_counts_what_it_has() -> None:
     registry = Registry()
-    registry.declare("a", QueueOptions(per_worker=Limit(concurrency=3)))
+    registry.declare("a", {"per_worker": Limit(concurrency=3)})
     size = ClaimSize(("a", "b"), registry)
     assert size.queues(9, lambda _: 1, 0.0) == (Want("a", 2), Want("b"))
     assert size.queues(9, lambda _: 5, 0.0) == (Want("b"),)
@@ -120,7 +122,7 @@ def test_a_workers_own_concurrency_counts_what_it_has() -> None:
 
 def test_a_workers_own_rate_opens_with_time() -> None:
     registry = Registry()
-    registry.declare("a", QueueOptions(per_worker=Limit(rate=Rate(4, per=10))))
+    registry.declare("a", {"per_worker": Limit(rate=Rate(4, per=10))})
     size = ClaimSize(("a",), registry)
     assert size.opens_at() is None
     size.came([a_job(queue="a") for _ in range(3)], 100.0)

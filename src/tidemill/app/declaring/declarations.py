@@ -6,23 +6,29 @@ Nothing is written anywhere when it is read: workers publish it when they start.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
-from tidemill.app.accepting import accepts, read_limit, read_mapping, read_retry, yes_or_no
+from msgspec import UNSET, UnsetType
+
+from tidemill.app.accepting import accepts, read_retry
 from tidemill.app.declaring import on_dead, schedules
 from tidemill.app.declaring.on_dead import HandlerT
+from tidemill.app.declaring.queue_options import read_queue_options
 from tidemill.app.declaring.schedules import TaskT
-from tidemill.app.enqueueing.options import Seconds, Using, read_keep, read_timeout
+from tidemill.app.enqueueing.options import Seconds, Using, read_timeout
 from tidemill.app.task import Task
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.options import unknown_option
-from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
+from tidemill.model.queues.queue import Keep, Limit, Rate
 from tidemill.model.schedules.schedule import KEEP, WAITING_LIMIT, Missed, Overlap
 from tidemill.task.definition import Definition, RunsIn
 from tidemill.task.registry import Registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LimitLike: TypeAlias = Limit | Rate | int | str
+"""A limit as people write it: `5`, `"100/m"`, `Limit(concurrency=5, rate="100/m")`."""
 
 
 _OF_TASKS = ("name", "queue", "priority", "timeout", "retry", "key", "runs_in")
@@ -42,50 +48,37 @@ class Declaring(ABC):
         self,
         name: str,
         *,
-        concurrency: int | None = None,
-        rate: str | Rate | None = None,
-        per_key: Limit | int | None = None,
-        per_task: "Mapping[Task[..., Any] | str, Limit | int] | None" = None,
-        per_worker: Limit | int | None = None,
-        fair_by: str | None = None,
-        weights: Mapping[str, int] | None = None,
-        timeout: "Seconds | None" = None,
-        retry: Retry | None = None,
-        keep: int | Keep | None = None,
-        keep_completed: int | Keep | None = None,
-        keep_dead: int | Keep | None = None,
-        keep_cancelled: int | Keep | None = None,
-        keep_body: bool = True,
+        concurrency: int | UnsetType | None = UNSET,
+        rate: str | Rate | UnsetType | None = UNSET,
+        per_key: LimitLike | UnsetType | None = UNSET,
+        per_task: "Mapping[Task[..., Any] | str, LimitLike] | UnsetType | None" = UNSET,
+        per_worker: LimitLike | UnsetType | None = UNSET,
+        fair_by: str | UnsetType | None = UNSET,
+        weights: Mapping[str, int] | UnsetType | None = UNSET,
+        timeout: "Seconds | UnsetType | None" = UNSET,
+        retry: Retry | UnsetType | None = UNSET,
+        keep: int | Keep | UnsetType | None = UNSET,
+        keep_completed: int | Keep | UnsetType | None = UNSET,
+        keep_dead: int | Keep | UnsetType | None = UNSET,
+        keep_cancelled: int | Keep | UnsetType | None = UNSET,
+        keep_body: bool | UnsetType | None = UNSET,
     ) -> None:
         """Declare a queue: its limits, the defaults of its jobs, what is kept of them. In force when the next
-        worker of this app starts.
+        worker of this app starts. Only what is named here is declared: an option that is left out is free for
+        other apps to declare, and None says "no limit". Operators can set options over what is declared
+        (`app.queues`).
 
         `concurrency` and `rate` ("100/m" or a `Rate`) count in the whole cluster. `per_key`, `per_task` and
-        `per_worker` take a `Limit`; a bare number is a concurrency. `keep` is short for `keep_completed` and
+        `per_worker` (for each worker process) take a number of jobs at once, a rate, or a `Limit` of both.
+        `keep` is short for `keep_completed` and
         `keep_cancelled` together, and a number for a count: `keep=0` keeps nothing of them. What becomes of
         dead letters is said by `keep_dead` alone."""
-        default = self.registry.default
-        finished = read_keep("keep", keep)
-        limits = {
-            getattr(task, "name", task): read_limit("per_task", limit) or Limit()
-            for task, limit in read_mapping("per_task", per_task, "tasks and limits").items()
+        said = {
+            option: value
+            for option, value in locals().items()
+            if option not in ("self", "name") and value is not UNSET
         }
-        options = QueueOptions(
-            concurrency=concurrency,
-            rate=None if rate is None else Rate.parse(rate),
-            per_key=read_limit("per_key", per_key),
-            per_task=limits,
-            per_worker=read_limit("per_worker", per_worker),
-            fair_by=fair_by,  # type: ignore[arg-type]  # checked by QueueOptions
-            weights=dict(read_mapping("weights", weights, "keys and weights")),
-            timeout=None if timeout is None else read_timeout(timeout) / 1_000_000,
-            retry=read_retry(retry),
-            keep_completed=read_keep("keep_completed", keep_completed) or finished or default.keep_completed,
-            keep_dead=read_keep("keep_dead", keep_dead) or default.keep_dead,
-            keep_cancelled=read_keep("keep_cancelled", keep_cancelled) or finished or default.keep_cancelled,
-            keep_body=yes_or_no("keep_body", keep_body),
-        )
-        self.registry.declare(name, options)
+        self.registry.declare(name, read_queue_options(said))
 
     @overload
     def task(self, function: Callable[P, T], /) -> Task[P, T]: ...

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tidemill.cli.program import refuse
 from tidemill.engine.protocol import Engine
+from tidemill.model.queues.layers import Declaration, fields_of
 from tidemill.model.queues.queue import Keep, QueueOptions
 
 APP = "tidemill.cli.bench.app:app"
@@ -20,6 +21,11 @@ KEPT = Keep(age=86_400.0, count=1_000_000)
 """Whatever an engine keeps by itself: the records of a turn are read after it."""
 STOP_S = 30.0
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+async def declare(engine: Engine, queue: str, options: QueueOptions) -> None:
+    """Give a queue these options; a later call replaces them."""
+    await engine.queues.declare("bench", {queue: Declaration(fields=fields_of(options))})
 
 
 class BenchWorkers:
@@ -54,7 +60,7 @@ async def start_workers(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
 ) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
-    await engine.queues.configure(queue, QueueOptions(keep_completed=KEPT))
+    await declare(engine, queue, QueueOptions(keep_completed=KEPT))
     parent_pipe, ours = os.pipe()
     options = ["-p", str(processes), "-q", queue, "--parent-pipe", str(parent_pipe)]
     if slots is not None:

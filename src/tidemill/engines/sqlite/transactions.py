@@ -11,8 +11,6 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
-import msgspec
-
 from tidemill.engine.protocol import CheckKnown, Script
 from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
 from tidemill.engine.shared.codes import line_bytes
@@ -39,7 +37,7 @@ from tidemill.model.jobs.run import (
     Started,
     check_own,
 )
-from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.queues.layers import read_stored
 from tidemill.model.time import MINUTE, Instant
 from tidemill.model.view import Statement
 
@@ -60,9 +58,6 @@ _ENDING = (
 )  # fmt: skip
 _KEPT = SQL.add_ended, SQL.one_more_completed
 _BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
-
-
-_options = msgspec.json.Decoder(QueueOptions).decode
 
 
 class SqliteTransactions:
@@ -127,7 +122,7 @@ class SqliteTransactions:
         answer = judge(state, fence, settled_fence, settlement.fence)
         if answer is not Answer.APPLIED:
             return answer
-        kept = _options(options)
+        kept = read_stored(options).options
         form = TOMBSTONE if keep_of(kept, COMPLETED).nothing else WHOLE if kept.keep_body else SMALL
         now = time.time_ns() // 1_000
         if started_at is None:

@@ -30,6 +30,8 @@ from tidemill.model.jobs.run import (
     Want,
 )
 from tidemill.model.member import HEARTBEAT, LEASE, ClaimantHeartbeat, HeartbeatReply, MemberInfo
+from tidemill.model.queues.layers import Declaration, fields_of
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND, Instant, Span
 from tidemill.model.view import JobFilter
 
@@ -52,6 +54,15 @@ class Clock:
         """Let this much time pass."""
         self.now += round(seconds * SECOND)
         return self.now
+
+
+async def configure(
+    engine: Engine, name: str, options: QueueOptions, *, now: Instant | None = None, app: str = "shop"
+) -> None:
+    """Let an app that starts now declare these options, and nothing else, of a queue."""
+    declared_at = await engine.now() if now is None else now
+    said = Declaration(fields=fields_of(options), declared_at=declared_at)
+    await engine.queues.declare(app, {name: said}, now=now)
 
 
 class UserConnection(Protocol):

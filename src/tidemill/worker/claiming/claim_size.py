@@ -4,8 +4,8 @@ Most workers claim from all their queues as many jobs as there is room for. Two 
 their own. Queues with a `per_worker` limit: each worker keeps that limit by itself. And queues whose jobs are
 under a limit or fairness: those jobs cannot wait in the buffer, so no more than the free slots are claimed.
 
-Which queues are of the second kind is known from the app's declarations at first, then from the jobs that
-come.
+Both are known from the app's declarations at first, then from the options in force (`options_watch`), and the
+second kind also from the jobs that come.
 
 **Beside jobs that cannot wait, little is claimed ahead.** Several such queues together could give more jobs
 than there are slots. Jobs that find no slot are released, and each loses a rate permit. And a buffer that
@@ -25,7 +25,7 @@ the third queue is no slower.)
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemill.model.jobs.run import ClaimedJob, Want
@@ -34,31 +34,31 @@ from tidemill.task.registry import Registry
 
 
 class PerWorker:
-    """One queue's `per_worker` limit in this worker."""
+    """One queue's `per_worker` limit in this worker process."""
 
     def __init__(self, limit: Limit) -> None:
-        self._limit = limit
+        self.limit = limit
         self._log: deque[tuple[float, int]] = deque()  # (when, how many) within the window
 
     def room(self, here: int, now_s: float) -> int | None:
         """How many more; None: no bound. `here`: how many run or wait in this worker."""
         rooms = []
-        if self._limit.concurrency is not None:
-            rooms.append(max(0, self._limit.concurrency - here))
-        if self._limit.rate is not None:
-            rooms.append(self._permits(self._limit.rate, now_s))
+        if self.limit.concurrency is not None:
+            rooms.append(max(0, self.limit.concurrency - here))
+        if self.limit.rate is not None:
+            rooms.append(self._permits(self.limit.rate, now_s))
         return min(rooms, default=None)
 
     def took(self, count: int, now_s: float) -> None:
         """So many were claimed."""
-        if self._limit.rate is not None:
+        if self.limit.rate is not None:
             self._log.append((now_s, count))
 
     def opens_at(self) -> float | None:
         """When the oldest permits come back; None: none are taken."""
-        if self._limit.rate is None or not self._log:
+        if self.limit.rate is None or not self._log:
             return None
-        return self._log[0][0] + self._limit.rate.per
+        return self._log[0][0] + self.limit.rate.per
 
     def _permits(self, rate: Rate, now_s: float) -> int:
         while self._log and self._log[0][0] + rate.per <= now_s:
@@ -91,6 +91,18 @@ class ClaimSize:
         self._shared = False  # and were bound to their shares
         self.cut_short = False
         """A queue that was bound to its share gave something: it may have more, and there may be slots."""
+
+    def options_in_force(self, options: Mapping[str, QueueOptions]) -> None:
+        """These are in force now. What a rate has given counts on."""
+        for queue in self._queues:
+            limit, known = options.get(queue, QueueOptions()).per_worker, self._per_worker.get(queue)
+            if not limit:
+                self._per_worker.pop(queue, None)
+            elif known is None:
+                self._per_worker[queue] = PerWorker(limit)
+            else:
+                known.limit = limit
+        self._cannot_wait = {queue for queue in self._queues if _limited(options.get(queue, QueueOptions()))}
 
     def room(self, free: int, ahead: int) -> int:
         """How many jobs there is room for. `ahead` of them would have to wait for a slot."""

@@ -8,17 +8,20 @@ from collections.abc import Callable, Iterable
 
 from tidemill.engine.protocol import Engine, Subscription
 from tidemill.model.errors import EngineUnavailable
-from tidemill.model.event import ready_topic
+from tidemill.model.event import OPTIONS_TOPIC, ready_topic
 from tidemill.worker.backoff import Backoff
 
 
 class WakeupListener:
-    """Calls `wake` for every signal about these queues."""
+    """Calls `wake` for every signal about these queues, and `options` if options of queues have changed."""
 
-    def __init__(self, engine: Engine, queues: Iterable[str], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, queues: Iterable[str], wake: Callable[[], None], options: Callable[[], None]
+    ) -> None:
         self._engine = engine
-        self._topics = [ready_topic(queue) for queue in queues]
+        self._topics = [OPTIONS_TOPIC, *map(ready_topic, queues)]
         self._wake = wake
+        self._options = options
         self._closed = False
 
     async def run(self) -> None:
@@ -43,8 +46,8 @@ class WakeupListener:
 
     async def _receive(self, subscription: Subscription) -> None:
         try:
-            while not self._closed and await subscription.next() is not None:
-                self._wake()
+            while not self._closed and (signal := await subscription.next()) is not None:
+                (self._options if signal.topic == OPTIONS_TOPIC else self._wake)()
         except EngineUnavailable:  # subscribed again by the caller
             return
         finally:

@@ -84,9 +84,9 @@ class LocalClaimant(Protocol):
         """What the claimant holds now, from its held table."""
         ...
 
-    def heartbeat_answered(self, sent_ns: int | None) -> bool:
+    def heartbeat_answered(self, sent_ns: int | None, options: int = 0) -> bool:
         """A heartbeat that was sent at this moment of the boot clock was answered (for the held table). None:
-        the heartbeat was not answered."""
+        the heartbeat was not answered. `options`: another number if the options of queues have changed."""
         ...
 
     def lost(self, fences: Sequence[Fence]) -> bool:
@@ -167,7 +167,7 @@ class Heartbeats:
                 if forgotten:
                     claimant.publish_again()
                 if self._deliver(claimant, heartbeat, reply):
-                    claimant.heartbeat_answered(sent_ns)
+                    claimant.heartbeat_answered(sent_ns, reply.options)
         return max(GAP_S, self._heartbeat_s - (time.monotonic() - began))
 
     async def sweep(self) -> float:

@@ -27,11 +27,13 @@ def member_info(
     held_tables: Sequence[tuple[int, HeldTable]],
     queues: Iterable[str] = (),
     schedules: Iterable[str] | None = None,
+    declares: Iterable[str] | None = None,
     *,
     processes: int = 1,
 ) -> MemberInfo:
-    """The record of this member now. `held_tables`: those of its processes, with the process ids. `queues`
-    and `schedules`: what its processes said when they were ready. `processes`: how many take jobs."""
+    """The record of this member now. `held_tables`: those of its processes, with the process ids. `queues`,
+    `schedules` and `declares`: what its processes said when they were ready. `processes`: how many take
+    jobs."""
     host, pid = socket.gethostname(), os.getpid()
     works = "worker" in config.roles
     detail = Detail(memory=memory_of(pid), processes=tuple(_process_detail(*one) for one in held_tables))
@@ -47,6 +49,7 @@ def member_info(
         detail=msgspec.json.encode(detail),
         app=config.source if works else "",
         schedules=None if schedules is None else tuple(sorted(schedules)),
+        declares=None if declares is None else tuple(sorted(declares)),
         heartbeat=span_of(config.heartbeat_s),
         lease=span_of(config.lease_s),
     )

@@ -198,9 +198,12 @@ class LocalMember:
         ready = [one.ready for one in living if one.ready]
         queues = {queue for each in ready for queue in each.queues}
         schedules = {name for each in ready for name in each.schedules} if ready else None
+        declares = {name for each in ready for name in each.declares} if ready else None
         working = len(self._processes.working()) or self._config.processes
         held_tables = [(one.pid, one.held_table) for one in living]
-        return member_info(self._member, self._config, held_tables, queues, schedules, processes=working)
+        return member_info(
+            self._member, self._config, held_tables, queues, schedules, declares, processes=working
+        )
 
     async def _leave(self) -> None:
         """Sign off. The engine releases whatever we still hold."""

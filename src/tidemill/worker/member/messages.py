@@ -80,6 +80,8 @@ class HeartbeatAnswered(msgspec.Struct, frozen=True, tag="heartbeat_answered"):
     """A heartbeat was answered, or not. The held table has the moment."""
 
     ok: bool
+    options: int = 0
+    """`HeartbeatReply.options`."""
 
 
 class PublishAgain(msgspec.Struct, frozen=True, tag="publish_again"):
@@ -92,6 +94,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     queues: list[str]
     schedules: list[str] = []
     """Those that its code declares."""
+    declares: list[str] = []
+    """The queues of which its code says something."""
 
 
 class Published(msgspec.Struct, frozen=True, tag="published"):

@@ -135,12 +135,12 @@ class WorkerProcess:
     def heartbeat(self) -> ClaimantHeartbeat:
         return self.held_table.heartbeat(self.claimant)
 
-    def heartbeat_answered(self, sent_ns: int | None) -> bool:
+    def heartbeat_answered(self, sent_ns: int | None, options: int = 0) -> bool:
         if self._closed:
             return False
         if sent_ns is not None:
             self.held_table.heartbeat_answered(sent_ns)
-        return self._send(HeartbeatAnswered(ok=sent_ns is not None))
+        return self._send(HeartbeatAnswered(sent_ns is not None, options))
 
     def lost(self, fences: Sequence[Fence]) -> bool:
         return self._send(Lost(list(fences)))

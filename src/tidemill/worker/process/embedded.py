@@ -134,8 +134,8 @@ class EmbeddedWorker:
     def heartbeat(self) -> ClaimantHeartbeat:
         return locked(self._reading, lambda: self._held_table.heartbeat(self._claimant))
 
-    def heartbeat_answered(self, sent_ns: int | None) -> bool:
-        return self._on_loop(lambda: self._heartbeat_answered(sent_ns))
+    def heartbeat_answered(self, sent_ns: int | None, options: int = 0) -> bool:
+        return self._on_loop(lambda: self._heartbeat_answered(sent_ns, options))
 
     def lost(self, fences: Sequence[Fence]) -> bool:
         return self._on_loop(lambda: self.worker.lost(fences))
@@ -148,13 +148,20 @@ class EmbeddedWorker:
 
     def _info(self) -> MemberInfo:
         held_tables = [(os.getpid(), self._held_table)]
-        return member_info(self.member, self._config, held_tables, schedules=self._registry.schedule_names())
+        registry = self._registry
+        return member_info(
+            self.member,
+            self._config,
+            held_tables,
+            schedules=registry.schedule_names(),
+            declares=registry.declared_queues(),
+        )
 
-    def _heartbeat_answered(self, sent_ns: int | None) -> None:
+    def _heartbeat_answered(self, sent_ns: int | None, options: int) -> None:
         """On the worker's loop, after it has received its lost runs: from here on the lease is fresh."""
         if sent_ns is not None:
             self._held_table.heartbeat_answered(sent_ns)
-        self.worker.heartbeat_answered(sent_ns is not None)
+        self.worker.heartbeat_answered(sent_ns is not None, options)
 
     def _on_loop(self, call: Callable[[], None]) -> bool:
         with suppress(RuntimeError):  # the program's loop was closed

@@ -179,7 +179,7 @@ class WorkerMain:
                 takes_suspects=hello.takes_suspects,
             )
             queues = list(config.queues or registry.queue_names())
-            channel.send(Ready(queues, registry.schedule_names()))
+            channel.send(Ready(queues, registry.schedule_names(), registry.declared_queues()))
             saying = asyncio.create_task(self._say_published(channel, self._worker))
             try:
                 return await self._worker.run()
@@ -207,8 +207,8 @@ class WorkerMain:
                 worker.stop_requested(runs_of(runs))
             case Lost(fences):
                 worker.lost(fences)
-            case HeartbeatAnswered(ok):
-                worker.heartbeat_answered(ok)
+            case HeartbeatAnswered(ok, options):
+                worker.heartbeat_answered(ok, options)
             case PublishAgain():
                 worker.publish_again()
 

@@ -37,7 +37,7 @@ class PostgresMembers:
         self._late_commits.lease = min(self._late_commits.lease, info.lease)
         self._store.heartbeat_within(info.lease)
         held = [(position, fence) for position, each in enumerate(claimants, 1) for fence in each.held]
-        number, at, new, lost, ids, fences, _ = await self._store.change(
+        number, at, new, lost, ids, fences, options, _ = await self._store.change(
             self._store.heartbeats, "heartbeat_v1",
             info.id, info.name, encoded, info.heartbeat, info.lease,
             [each.claimant for each in claimants], [each.answered_through for each in claimants],
@@ -45,7 +45,9 @@ class PostgresMembers:
             moves=moves,
         )  # fmt: skip
         stops = [StopRequest(*run) for run in zip(ids, fences, strict=True)]
-        return HeartbeatReply(number=number, now=at, new=new, lost=[*lost, *never], stop_requests=stops)
+        return HeartbeatReply(
+            number=number, now=at, new=new, lost=[*lost, *never], stop_requests=stops, options=options
+        )
 
     async def leave(self, member: bytes, *, moves: Moves | None = None, now: Instant | None = None) -> int:
         check_member(member)

@@ -1,22 +1,36 @@
 """The `queues` and `tasks` facets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause
 from tidemill.engine.shared.flat_options import FlatLimit, flat_options
+from tidemill.engine.shared.queue_layers import (
+    LayerChange,
+    StoredQueue,
+    Work,
+    change_layers,
+    check_app,
+    check_declare,
+    check_reset,
+    check_set,
+    declaring,
+    encode_options,
+    info_of,
+    overriding,
+    resetting,
+    retiring,
+)
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
-from tidemill.model.names import check_queue
+from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
 SQL = load_statements("tidemill.engines.postgres", "queues")
 
-_options = msgspec.json.Decoder(QueueOptions).decode
-_encode_options = msgspec.json.Encoder(order="sorted").encode
 _entry = msgspec.json.Decoder(TaskEntry).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -27,15 +41,86 @@ class PostgresQueues:
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
-    async def configure(
-        self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
+    async def declare(
+        self, app: str, declarations: Mapping[str, Declaration], *, now: Instant | None = None
     ) -> None:
-        check_queue(name)
-        check_text(by, "by")
-        await self._store.change(
-            self._store.commands, "configure_v1",
-            name, _encode_options(options), _encode(flat(options)).decode(), by, now,
-        )  # fmt: skip
+        check_declare(app, declarations)
+        stored = await self._stored(*declarations)
+        for name, each in sorted(declarations.items()):
+            await self._change(
+                name, declaring(app, each), "declare", now=now, stored=stored.get(name, StoredQueue())
+            )
+
+    async def retire(
+        self, name: str, app: str, *, declared_at: Instant, by: str = "", now: Instant | None = None
+    ) -> bool:
+        check_pause(name, by)
+        check_app(app)
+        check_number(declared_at, "declared_at")
+        return await self._change(name, retiring(app, declared_at), "retire declaration", by=by, now=now)
+
+    async def override(
+        self,
+        name: str,
+        fields: Fields,
+        *,
+        by: str = "",
+        why: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_set(name, fields, by, why, version)
+        at = await self._store.now() if now is None else now
+        work = overriding(fields, by=by, why=why, at=at)
+        await self._change(name, work, "set queue", by=by, version=version, now=now)
+
+    async def reset(
+        self,
+        name: str,
+        fields: Sequence[str] | None = None,
+        *,
+        by: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_reset(name, fields, by, version)
+        await self._change(name, resetting(fields), "reset queue", by=by, version=version, now=now)
+
+    async def _stored(self, *names: str) -> dict[str, StoredQueue]:
+        rows = await self._store.read(SQL.layers, names)
+        return {name: StoredQueue(*rest) for name, *rest in rows}
+
+    async def _change(
+        self,
+        name: str,
+        work: Work,
+        action: str,
+        *,
+        by: str = "",
+        version: int | None = None,
+        now: Instant | None,
+        stored: StoredQueue | None = None,
+    ) -> bool:
+        """Change the layers of a queue. `stored`: as they were read, of a queue that may be new."""
+        creates, store = stored is not None, self._store
+
+        async def read() -> StoredQueue:
+            found = (await self._stored(name)).get(name)
+            if found is None and not creates:
+                await store.call(store.commands, "existing_queue_v1", name)  # says which there are
+            return found or StoredQueue()
+
+        async def write(seen: StoredQueue, change: LayerChange) -> bool:
+            new = change.options
+            (signals,) = await store.call(
+                store.commands, "change_layers_v1", name, creates, seen.version, change.layers,
+                None if new is None else encode_options(new),
+                None if new is None else _encode(flat(new)).decode(), by, action, change.detail, now,
+            )  # fmt: skip
+            store.pubsub.send(signals or ())
+            return signals is not None
+
+        return await change_layers(name, work, read=read, write=write, version=version, stored=stored)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         check_pause(name, by, why)
@@ -47,15 +132,8 @@ class PostgresQueues:
 
     async def list(self) -> "list[QueueInfo]":
         return [
-            QueueInfo(
-                name=name,
-                options=_options(options),
-                created_at=created_at,
-                paused_at=paused_at,
-                paused_by=paused_by,
-                paused_why=paused_why,
-            )
-            for name, options, created_at, paused_at, paused_by, paused_why in await self._store.read(
+            info_of(name, StoredQueue(options, layers, version), created_at, (paused_at, by, why))
+            for name, options, layers, version, created_at, paused_at, by, why in await self._store.read(
                 SQL.list
             )
         ]

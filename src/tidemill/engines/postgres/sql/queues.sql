@@ -2,12 +2,22 @@
 
 -- name: list
 -- A queue that only a user's transaction has named so far has default options.
-SELECT name, options, created_at, paused_at, paused_by, paused_why FROM {schema}.queue
+SELECT q.name, q.options, coalesce(l.layers, '{}'), coalesce(l.version, 0), q.created_at, q.paused_at, q.paused_by,
+    q.paused_why
+FROM {schema}.queue AS q LEFT JOIN {schema}.queue_layers AS l ON l.name = q.name
 UNION ALL
-SELECT name, '{}'::bytea, min(created_at), NULL, '', '' FROM {schema}.queue_new AS n
+SELECT name, '{}'::bytea, '{}'::bytea, 0, min(created_at), NULL, '', '' FROM {schema}.queue_new AS n
 WHERE NOT EXISTS (SELECT 1 FROM {schema}.queue AS q WHERE q.name = n.name)
 GROUP BY name
 ORDER BY name;
+
+-- name: layers
+SELECT q.name, q.options, coalesce(l.layers, '{}'), coalesce(l.version, 0)
+FROM {schema}.queue AS q LEFT JOIN {schema}.queue_layers AS l ON l.name = q.name
+WHERE q.name = ANY ($1::text[])
+UNION ALL
+SELECT DISTINCT name, '{}'::bytea, '{}'::bytea, 0 FROM {schema}.queue_new AS n
+WHERE name = ANY ($1::text[]) AND NOT EXISTS (SELECT 1 FROM {schema}.queue AS q WHERE q.name = n.name);
 
 -- name: publish
 INSERT INTO {schema}.task (name, entry) SELECT * FROM unnest($1::text[], $2::bytea[])

@@ -68,7 +68,7 @@ class RedisMembers:
         )
         call.add(info.id, encoded, *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.heartbeats, "heartbeat", call, now, moves)
-        number, at, new, lost, stops, epoch, rolled_back, policy = answer
+        number, at, new, lost, stops, epoch, rolled_back, policy, options = answer
         self._seen[info.id], self._epochs[info.id] = number, epoch.decode()
         self._store.saw({fence for each in claimants for fence in each.held}.difference(lost))
         self._check_policy(policy.decode())
@@ -78,6 +78,7 @@ class RedisMembers:
             new=new == 1,
             lost=[*lost, *never],
             stop_requests=[StopRequest(job_id, fence) for job_id, fence in stops],
+            options=options,
             rolled_back=rolled_back == 1,
         )
 

@@ -1,20 +1,33 @@
 """The `queues` and `tasks` facets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause
+from tidemill.engine.shared.queue_layers import (
+    LayerChange,
+    StoredQueue,
+    Work,
+    change_layers,
+    check_app,
+    check_declare,
+    check_reset,
+    check_set,
+    declaring,
+    info_of,
+    overriding,
+    resetting,
+    retiring,
+)
 from tidemill.engines.redis.cluster.flat import flat
 from tidemill.engines.redis.db.call import DEFAULTS, ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.model.errors import UnknownQueue
-from tidemill.model.names import check_queue
-from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
-_options = msgspec.json.Decoder(QueueOptions).decode
 _entry = msgspec.json.Decoder(TaskEntry).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -25,13 +38,84 @@ class RedisQueues:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def configure(
-        self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
+    async def declare(
+        self, app: str, declarations: Mapping[str, Declaration], *, now: Instant | None = None
     ) -> None:
-        check_queue(name)
-        check_text(by, "by")
-        call = ScriptCall(name=name, queue=flat(options), defaults=DEFAULTS, by=by)
-        await self._store.run(self._store.commands, "configure", call, now)
+        check_declare(app, declarations)
+        stored = await self._stored(*declarations)
+        for name, each in sorted(declarations.items()):
+            await self._change(
+                name, declaring(app, each), "declare", now=now, stored=stored.get(name, StoredQueue())
+            )
+
+    async def retire(
+        self, name: str, app: str, *, declared_at: Instant, by: str = "", now: Instant | None = None
+    ) -> bool:
+        check_pause(name, by)
+        check_app(app)
+        check_number(declared_at, "declared_at")
+        return await self._change(name, retiring(app, declared_at), "retire declaration", by=by, now=now)
+
+    async def override(
+        self,
+        name: str,
+        fields: Fields,
+        *,
+        by: str = "",
+        why: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_set(name, fields, by, why, version)
+        at = await self._store.now() if now is None else now
+        work = overriding(fields, by=by, why=why, at=at)
+        await self._change(name, work, "set queue", by=by, version=version, now=now)
+
+    async def reset(
+        self,
+        name: str,
+        fields: Sequence[str] | None = None,
+        *,
+        by: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_reset(name, fields, by, version)
+        await self._change(name, resetting(fields), "reset queue", by=by, version=version, now=now)
+
+    async def _stored(self, *names: str) -> dict[str, StoredQueue]:
+        rows = await self._store.run(self._store.reads, "queues", ScriptCall(names=names))
+        return {name.decode(): StoredQueue(*rest[:3]) for name, *rest in rows}
+
+    async def _change(
+        self,
+        name: str,
+        work: Work,
+        action: str,
+        *,
+        by: str = "",
+        version: int | None = None,
+        now: Instant | None,
+        stored: StoredQueue | None = None,
+    ) -> bool:
+        """Change the layers of a queue. `stored`: as they were read, of a queue that may be new."""
+        creates, store = stored is not None, self._store
+
+        async def read() -> StoredQueue:
+            found = (await self._stored(name)).get(name)
+            if found is None and not creates:
+                raise UnknownQueue(f"there is no queue {name!r}")
+            return found or StoredQueue()
+
+        async def write(seen: StoredQueue, change: LayerChange) -> bool:
+            call = ScriptCall(
+                name=name, creates=creates, version=seen.version, defaults=DEFAULTS, by=by, action=action,
+                detail=change.detail, queue=None if change.options is None else flat(change.options),
+            )  # fmt: skip
+            call.add(change.layers)
+            return bool(await store.run(store.commands, "change_layers", call, now))
+
+        return await change_layers(name, work, read=read, write=write, version=version, stored=stored)
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         check_pause(name, by, why)
@@ -48,18 +132,15 @@ class RedisQueues:
             raise UnknownQueue(f"there is no queue {name!r}") from None
 
     async def list(self) -> "list[QueueInfo]":
+        rows = await self._store.run(self._store.reads, "queues", ScriptCall())
         return [
-            QueueInfo(
-                name=name.decode(),
-                options=_options(options),
-                created_at=created_at,
-                paused_at=paused_at,
-                paused_by=paused_by.decode(),
-                paused_why=paused_why.decode(),
+            info_of(
+                name.decode(),
+                StoredQueue(options, layers, version),
+                created_at,
+                (paused_at, by.decode(), why.decode()),
             )
-            for name, options, created_at, paused_at, paused_by, paused_why in await self._store.run(
-                self._store.reads, "queues", ScriptCall()
-            )
+            for name, options, layers, version, created_at, paused_at, by, why in rows
         ]
 
 

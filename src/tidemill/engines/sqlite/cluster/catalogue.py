@@ -3,14 +3,12 @@
 import sqlite3
 from typing import NamedTuple
 
-import msgspec
-
 from tidemill.engine.shared.flat_options import flat_options
+from tidemill.engine.shared.queue_layers import encode_options, report
+from tidemill.model.queues.layers import read_stored
 from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.time import Instant
 
-_decode = msgspec.json.Decoder(QueueOptions).decode
-encode_options = msgspec.json.Encoder(order="sorted").encode
 _CHECK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
 DEFAULT_OPTIONS = encode_options(QueueOptions())
 
@@ -79,7 +77,8 @@ class Catalogue:
 
 
 def _queue(pk: int, name: str, options_json: bytes, paused_at: int | None) -> KnownQueue:
-    options = _decode(options_json)
+    options, problems = read_stored(options_json)
+    report(name, problems)
     flat = flat_options(options, KEEP_ENDED)
     return KnownQueue(
         pk=pk,

@@ -34,12 +34,14 @@ def heartbeat(
         steady_since = steady_after_heartbeat(info, heartbeat_at, steady, now)
     record = (info.id, info.name, encode_member(info), since, now, steady_since, now + info.lease)
     step.db.execute(SQL.heartbeat, record)
-    (number,) = step.db.execute(SQL.draw_heartbeat).fetchone()
+    number, options = step.db.execute(SQL.draw_heartbeat).fetchone()
     lost: list[Fence] = []
     for claimant in claimants:
         lost += _compare(step, claimant, release)
     stops = [StopRequest(*found) for found in step.db.execute(SQL.stop_requests, (info.id,))]
-    return HeartbeatReply(number=number, now=now, new=row is None, lost=lost, stop_requests=stops)
+    return HeartbeatReply(
+        number=number, now=now, new=row is None, lost=lost, stop_requests=stops, options=options
+    )
 
 
 def _compare(step: Step, sent: ClaimantHeartbeat, release: Callable[[Step, Facts], None]) -> list[Fence]:

@@ -1,24 +1,40 @@
 """The `queues` and `tasks` facets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_pause, check_text
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause
+from tidemill.engine.shared.queue_layers import (
+    StoredQueue,
+    Work,
+    change_of,
+    check_app,
+    check_declare,
+    check_reset,
+    check_set,
+    check_version,
+    declaring,
+    encode_options,
+    info_of,
+    overriding,
+    resetting,
+    retiring,
+)
 from tidemill.engine.shared.statements import load_statements
-from tidemill.engines.sqlite.cluster.catalogue import KnownQueue, encode_options
+from tidemill.engines.sqlite.cluster.catalogue import KnownQueue
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.engines.sqlite.order import gates, lanes
 from tidemill.model.errors import UnknownQueue
-from tidemill.model.names import check_queue
+from tidemill.model.event import OPTIONS_TOPIC
+from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
 SQL = load_statements("tidemill.engines.sqlite", "queues")
 
-_options = msgspec.json.Decoder(QueueOptions).decode
 _entry = msgspec.json.Decoder(TaskEntry).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -29,12 +45,59 @@ class SqliteQueues:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    async def configure(
-        self, name: str, options: QueueOptions, *, by: str = "", now: Instant | None = None
+    async def declare(
+        self, app: str, declarations: Mapping[str, Declaration], *, now: Instant | None = None
     ) -> None:
-        check_queue(name)
-        check_text(by, "by")
-        await self._session.write(lambda step: _configure(step, name, options, by), now)
+        check_declare(app, declarations)
+
+        def work(step: Step) -> None:
+            for name, each in declarations.items():
+                step.catalogue.named(name, step.now)
+                _change(step, name, declaring(app, each), "declare", "")
+
+        await self._session.write(work, now)
+
+    async def retire(
+        self, name: str, app: str, *, declared_at: Instant, by: str = "", now: Instant | None = None
+    ) -> bool:
+        check_pause(name, by)
+        check_app(app)
+        check_number(declared_at, "declared_at")
+        return await self._session.write(
+            lambda step: _change(step, name, retiring(app, declared_at), "retire declaration", by), now
+        )
+
+    async def override(
+        self,
+        name: str,
+        fields: Fields,
+        *,
+        by: str = "",
+        why: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_set(name, fields, by, why, version)
+
+        def work(step: Step) -> None:
+            change = overriding(fields, by=by, why=why, at=step.now)
+            _change(step, name, change, "set queue", by, version)
+
+        await self._session.write(work, now)
+
+    async def reset(
+        self,
+        name: str,
+        fields: Sequence[str] | None = None,
+        *,
+        by: str = "",
+        version: int | None = None,
+        now: Instant | None = None,
+    ) -> None:
+        check_reset(name, fields, by, version)
+        await self._session.write(
+            lambda step: _change(step, name, resetting(fields), "reset queue", by, version), now
+        )
 
     async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
         check_pause(name, by, why)
@@ -64,15 +127,8 @@ class SqliteQueues:
     async def list(self) -> "list[QueueInfo]":
         found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())
         return [
-            QueueInfo(
-                name=name,
-                options=_options(options),
-                created_at=created_at,
-                paused_at=paused_at,
-                paused_by=paused_by,
-                paused_why=paused_why,
-            )
-            for name, options, created_at, paused_at, paused_by, paused_why in found
+            info_of(name, StoredQueue(options, layers, version), created_at, (paused_at, by, why))
+            for name, options, layers, version, created_at, paused_at, by, why in found
         ]
 
 
@@ -96,21 +152,30 @@ class SqliteTasks:
         return [_entry(entry) for (entry,) in found]
 
 
-def _configure(step: Step, name: str, options: QueueOptions, by: str) -> None:
-    new = name not in step.catalogue.by_name
-    before = step.catalogue.named(name, step.now)
-    if before.options == options:
-        if new:
-            step.audit(by, "configure", name)
-        return
-    step.db.execute(SQL.configure, (encode_options(options), before.pk))
+def _change(step: Step, name: str, work: Work, action: str, by: str, version: int | None = None) -> bool:
+    queue = _known(step, name)
+    stored = StoredQueue(*step.db.execute(SQL.layers, (queue.pk,)).fetchone())
+    change = change_of(name, stored, work)
+    if change is None:
+        return False
+    check_version(name, stored, version)
+    step.db.execute(SQL.set_layers, (change.layers, queue.pk))
+    if change.options is not None:
+        _put_in_force(step, queue, change.options)
+    step.audit(by, action, name, change.detail)
+    return True
+
+
+def _put_in_force(step: Step, before: KnownQueue, options: QueueOptions) -> None:
+    step.db.execute(SQL.set_options, (encode_options(options), before.pk))
+    step.db.execute(SQL.options_changed)
     step.catalogue.changed()
     lanes.reshape(step, before.pk, before.options, options)
     gates.rates_changed(step, before.pk, before.options, options)
     if before.limited or step.catalogue.by_pk[before.pk].limited:
         gates.reopen_all(step, before.pk)
     step.signal_ready(before.pk)
-    step.audit(by, "configure", name, encode_options(options).decode())
+    step.signal(OPTIONS_TOPIC)
 
 
 def _known(step: Step, name: str) -> KnownQueue:

@@ -15,15 +15,17 @@ CREATE TABLE meta (
 -- twice. A new job's own row says which seq it drew. This column says it for a seq that no job has: it was drawn for
 -- something else, or its job is deleted.
 --
--- `config` grows with every change of a queue: processes then read the queues again.
+-- `config` grows with every change of a queue: processes then read the queues again. `options` grows when the options in
+-- force of a queue change: heartbeats answer it.
 CREATE TABLE counter (
     one       INTEGER PRIMARY KEY CHECK (one = 1),
     seq       INTEGER NOT NULL,
     fence     INTEGER NOT NULL,
     heartbeat INTEGER NOT NULL,
-    config    INTEGER NOT NULL
+    config    INTEGER NOT NULL,
+    options   INTEGER NOT NULL
 ) STRICT;
-INSERT INTO counter VALUES (1, 0, 0, 0, 0);
+INSERT INTO counter VALUES (1, 0, 0, 0, 0, 0);
 
 -- What people changed.
 CREATE TABLE audit (

@@ -3,7 +3,9 @@
 CREATE TABLE queue (
     pk         INTEGER PRIMARY KEY,
     name       TEXT NOT NULL UNIQUE,
-    options    BLOB NOT NULL,
+    options    BLOB NOT NULL,               -- in force: what `layers` come to
+    layers     BLOB NOT NULL DEFAULT x'7b7d',  -- what apps declare and what operators set over it
+    version    INTEGER NOT NULL DEFAULT 0,  -- grows with every change of `layers`
     created_at INTEGER NOT NULL,
     paused_at  INTEGER,
     paused_by  TEXT NOT NULL DEFAULT '',

@@ -8,7 +8,7 @@ INSERT OR REPLACE INTO member (id, name, info, since, heartbeat_at, steady_since
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: draw_heartbeat
-UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat;
+UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat, options;
 
 -- name: find_claimant
 SELECT pk FROM claimant WHERE id = ?;

@@ -1,7 +1,16 @@
 -- Queues and the catalogue of tasks.
 
--- name: configure
+-- name: layers
+SELECT options, layers, version FROM queue WHERE pk = ?;
+
+-- name: set_layers
+UPDATE queue SET layers = ?, version = version + 1 WHERE pk = ?;
+
+-- name: set_options
 UPDATE queue SET options = ? WHERE pk = ?;
+
+-- name: options_changed
+UPDATE counter SET options = options + 1;
 
 -- name: pause
 UPDATE queue SET paused_at = ?, paused_by = ?, paused_why = ? WHERE pk = ?;
@@ -10,7 +19,7 @@ UPDATE queue SET paused_at = ?, paused_by = ?, paused_why = ? WHERE pk = ?;
 UPDATE queue SET paused_at = NULL, paused_by = '', paused_why = '' WHERE pk = ?;
 
 -- name: list
-SELECT name, options, created_at, paused_at, paused_by, paused_why FROM queue ORDER BY name;
+SELECT name, options, layers, version, created_at, paused_at, paused_by, paused_why FROM queue ORDER BY name;
 
 -- name: publish
 INSERT OR REPLACE INTO task (name, entry) VALUES (?, ?);

@@ -13,6 +13,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_claimant,
     a_job,
+    configure,
     created,
     snapshot,
     some_jobs,
@@ -37,22 +38,22 @@ EVERYTHING = QueueOptions(
 
 @pytest.mark.row("E1")
 async def test_every_option_is_kept(engine: Engine, clock: Clock) -> None:
-    await engine.queues.configure("email", EVERYTHING, now=clock.now)
+    await configure(engine, "email", EVERYTHING, now=clock.now)
     (queue,) = await engine.queues.list()
     assert (queue.name, queue.options, queue.created_at) == ("email", EVERYTHING, START)
 
 
 async def test_options_are_replaced_as_a_whole(engine: Engine, clock: Clock) -> None:
-    await engine.queues.configure("q", EVERYTHING, now=clock.now)
+    await configure(engine, "q", EVERYTHING, now=clock.now)
     clock.forward(5)
-    await engine.queues.configure("q", QueueOptions(timeout=9.0), now=clock.now)
+    await configure(engine, "q", QueueOptions(timeout=9.0), now=clock.now)
     (queue,) = await engine.queues.list()
     assert (queue.options, queue.created_at) == (QueueOptions(timeout=9.0), START)
 
 
 async def test_queues_are_listed_by_name(engine: Engine, clock: Clock) -> None:
     for name in ("b", "a.1", "c", "B", "a-0"):
-        await engine.queues.configure(name, QueueOptions(), now=clock.now)
+        await configure(engine, name, QueueOptions(), now=clock.now)
     names = [queue.name for queue in await engine.queues.list()]
     assert names == sorted(names)
     assert len(names) == 5
@@ -63,9 +64,9 @@ async def test_new_options_are_in_force_for_the_next_claim_anywhere(connect: Con
     claimant = await a_claimant(other, clock)
     await one.jobs.enqueue(some_jobs(6), now=clock.now)
     assert len(await claimant.take(most=1)) == 1
-    await one.queues.configure("q", QueueOptions(concurrency=3), now=clock.now)
+    await configure(one, "q", QueueOptions(concurrency=3), now=clock.now)
     assert len(await claimant.take()) == 2
-    await one.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(one, "q", QueueOptions(), now=clock.now)
     assert len(await claimant.take()) == 3
 
 
@@ -84,7 +85,7 @@ async def test_a_pause_holds_in_every_client(connect: Connect, clock: Clock) -> 
 
 
 async def test_a_pause_is_shown_and_a_repeat_keeps_the_first(engine: Engine, clock: Clock) -> None:
-    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     clock.forward(1)
     paused_at = clock.now
     await engine.queues.pause("q", by="ann", why="too hot", now=clock.now)
@@ -100,7 +101,7 @@ async def test_a_pause_is_shown_and_a_repeat_keeps_the_first(engine: Engine, clo
 async def test_new_options_do_not_end_a_pause(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     await engine.queues.pause("q", now=clock.now)
-    await engine.queues.configure("q", QueueOptions(concurrency=5), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=5), now=clock.now)
     assert (await engine.queues.list())[0].paused_at == clock.now
     assert await claimant.take() == []
 
@@ -132,7 +133,7 @@ async def test_the_example_queues(engine: Engine, clock: Clock, claimant: Claima
         )
     }
     for name, options in examples.items():
-        await engine.queues.configure(name, options, now=clock.now)
+        await configure(engine, name, options, now=clock.now)
         await engine.jobs.enqueue(some_jobs(20, queue=name), now=clock.now)
     assert {queue.name: queue.options for queue in await engine.queues.list()} == examples
     await claimant.take(*examples)

@@ -11,7 +11,7 @@ from tidemill.model.ids import new_id
 from tidemill.model.jobs.run import ClaimedJob
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, Connect, a_claimant, a_job, created
+from tidemill.testing.contract.fixtures import Claimant, Clock, Connect, a_claimant, a_job, configure, created
 
 TRIES, PATIENCE = 5, 2.0
 """A lossy signal is asked for this often, and waited for this long in seconds each time."""
@@ -171,7 +171,7 @@ async def a_resume(claimant: Claimant) -> Act:
 
 
 async def a_freed_permit(claimant: Claimant) -> Act:
-    await claimant.engine.queues.configure("w", QueueOptions(concurrency=1), now=claimant.clock.now)
+    await configure(claimant.engine, "w", QueueOptions(concurrency=1), now=claimant.clock.now)
     run = await one_run(claimant)
     await claimant.engine.jobs.enqueue([a_job(queue="w")], now=claimant.clock.now)
     return lambda: claimant.complete(run)
@@ -180,7 +180,7 @@ async def a_freed_permit(claimant: Claimant) -> Act:
 async def a_wider_limit(claimant: Claimant) -> Act:
     await a_freed_permit(claimant)
     options = QueueOptions(concurrency=1_000)
-    return lambda: claimant.engine.queues.configure("w", options, now=claimant.clock.now)
+    return lambda: configure(claimant.engine, "w", options, now=claimant.clock.now)
 
 
 async def one_run(claimant: Claimant) -> ClaimedJob:

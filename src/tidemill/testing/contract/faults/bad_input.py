@@ -26,6 +26,7 @@ from tidemill.model.jobs.run import (
     Want,
 )
 from tidemill.model.member import ClaimantHeartbeat, MemberInfo
+from tidemill.model.queues.layers import Declaration
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import FAR_FUTURE, MINUTE, SECOND
 from tidemill.model.view import PAGE_LIMIT, JobFilter, TaskEntry
@@ -35,6 +36,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_job,
     completed,
+    configure,
     created,
     snapshot,
     some_jobs,
@@ -277,7 +279,16 @@ WITH_A_TEXT: dict[str, WithValue] = {
     "then": lambda engine, _, text: engine.jobs.settle(
         [Settlement(id=ONE_ID, fence=1, outcome=Completed(), then=Then(schedule=text))]
     ),
-    "configure": lambda engine, _, text: engine.queues.configure("q", QueueOptions(), by=text),
+    "declare": lambda engine, _, text: engine.queues.declare(text, {"q": Declaration()}),
+    "declare a key": lambda engine, _, text: engine.queues.declare(
+        "shop", {"q": Declaration(fields={"fair_by": "key", "weights": {text: 2}})}
+    ),
+    "retire": lambda engine, _, text: engine.queues.retire("q", text, declared_at=0),
+    "override": lambda engine, _, text: engine.queues.override("q", {"concurrency": 1}, by=text),
+    "override why": lambda engine, _, text: engine.queues.override("q", {"concurrency": 1}, why=text),
+    "override what": lambda engine, _, text: engine.queues.override("q", {"fair_by": text}),
+    "reset": lambda engine, _, text: engine.queues.reset("q", by=text),
+    "reset what": lambda engine, _, text: engine.queues.reset("q", [text]),
     "pause": lambda engine, _, text: engine.queues.pause("q", why=text),
     "resume": lambda engine, _, text: engine.queues.resume(text),
     "lock": lambda engine, _, text: engine.leases.acquire(text, holder="h", ttl=SECOND),
@@ -325,7 +336,24 @@ BAD_CALLS: dict[str, Callable[[Engine], Awaitable[object]]] = {
     "a series of a minute and a half": lambda engine: engine.inspect.series(
         since=0, until=MINUTE, step=90 * SECOND
     ),
-    "a queue with a bad name": lambda engine: engine.queues.configure("a b", QueueOptions()),
+    "a queue with a bad name": lambda engine: configure(engine, "a b", QueueOptions()),
+    "an option that does not exist": lambda engine: engine.queues.declare(
+        "shop", {"q": Declaration(fields={"concurency": 3})}
+    ),
+    "a limit of none": lambda engine: engine.queues.declare(
+        "shop", {"p": Declaration(fields={"concurrency": 3}), "q": Declaration(fields={"concurrency": 0})}
+    ),
+    "weights without keys": lambda engine: engine.queues.declare(
+        "shop", {"q": Declaration(fields={"weights": {"a": 2}})}
+    ),
+    "a declaration of nobody": lambda engine: engine.queues.declare("", {"q": Declaration()}),
+    "an override of an unknown queue": lambda engine: engine.queues.override("nothing", {"concurrency": 3}),
+    "a reset of an unknown queue": lambda engine: engine.queues.reset("nothing"),
+    "an override of nothing": lambda engine: engine.queues.override("q", {}),
+    "an override that does not exist": lambda engine: engine.queues.override("q", {"concurency": 3}),
+    "an override that cannot be": lambda engine: engine.queues.override("q", {"rate": "5/s"}),
+    "an override that contradicts": lambda engine: engine.queues.override("q", {"weights": {"a": 2}}),
+    "an override of what is in the job": lambda engine: engine.queues.override("q", {"timeout": 5.0}),
     "a pause of an unknown queue": lambda engine: engine.queues.pause("nothing", by="ann"),
     "a resume of an unknown queue": lambda engine: engine.queues.resume("nothing", by="ann"),
     "a filter by half a character": lambda engine: engine.inspect.list(JobFilter(text="a\ud800b")),

@@ -18,6 +18,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_job,
     completed,
+    configure,
     created,
     ids_of,
     some_jobs,
@@ -135,7 +136,7 @@ async def test_a_limit_holds_while_many_claim(connect: Connect, clock: Clock) ->
     claimants = await workers(connect, clock)
     engine = claimants[0].engine
     options = QueueOptions(concurrency=10, per_key=Limit(concurrency=3))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=key) for key in "abcdef" * 20], now=clock.now)
     for _ in range(5):
         taken = await asyncio.gather(*(worker.take(most=6) for worker in claimants))
@@ -185,7 +186,7 @@ async def test_a_job_that_changes_while_it_is_claimed_leaves_no_gate_closed(
     """A claim that chose it and then could not take it holds no permit: the next of its key can start."""
     operator = await connect()
     claimant = await a_claimant(await connect(), clock)
-    await operator.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await configure(operator, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     keys = [f"key{number}" for number in range(40)]
     for _ in range(10):
         jobs = [a_job(key=key) for key in keys]

@@ -9,12 +9,13 @@ import pytest
 
 from tidemill.engine.protocol import Engine, Script, TransactionsFacet
 from tidemill.model.jobs.run import Checkpoint, LogLine
+from tidemill.model.queues.layers import Declaration
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Every, Schedule, tick_id
 from tidemill.model.time import MINUTE, SECOND
 from tidemill.model.view import JobFilter, TaskEntry
 from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario
-from tidemill.testing.contract.fixtures import START, a_job, completed, some_jobs
+from tidemill.testing.contract.fixtures import START, a_job, completed, configure, some_jobs
 
 TTL = 15 * SECOND
 
@@ -28,7 +29,8 @@ async def a_past(stage: Stage) -> bytes:
     )
     await stage.claimant.fail(run, retry_in=SECOND)
     await stage.claimant.complete(done)
-    await stage.engine.queues.configure("q", QueueOptions(concurrency=9), by="ann", now=stage.now)
+    await configure(stage.engine, "q", QueueOptions(concurrency=9), now=stage.now)
+    await stage.engine.queues.override("q", {"concurrency": 8}, by="ann", now=stage.now)
     return run.id
 
 
@@ -100,10 +102,40 @@ async def inspect_storage(stage: Stage) -> Cut:
 
 
 @scenario
-async def queues_configure(stage: Stage) -> Cut:
+async def queues_declare(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue(some_jobs(3, key="k"), now=stage.now)
-    options = QueueOptions(fair_by="key", concurrency=2)
-    return Cut(lambda engine: engine.queues.configure("q", options, by="ann", now=stage.now))
+    said = {
+        "q": Declaration(fields={"fair_by": "key", "concurrency": 2}, declared_at=stage.now),
+        "new": Declaration(declared_at=stage.now),
+    }
+    return Cut(lambda engine: engine.queues.declare("shop", said, now=stage.now))
+
+
+@scenario
+async def queues_retire(stage: Stage) -> Cut:
+    await a_past(stage)
+    return Cut(
+        lambda engine: engine.queues.retire(
+            "q", "shop", declared_at=stage.now, by="controller", now=stage.now
+        ),
+        again=lambda _: False,
+    )
+
+
+@scenario
+async def queues_override(stage: Stage) -> Cut:
+    await a_past(stage)
+    return Cut(
+        lambda engine: engine.queues.override(
+            "q", {"concurrency": None, "fair_by": "key"}, by="bob", why="night", version=2, now=stage.now
+        )
+    )
+
+
+@scenario
+async def queues_reset(stage: Stage) -> Cut:
+    await a_past(stage)
+    return Cut(lambda engine: engine.queues.reset("q", ["concurrency"], by="bob", version=2, now=stage.now))
 
 
 @scenario

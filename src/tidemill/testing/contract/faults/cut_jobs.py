@@ -25,6 +25,7 @@ from tidemill.testing.contract.fixtures import (
     a_failure,
     a_job,
     completed,
+    configure,
     ids_of,
     settlement,
     some_jobs,
@@ -48,7 +49,7 @@ async def jobs_enqueue__when_half_was_known(stage: Stage) -> Cut:
 @scenario
 async def jobs_claim(stage: Stage) -> Cut:
     options = QueueOptions(concurrency=9, rate=Rate(9, per=60.0), fair_by="key")
-    await stage.engine.queues.configure("q", options, now=stage.now)
+    await configure(stage.engine, "q", options, now=stage.now)
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
     request = stage.claimant.request(most=4)
 
@@ -117,7 +118,7 @@ async def jobs_settle__with_a_claim(stage: Stage) -> Cut:
 
 @scenario
 async def jobs_settle__of_a_tombstone(stage: Stage) -> Cut:
-    await stage.engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
+    await configure(stage.engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=stage.now)
     await stage.engine.jobs.enqueue([a_job()], now=stage.now)
     settlements = [completed(await stage.claimant.take_one())]
     answer = Settled(answers=[Answer.ALREADY])
@@ -257,7 +258,7 @@ async def jobs_reclaim(stage: Stage) -> Cut:
 
 @scenario
 async def jobs_prune(stage: Stage) -> Cut:
-    await stage.engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=stage.now)
+    await configure(stage.engine, "q", QueueOptions(keep_completed=Keep(count=1)), now=stage.now)
     await stage.engine.jobs.enqueue(some_jobs(3), now=stage.now)
     await stage.claimant.complete(*await stage.claimant.take())
     return Cut(lambda engine: engine.jobs.prune(now=stage.now), lambda _: Pruned(jobs=0, more=False))

@@ -13,6 +13,7 @@ from tidemill.testing.contract.fixtures import (
     Clock,
     a_claimant,
     a_job,
+    configure,
     job_of,
     snapshot,
     some_jobs,
@@ -64,7 +65,7 @@ async def test_what_runs_is_told_by_the_next_heartbeat(
 async def test_finished_and_unknown_jobs_are_left_alone(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue([a_job(), a_job(), a_job(queue="gone")], now=clock.now)
     done, dead = await claimant.take()
     await claimant.complete(done)

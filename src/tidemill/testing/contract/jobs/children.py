@@ -12,6 +12,7 @@ from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
+    configure,
     created,
     ids_of,
     job_of,
@@ -144,7 +145,7 @@ async def test_a_parent_that_ends_later(
 async def test_a_tombstone_is_a_parent_that_completed(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("parents", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "parents", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     parent = a_parent()
     child = a_job(after=(parent.id,))
     await engine.jobs.enqueue([parent, child], now=clock.now)
@@ -343,7 +344,7 @@ async def test_what_befalls_a_parent_later_does_not_undo_its_completion(
     engine: Engine, clock: Clock, claimant: Claimant, how: str
 ) -> None:
     """Half of a wide fan is still to be told when the parent goes, or runs again."""
-    await engine.queues.configure("parents", QueueOptions(keep_completed=Keep(age=0.0)), now=clock.now)
+    await configure(engine, "parents", QueueOptions(keep_completed=Keep(age=0.0)), now=clock.now)
     parent = a_parent()
     children = some_jobs(PROMOTE_LIMIT + 200, after=(parent.id,), parent_died="wait")
     await engine.jobs.enqueue([parent], now=clock.now)

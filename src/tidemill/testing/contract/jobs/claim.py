@@ -16,6 +16,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_claimant,
     a_job,
+    configure,
     ids_of,
     job_of,
     some_jobs,
@@ -160,7 +161,7 @@ async def test_ids_take_only_ready_jobs_and_no_more_than_asked(
 
 
 async def test_ids_pass_the_same_gates(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     jobs = some_jobs(2)
     await engine.jobs.enqueue(jobs, now=clock.now)
     assert ids_of(await claimant.take(ids=(jobs[1].id, jobs[0].id))) == [jobs[1].id]
@@ -274,7 +275,7 @@ async def test_wait_is_the_next_due_time_of_the_wanted_queues(
 async def test_wait_is_when_a_rate_opens_if_that_comes_first(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(1, per=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(1, per=1.0)), now=clock.now)
     await engine.jobs.enqueue([a_job(), a_job(), a_job(delay=5 * SECOND)], now=clock.now)
     claim = await claimant.claim()
     assert len(claim.jobs) == 1
@@ -289,7 +290,7 @@ async def test_wait_is_when_a_rate_opens_if_that_comes_first(
 async def test_nothing_but_a_signal_opens_a_full_gate(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     assert (await claimant.claim()).wait is None
 
@@ -328,7 +329,7 @@ async def test_limited_says_whether_a_job_may_be_buffered(
         "fair": QueueOptions(fair_by="key"),
     }
     for queue, option in options.items():
-        await engine.queues.configure(queue, option, now=clock.now)
+        await configure(engine, queue, option, now=clock.now)
         await engine.jobs.enqueue([a_job(queue=queue)], now=clock.now)
     limited = {job.queue: job.limited for job in await claimant.take(*options)}
     assert limited == {queue: queue != "free" for queue in options}

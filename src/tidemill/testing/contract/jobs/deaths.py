@@ -23,6 +23,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
     a_job,
+    configure,
     created,
     job_of,
     listed,
@@ -210,7 +211,7 @@ async def test_a_death_after_a_replay_has_a_handler_of_its_own(
 async def test_it_needs_nothing_of_a_job_of_which_nothing_is_kept(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_dead=Keep(count=0), keep_body=False), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_dead=Keep(count=0), keep_body=False), now=clock.now)
     await engine.tasks.publish([HANDLER], now=clock.now)
     job = mortal(body=b'[["%b"],{}]' % (b"x" * 5_000))
     await engine.jobs.enqueue([job], now=clock.now)
@@ -279,7 +280,7 @@ async def test_each_death_of_an_id_that_is_used_again_has_one(
     """The handler of the first is still there."""
     await engine.tasks.publish([HANDLER], now=clock.now)
     if not kept:
-        await engine.queues.configure("q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
+        await configure(engine, "q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
     job = mortal()
     for _ in range(3):
         assert created(await engine.jobs.enqueue([job], now=clock.now)) == [True]

@@ -19,6 +19,7 @@ from tidemill.testing.contract.fixtures import (
     Clock,
     Connect,
     a_job,
+    configure,
     created,
     ids_of,
     job_of,
@@ -156,7 +157,7 @@ async def test_a_finished_job_still_owns_its_id(engine: Engine, clock: Clock, cl
 
 
 async def test_a_tombstone_still_owns_its_id(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
     await claimant.complete(await claimant.take_one())

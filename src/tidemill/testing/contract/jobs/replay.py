@@ -14,6 +14,7 @@ from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
+    configure,
     ids_of,
     job_of,
     snapshot,
@@ -93,8 +94,8 @@ async def test_live_and_unknown_jobs_are_not_replayed(
 
 
 async def test_without_a_body_there_is_no_replay(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("small", QueueOptions(keep_body=False), now=clock.now)
-    await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "small", QueueOptions(keep_body=False), now=clock.now)
+    await configure(engine, "gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue([a_job(queue="small"), a_job(queue="gone")], now=clock.now)
     small, gone = await claimant.take_one("small"), await claimant.take_one("gone")
     await claimant.complete(small, gone)
@@ -171,7 +172,7 @@ async def test_a_replay_passes_a_queues_gates_and_lanes(
 ) -> None:
     await engine.jobs.enqueue([a_job(key="a"), a_job(key="b")], now=clock.now)
     await claimant.complete(*await claimant.take())
-    await engine.queues.configure("q", QueueOptions(fair_by="key", concurrency=3), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key", concurrency=3), now=clock.now)
     await engine.jobs.enqueue([a_job(key="b"), a_job(key="b")], now=clock.now)
     ids = ids_of((await engine.inspect.list(JobFilter(state=JobState.COMPLETED))).jobs)
     await engine.jobs.replay(ids, token=new_id(), now=clock.now)
@@ -207,7 +208,7 @@ async def test_an_edited_job_stands_in_the_lane_of_its_new_key(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     limited = QueueOptions(per_key=Limit(concurrency=1))
-    await engine.queues.configure("q", limited, now=clock.now)
+    await configure(engine, "q", limited, now=clock.now)
     await engine.jobs.enqueue([a_job(key="a"), a_job(key="b")], now=clock.now)
     dead, _ = await claimant.take()
     await claimant.fail(dead)

@@ -7,7 +7,16 @@ from tidemill.model.jobs.move import Moves
 from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.time import SECOND
 from tidemill.model.view import JobFilter
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, ids_of, job_of, snapshot, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    configure,
+    ids_of,
+    job_of,
+    snapshot,
+    some_jobs,
+)
 
 
 async def test_a_scheduled_job_is_ready_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
@@ -35,7 +44,7 @@ async def test_a_retry_is_not_waited_for(engine: Engine, clock: Clock, claimant:
 
 
 async def test_others_are_left_alone(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "gone", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue([*some_jobs(3), a_job(queue="gone")], now=clock.now)
     running, done = await claimant.take(most=2)
     await claimant.complete(done)

@@ -30,6 +30,7 @@ from tidemill.testing.contract.fixtures import (
     a_failure,
     a_job,
     completed,
+    configure,
     job_of,
     settlement,
     snapshot,
@@ -286,7 +287,7 @@ async def test_any_client_may_carry_the_outcome(connect: Connect, clock: Clock) 
 
 @pytest.mark.row("C6")
 async def test_keep_nothing_leaves_a_tombstone(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     done, dead = await claimant.take()
     await claimant.write(done, LogLine(number=1, level="info", message="x"), Checkpoint(name="a", value=b"1"))
@@ -308,7 +309,7 @@ async def test_keep_nothing_leaves_a_tombstone(engine: Engine, clock: Clock, cla
 async def test_keep_body_false_drops_body_and_result(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_body=False), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_body=False), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     done, dead = await claimant.take()
     await claimant.complete(done)
@@ -322,7 +323,7 @@ async def test_a_retry_keeps_its_body_whatever_the_queue_keeps(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     options = QueueOptions(keep_body=False, keep_completed=Keep(count=0))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(body=b"[[1],{}]")], now=clock.now)
     await claimant.fail(await claimant.take_one(), retry_in=0)
     assert (await claimant.take_one()).body == b"[[1],{}]"

@@ -16,6 +16,7 @@ from tidemill.testing.contract.fixtures import (
     Connect,
     a_claimant,
     a_job,
+    configure,
     ids_of,
     job_of,
     some_jobs,
@@ -51,7 +52,7 @@ async def test_failures_are_left_out_but_the_last_error_is_there(
 
 
 async def test_a_tombstone_is_answered(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue([a_job(task="mail")], now=clock.now)
     run = await claimant.take_one()
     await claimant.complete(run)

@@ -16,6 +16,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_job,
     completed,
+    configure,
     ids_of,
     some_jobs,
     states_of,
@@ -26,7 +27,7 @@ ONE = Limit(concurrency=1)
 
 @pytest.mark.row("E1")
 async def test_a_queue_runs_no_more_than_allowed(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=3), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=3), now=clock.now)
     other = await a_claimant(engine, clock, name="other")
     jobs = some_jobs(8)
     await engine.jobs.enqueue(jobs, now=clock.now)
@@ -41,7 +42,7 @@ async def test_a_queue_runs_no_more_than_allowed(engine: Engine, clock: Clock, c
 async def test_a_queue_of_one_starts_strictly_in_order(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     jobs = some_jobs(5)
     await engine.jobs.enqueue(jobs, now=clock.now)
     started = []
@@ -56,7 +57,7 @@ async def test_a_queue_of_one_starts_strictly_in_order(
 async def test_a_gate_of_one_queue_is_no_gate_of_another(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     await engine.jobs.enqueue([*some_jobs(3), *some_jobs(3, queue="r")], now=clock.now)
     assert Counter(job.queue for job in await claimant.take("q", "r")) == {"q": 1, "r": 3}
 
@@ -64,7 +65,7 @@ async def test_a_gate_of_one_queue_is_no_gate_of_another(
 async def test_a_gate_counts_all_priorities_together(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=2), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=2), now=clock.now)
     await engine.jobs.enqueue([a_job(priority=n) for n in (9, 0, 5)], now=clock.now)
     assert [job.priority for job in await claimant.take()] == [0, 5]
     await engine.jobs.enqueue([a_job(priority=0)], now=clock.now)
@@ -74,7 +75,7 @@ async def test_a_gate_counts_all_priorities_together(
 @pytest.mark.row("F4")
 async def test_each_key_has_its_own_gate(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(per_key=Limit(concurrency=2))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=key) for key in "aaaabbbc"], now=clock.now)
     first = await claimant.take()
     assert Counter(job.key for job in first) == {"a": 2, "b": 2, "c": 1}
@@ -84,7 +85,7 @@ async def test_each_key_has_its_own_gate(engine: Engine, clock: Clock, claimant:
 
 
 async def test_jobs_without_a_key_share_a_gate(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(per_key=ONE), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=ONE), now=clock.now)
     await engine.jobs.enqueue([a_job(), a_job(), a_job(key="a")], now=clock.now)
     assert sorted(job.key or "" for job in await claimant.take()) == ["", "a"]
 
@@ -93,7 +94,7 @@ async def test_the_three_gates_of_a_lane_hold_together(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     options = QueueOptions(concurrency=5, per_task={"t": Limit(concurrency=3)}, per_key=Limit(concurrency=2))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     tasks = [("t", "a"), ("t", "b"), ("u", "a"), ("u", "b"), ("u", "c")]
     await engine.jobs.enqueue([a_job(task=t, key=k) for t, k in tasks for _ in range(4)], now=clock.now)
     running = await claimant.take()
@@ -110,7 +111,7 @@ async def test_the_three_gates_of_a_lane_hold_together(
 async def test_two_hundred_full_gates_do_not_hide_the_open_one(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(per_key=ONE), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=ONE), now=clock.now)
     keys = [f"k{n:03}" for n in range(200)]
     await engine.jobs.enqueue([a_job(key=key) for key in keys], now=clock.now)
     assert len(await claimant.take(most=300)) == 200
@@ -173,7 +174,7 @@ GIVE_BACK: dict[str, GiveBack] = {
     ids=["queue", "key", "task"],
 )
 async def test_a_permit_comes_back(engine: Engine, clock: Clock, options: QueueOptions, how: str) -> None:
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue(some_jobs(2, key="k"), now=clock.now)
     holder = await a_claimant(engine, clock, name="holder")
     job = await holder.take_one()
@@ -185,7 +186,7 @@ async def test_a_permit_comes_back(engine: Engine, clock: Clock, options: QueueO
 async def test_a_settle_with_a_claim_sees_the_freed_permits(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=2), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=2), now=clock.now)
     jobs = some_jobs(5)
     await engine.jobs.enqueue(jobs, now=clock.now)
     running = await claimant.take()
@@ -197,7 +198,7 @@ async def test_a_settle_with_a_claim_sees_the_freed_permits(
 async def test_a_cancelled_run_keeps_its_permit_until_it_ends(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     job = await claimant.take_one()
     await engine.jobs.cancel([job.id], now=clock.now)
@@ -223,7 +224,7 @@ async def test_a_new_limit_counts_what_runs_already(
 ) -> None:
     await engine.jobs.enqueue(some_jobs(6, key="k"), now=clock.now)
     running = await claimant.take(most=3)
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     assert await claimant.take() == []
     await claimant.complete(running[0])
     assert await claimant.take() == []
@@ -232,17 +233,17 @@ async def test_a_new_limit_counts_what_runs_already(
 
 
 async def test_a_wider_limit_opens_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     await engine.jobs.enqueue(some_jobs(5), now=clock.now)
     await claimant.take()
-    await engine.queues.configure("q", QueueOptions(concurrency=3), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=3), now=clock.now)
     assert len(await claimant.take()) == 2
-    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     assert len(await claimant.take()) == 2
 
 
 async def test_jobs_behind_a_full_gate_stay_ready(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     jobs = some_jobs(3)
     await engine.jobs.enqueue(jobs, now=clock.now)
     await claimant.take()
@@ -252,7 +253,7 @@ async def test_jobs_behind_a_full_gate_stay_ready(engine: Engine, clock: Clock, 
 async def test_a_suspect_that_may_not_run_takes_no_permit(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(concurrency=1), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     child = Claimant(engine, clock, member=claimant.member)
     suspect = await child.take_one()

@@ -9,7 +9,16 @@ from tidemill.engine.protocol import Engine
 from tidemill.model.jobs.job import JobState
 from tidemill.model.queues.queue import Limit, QueueOptions
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_claimant, a_job, ids_of, job_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_claimant,
+    a_job,
+    configure,
+    ids_of,
+    job_of,
+    some_jobs,
+)
 
 
 async def keys_taken(claimant: Claimant, most: int = 100) -> str:
@@ -36,7 +45,7 @@ async def test_a_lane_is_taken_in_order_over_many_claims(
 
 async def test_a_group_may_come_at_any_time(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     """Long after the options were set, when nothing is left to be put in order."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     for keys in ("", "", "", "ab", "bc", "a", "d"):
         await fill(engine, clock, keys)
         assert sorted(await keys_taken(claimant)) == list(keys)
@@ -113,7 +122,7 @@ async def test_who_becomes_ready_later_stands_behind(
 async def test_keys_take_turns_where_the_queue_is_fair(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "aaaaabbc")
     assert await keys_taken(claimant) == "abcabaaa"
 
@@ -129,7 +138,7 @@ async def test_keys_mean_nothing_where_the_queue_is_not_keyed(
 async def test_turns_go_on_where_the_claimant_stopped(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "aaaabbbbcccc")
     assert [await keys_taken(claimant, most) for most in (1, 1, 1, 2, 2, 5)] == [
         "a",
@@ -143,7 +152,7 @@ async def test_turns_go_on_where_the_claimant_stopped(
 
 @pytest.mark.row("F4")
 async def test_a_crowd_does_not_starve_a_newcomer(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "a" * 200)
     await claimant.take(most=10)
     await fill(engine, clock, "b")
@@ -153,7 +162,7 @@ async def test_a_crowd_does_not_starve_a_newcomer(engine: Engine, clock: Clock, 
 @pytest.mark.row("F4")
 async def test_weights_give_more_turns(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(fair_by="key", weights={"g": 3, "s": 2})
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await fill(engine, clock, "ggggggggssssiiii")
     assert await keys_taken(claimant) == "gggissgggissggii"
 
@@ -164,28 +173,28 @@ async def test_shares_follow_the_weights_however_small_the_claims(
     engine: Engine, clock: Clock, claimant: Claimant, most: int
 ) -> None:
     options = QueueOptions(fair_by="key", weights={"g": 3})
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await fill(engine, clock, "g" * 60 + "i" * 60)
     taken = "".join([await keys_taken(claimant, most) for _ in range(40 // most)])
     assert Counter(taken) == {"g": 30, "i": 10}
 
 
 async def test_fairness_does_not_break_priorities(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "abab", priority=6)
     await fill(engine, clock, "aacc", priority=4)
     assert await keys_taken(claimant) == "acacabab"
 
 
 async def test_jobs_without_a_key_share_one_lane(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await engine.jobs.enqueue([a_job(), a_job(), a_job(key="a"), a_job(key="")], now=clock.now)
     assert await keys_taken(claimant) == "-a--"
 
 
 async def test_keys_of_any_script_are_lanes(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     keys = ["\u00e9", "e", "'; --", "%", "\U0001f600", "K" * 200]
-    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
     await engine.jobs.enqueue([a_job(key=key) for key in keys * 2], now=clock.now)
     taken = await claimant.take()
     assert sorted(job.key or "" for job in taken) == sorted(keys)
@@ -201,7 +210,7 @@ async def test_waiting_jobs_move_when_a_queue_becomes_fair(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     await fill(engine, clock, "aaab")
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "bc")
     assert await keys_taken(claimant) == "abcaba"
 
@@ -209,9 +218,9 @@ async def test_waiting_jobs_move_when_a_queue_becomes_fair(
 async def test_waiting_jobs_move_back_when_it_no_longer_is(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await fill(engine, clock, "aabc")
-    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     await fill(engine, clock, "a")
     assert await keys_taken(claimant) == "aabca"
 
@@ -223,7 +232,7 @@ async def test_scheduled_and_blocked_jobs_stand_in_their_new_lane_too(
     later = [a_job(key=key, delay=SECOND) for key in "aab"]
     blocked = [a_job(key=key, after=(parent.id,)) for key in "bc"]
     await engine.jobs.enqueue([parent, *later, *blocked], now=clock.now)
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await claimant.complete(await claimant.take_one("p"))
     clock.forward(1)
     assert sorted(await keys_taken(claimant, most=3)) == ["a", "b", "c"]
@@ -235,7 +244,7 @@ async def test_a_new_limit_holds_for_a_thousand_waiting_jobs(
 ) -> None:
     for _ in range(2):
         await fill(engine, clock, "abc" * 300)
-    await engine.queues.configure("q", QueueOptions(per_key=Limit(concurrency=2)), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=2)), now=clock.now)
     taken: Counter[str | None] = Counter()
     for _ in range(5):
         taken.update(job.key for job in await claimant.take())
@@ -247,7 +256,7 @@ async def test_a_job_that_runs_keeps_running_when_lanes_change(
 ) -> None:
     await fill(engine, clock, "ab")
     job = await claimant.take_one()
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     await claimant.release(job)
     assert (await job_of(engine, job.id)).state is JobState.READY
     assert await keys_taken(claimant) == "ab"
@@ -258,13 +267,13 @@ async def test_a_task_under_a_limit_does_not_hold_back_the_others(
 ) -> None:
     slow, quick = some_jobs(3, task="slow"), some_jobs(3, task="quick")
     await engine.jobs.enqueue([*slow, *quick], now=clock.now)
-    await engine.queues.configure("q", QueueOptions(per_task={"slow": Limit(concurrency=1)}), now=clock.now)
+    await configure(engine, "q", QueueOptions(per_task={"slow": Limit(concurrency=1)}), now=clock.now)
     assert Counter(job.task for job in await claimant.take()) == {"slow": 1, "quick": 3}
 
 
 async def test_every_key_has_its_turn(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     """Also those at the very end of Unicode, where a range over groups could stop too early."""
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     keys = [None, "a", "\U0010ffff", "\U0010ffff" * 200, "\U0010ffffx"]
     await engine.jobs.enqueue([a_job(key=key) for key in keys], now=clock.now)
     assert {job.key for job in await claimant.take()} == set(keys)

@@ -12,6 +12,7 @@ from tidemill.testing.contract.fixtures import (
     Claimant,
     Clock,
     a_job,
+    configure,
     created,
     ids_of,
     snapshot,
@@ -35,7 +36,7 @@ async def finish(claimant: Claimant, count: int) -> list[bytes]:
 
 @pytest.mark.row("C6")
 async def test_the_old_go(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=10.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(age=10.0)), now=clock.now)
     ids = await finish(claimant, 4)
     clock.forward(8)  # they ended 12, 11, 10 and 9 seconds ago: only what is younger than 10 stays
     pruned = await engine.jobs.prune(now=clock.now)
@@ -45,7 +46,7 @@ async def test_the_old_go(engine: Engine, clock: Clock, claimant: Claimant) -> N
 
 @pytest.mark.row("C6")
 async def test_the_newest_are_kept(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=2)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=2)), now=clock.now)
     ids = await finish(claimant, 5)
     pruned = await engine.jobs.prune(now=clock.now)
     assert (pruned.jobs, pruned.more) == (3, False)
@@ -60,8 +61,8 @@ async def test_what_a_queue_does_not_say_is_kept_as_the_engine_keeps(
     usual = engine.keeps
     assert usual.age is not None
     assert (usual.count or 0) >= 1_000, "those who wait for a result need time to fetch it"
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
-    await engine.queues.configure("q", QueueOptions(concurrency=5), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(concurrency=5), now=clock.now)
     ids = await finish(claimant, 3)
     (queue,) = await engine.queues.list()
     assert queue.options == QueueOptions(concurrency=5), "what is shown is what was said"
@@ -74,7 +75,7 @@ async def test_what_a_queue_does_not_say_is_kept_as_the_engine_keeps(
 
 async def test_age_and_count_hold_together(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(keep_completed=Keep(age=100.0, count=3))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     ids = await finish(claimant, 5)
     assert (await engine.jobs.prune(now=clock.now)).jobs == 2
     clock.forward(200)
@@ -86,7 +87,7 @@ async def test_each_state_and_queue_is_kept_by_its_own_rule(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     options = QueueOptions(keep_completed=Keep(age=10.0), keep_dead=Keep(age=20.0), keep_cancelled=Keep())
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([*some_jobs(3), a_job(queue="default")], now=clock.now)
     done, dead, stopped = await claimant.take()
     other = await claimant.take_one("default")
@@ -117,7 +118,7 @@ async def test_live_jobs_are_never_pruned(engine: Engine, clock: Clock, claimant
     options = QueueOptions(
         keep_completed=Keep(age=0.0), keep_dead=Keep(age=0.0), keep_cancelled=Keep(age=0.0)
     )
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     running, ready, later = a_job(), a_job(), a_job(delay=3_650 * DAY)
     blocked = a_job(after=(later.id,))
     await engine.jobs.enqueue([running, ready, later, blocked], now=clock.now)
@@ -135,7 +136,7 @@ async def test_live_jobs_are_never_pruned(engine: Engine, clock: Clock, claimant
 async def test_a_prune_is_bounded_and_begins_with_the_oldest(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
     ids = await finish(claimant, 5)
     clock.forward(100)
     seen = []
@@ -149,7 +150,7 @@ async def test_a_prune_is_bounded_and_begins_with_the_oldest(
 
 async def test_the_bound_holds_over_all_queues(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     for queue in "abc":
-        await engine.queues.configure(queue, QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
+        await configure(engine, queue, QueueOptions(keep_completed=Keep(age=1.0)), now=clock.now)
         await engine.jobs.enqueue(some_jobs(4, queue=queue), now=clock.now)
     await claimant.complete(*await claimant.take("a", "b", "c"))
     clock.forward(100)
@@ -164,7 +165,7 @@ async def test_the_bound_holds_over_all_queues(engine: Engine, clock: Clock, cla
 async def test_retention_does_not_falsify_the_window(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
     await finish(claimant, 5)
     await engine.jobs.prune(now=clock.now)
     (counts,) = await engine.inspect.counts(now=clock.now)
@@ -189,7 +190,7 @@ async def test_minute_counts_go_after_a_month(engine: Engine, clock: Clock, clai
 
 
 async def test_a_tombstone_answers_for_an_hour(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     new = a_job()
     await engine.jobs.enqueue([new], now=clock.now)
     run = await claimant.take_one()
@@ -207,7 +208,7 @@ async def test_a_tombstone_answers_for_an_hour(engine: Engine, clock: Clock, cla
 async def test_a_child_that_waited_for_a_pruned_parent_is_cancelled(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("p", QueueOptions(keep_dead=Keep(age=1.0)), now=clock.now)
+    await configure(engine, "p", QueueOptions(keep_dead=Keep(age=1.0)), now=clock.now)
     parent = a_job(queue="p")
     child = a_job(after=(parent.id,), parent_died="wait")
     await engine.jobs.enqueue([parent, child], now=clock.now)
@@ -239,7 +240,7 @@ async def test_nothing_to_prune_changes_nothing(engine: Engine, clock: Clock, cl
 
 async def test_a_whole_batch_goes_in_few_calls(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     """A call may stop before all is done, because it has taken long; but not at once, and it says so."""
-    await engine.queues.configure("r", QueueOptions(keep_completed=Keep(count=10)), now=clock.now)
+    await configure(engine, "r", QueueOptions(keep_completed=Keep(count=10)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(BATCH_LIMIT, queue="r"), now=clock.now)
     runs = await claimant.take("r", most=BATCH_LIMIT)
     await claimant.complete(*runs)
@@ -260,7 +261,7 @@ async def test_a_prune_has_a_largest_size(engine: Engine) -> None:
 async def test_jobs_that_end_at_the_moment_of_a_prune_are_found_by_the_next(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=1)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     first, second, third, fourth = await claimant.take()
     await claimant.complete(fourth, third)

@@ -10,7 +10,15 @@ from tidemill.model.ids import new_id
 from tidemill.model.queues.gate import counts_until, step_at
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import SECOND, Instant
-from tidemill.testing.contract.fixtures import Claimant, Clock, Connect, a_claimant, a_job, some_jobs
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    Connect,
+    a_claimant,
+    a_job,
+    configure,
+    some_jobs,
+)
 
 RATE = Rate(20, per=0.1)
 
@@ -27,7 +35,7 @@ async def test_a_rate_is_exact_and_used(connect: Connect, clock: Clock, seed: in
     draw = random.Random(seed)
     workers = [await a_claimant(await connect(), clock, name=f"w{n}") for n in range(2)]
     engine = workers[0].engine
-    await engine.queues.configure("q", QueueOptions(rate=RATE), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=RATE), now=clock.now)
     await engine.jobs.enqueue(some_jobs(200), now=clock.now)
     windows, begin, starts = 6, clock.now, list[Instant]()
     while clock.now < begin + windows * RATE.window:
@@ -43,7 +51,7 @@ async def test_a_burst_leaves_at_the_rate_and_loses_nothing(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     rate = Rate(50, per=10.0)
-    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=rate), now=clock.now)
     await engine.jobs.enqueue(some_jobs(220), now=clock.now)
     starts = list[Instant]()
     while len(starts) < 220:
@@ -60,7 +68,7 @@ async def test_a_burst_leaves_at_the_rate_and_loses_nothing(
 async def test_a_used_up_rate_opens_to_the_microsecond(
     engine: Engine, clock: Clock, claimant: Claimant, rate: Rate
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=rate), now=clock.now)
     await engine.jobs.enqueue(some_jobs(10), now=clock.now)
     clock.now += 123_457
     opens = counts_until(rate, step_at(rate, clock.now))
@@ -75,7 +83,7 @@ async def test_a_used_up_rate_opens_to_the_microsecond(
 
 async def test_each_permit_comes_back_on_its_own(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     rate = Rate(3, per=1.0)
-    await engine.queues.configure("q", QueueOptions(rate=rate), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=rate), now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     opens = []
     for _ in range(3):
@@ -90,7 +98,7 @@ async def test_each_permit_comes_back_on_its_own(engine: Engine, clock: Clock, c
 
 
 async def test_a_rate_permit_is_never_returned(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(3, per=60.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(3, per=60.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     first, second, third = await claimant.take()
     await claimant.release(first)
@@ -102,7 +110,7 @@ async def test_a_rate_permit_is_never_returned(engine: Engine, clock: Clock, cla
 async def test_a_repeated_claim_takes_no_second_permit(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(4, per=60.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(4, per=60.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     await claimant.take(most=2)
     assert len(await claimant.take(most=2, number=1)) == 2
@@ -110,7 +118,7 @@ async def test_a_repeated_claim_takes_no_second_permit(
 
 
 async def test_a_job_that_expired_uses_no_permit(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(1, per=60.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(1, per=60.0)), now=clock.now)
     await engine.jobs.enqueue([*some_jobs(2, expires=SECOND), a_job()], now=clock.now)
     clock.forward(1)
     assert len(await claimant.take()) == 1
@@ -119,7 +127,7 @@ async def test_a_job_that_expired_uses_no_permit(engine: Engine, clock: Clock, c
 @pytest.mark.row("F4")
 async def test_each_key_has_its_own_rate(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(per_key=Limit(rate=Rate(2, per=1.0)))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([a_job(key=key) for key in "aaaaab"], now=clock.now)
     claim = await claimant.claim()
     assert sorted(job.key or "" for job in claim.jobs) == ["a", "a", "b"]
@@ -130,7 +138,7 @@ async def test_each_key_has_its_own_rate(engine: Engine, clock: Clock, claimant:
 
 async def test_the_narrowest_rate_decides(engine: Engine, clock: Clock, claimant: Claimant) -> None:
     options = QueueOptions(rate=Rate(5, per=1.0), per_task={"t": Limit(rate=Rate(2, per=10.0))})
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue([*some_jobs(6), *some_jobs(9, task="u")], now=clock.now)
     assert sorted(job.task for job in await claimant.take()) == list("ttuuu")
     clock.forward(1.001)
@@ -141,7 +149,7 @@ async def test_a_rate_and_a_concurrency_hold_together(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
     options = QueueOptions(concurrency=2, rate=Rate(3, per=1.0))
-    await engine.queues.configure("q", options, now=clock.now)
+    await configure(engine, "q", options, now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     running = await claimant.take()
     assert len(running) == 2
@@ -152,17 +160,17 @@ async def test_a_rate_and_a_concurrency_hold_together(
 
 
 async def test_a_wider_rate_opens_at_once(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(1, per=3_600.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(1, per=3_600.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     assert len(await claimant.take()) == 1
-    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     assert len(await claimant.take()) == 3
 
 
 async def test_a_rate_holds_for_claims_by_id_and_with_a_settle(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(2, per=60.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(2, per=60.0)), now=clock.now)
     jobs = some_jobs(5)
     await engine.jobs.enqueue(jobs, now=clock.now)
     assert len(await claimant.take(ids=(jobs[4].id, new_id()))) == 1
@@ -174,7 +182,7 @@ async def test_a_rate_holds_for_claims_by_id_and_with_a_settle(
 async def test_a_clock_that_steps_back_opens_nothing(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(2, per=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(2, per=1.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(9), now=clock.now)
     assert len(await claimant.take()) == 2
     for before, after in pairwise((0.0, -0.3, -5.0)):
@@ -185,14 +193,14 @@ async def test_a_clock_that_steps_back_opens_nothing(
 async def test_starts_before_a_change_of_the_window_count_by_the_new_one(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(rate=Rate(1_000, per=3_600.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(1_000, per=3_600.0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(20), now=clock.now)
     assert len(await claimant.take(most=5)) == 5
-    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=1.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(5, per=1.0)), now=clock.now)
     assert await claimant.take() == []
     clock.forward(10)
     assert len(await claimant.take()) == 5
-    await engine.queues.configure("q", QueueOptions(rate=Rate(5, per=3_600.0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(rate=Rate(5, per=3_600.0)), now=clock.now)
     clock.forward(60)
     await engine.jobs.prune(now=clock.now)
     assert await claimant.take() == []
@@ -204,13 +212,13 @@ async def test_windows_that_change_to_and_fro_keep_the_starts_apart(
     """The second start is as long after the first as a step of the long window is longer than one of the
     short: moved one after the other, the first would meet the second."""
     short, long = QueueOptions(rate=Rate(2, per=0.01)), QueueOptions(rate=Rate(2, per=10.0))
-    await engine.queues.configure("q", short, now=clock.now)
+    await configure(engine, "q", short, now=clock.now)
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     assert len(await claimant.take(most=1)) == 1
     clock.now += 9_990
     assert len(await claimant.take(most=1)) == 1
     for options in (long, short, long):
-        await engine.queues.configure("q", options, now=clock.now)
+        await configure(engine, "q", options, now=clock.now)
     assert await claimant.take() == []
     clock.now += 11 * SECOND
     assert len(await claimant.take()) == 1

@@ -9,7 +9,16 @@ from tidemill.model.queues.queue import Keep, QueueOptions
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, HOUR, MINUTE, SECOND
 from tidemill.model.view import Finished, QueueCounts, SeriesPoint
-from tidemill.testing.contract.fixtures import START, Claimant, Clock, Connect, a_job, ids_of, some_jobs
+from tidemill.testing.contract.fixtures import (
+    START,
+    Claimant,
+    Clock,
+    Connect,
+    a_job,
+    configure,
+    ids_of,
+    some_jobs,
+)
 
 
 async def one_count(engine: Engine, clock: Clock, **options: int) -> QueueCounts:
@@ -20,7 +29,7 @@ async def one_count(engine: Engine, clock: Clock, **options: int) -> QueueCounts
 @pytest.mark.row("C3")
 async def test_empty_queues_are_counted_too(engine: Engine, clock: Clock) -> None:
     for queue in ("b", "a"):
-        await engine.queues.configure(queue, QueueOptions(), now=clock.now)
+        await configure(engine, queue, QueueOptions(), now=clock.now)
     counts = await engine.inspect.counts(now=clock.now)
     assert [each.queue for each in counts] == ["a", "b"]
     for each in counts:
@@ -94,7 +103,7 @@ async def test_a_window_is_of_whole_minutes_with_the_present_one(
 
 @pytest.mark.row("C3")
 async def test_deleted_jobs_stay_counted(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     await claimant.complete(*await claimant.take())
     counts = await one_count(engine, clock)
@@ -165,8 +174,11 @@ async def test_every_action_of_an_operator_is_written_down(
     await engine.jobs.enqueue(some_jobs(3), now=clock.now)
     run = await claimant.take_one()
     template = Schedule(name="s", timing=Every(seconds=60), job=a_job())
+    await configure(engine, "q", QueueOptions(), now=START)
     actions = [
-        engine.queues.configure("q", QueueOptions(concurrency=9), by="ann", now=clock.now),
+        engine.queues.override("q", {"concurrency": 9}, by="ann", now=clock.now),
+        engine.queues.reset("q", by="ann", now=clock.now),
+        engine.queues.retire("q", "shop", declared_at=START, by="ann", now=clock.now),
         engine.queues.pause("q", by="ann", why="hot", now=clock.now),
         engine.queues.resume("q", by="ann", now=clock.now),
         engine.jobs.cancel([run.id], by="ann", now=clock.now),
@@ -185,11 +197,12 @@ async def test_every_action_of_an_operator_is_written_down(
 
 
 async def test_what_changed_nothing_or_nobody_signed_is_not_written(engine: Engine, clock: Clock) -> None:
-    await engine.queues.configure("q", QueueOptions(), now=clock.now)
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     await engine.queues.pause("q", now=clock.now)
     await engine.queues.resume("q", now=clock.now)
     await engine.queues.resume("q", by="ann", now=clock.now)
-    await engine.queues.configure("q", QueueOptions(), by="ann", now=clock.now)
+    await engine.queues.reset("q", by="ann", now=clock.now)
+    await engine.queues.retire("q", "another", declared_at=START, by="ann", now=clock.now)
     await engine.jobs.cancel([new_id()], by="ann", now=clock.now)
     await engine.jobs.drop([new_id()], by="ann", now=clock.now)
     await engine.jobs.replay([new_id()], token=new_id(), by="ann", now=clock.now)
@@ -209,9 +222,10 @@ async def test_one_call_is_one_entry(engine: Engine, clock: Clock, claimant: Cla
 
 
 async def test_the_audit_is_read_page_by_page(engine: Engine, clock: Clock) -> None:
+    await configure(engine, "q", QueueOptions(), now=clock.now)
     for n in range(7):
         clock.forward(1)
-        await engine.queues.configure("q", QueueOptions(concurrency=n + 1), by=f"{n}", now=clock.now)
+        await engine.queues.override("q", {"concurrency": n + 1}, by=f"{n}", now=clock.now)
     seen, before = [], None
     while page := await engine.inspect.audit(before=before, limit=3):
         seen += [entry.by for entry in page]

@@ -17,6 +17,7 @@ from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
     a_job,
+    configure,
     ids_of,
     listed,
     settlement,
@@ -135,7 +136,7 @@ async def test_the_members_that_vanish_with_a_job_make_one_group(engine: Engine,
 async def test_replay_drop_and_prune_leave_no_trace_in_a_group(
     engine: Engine, clock: Clock, claimant: Claimant
 ) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_dead=Keep(age=100)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_dead=Keep(age=100)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(4), now=clock.now)
     runs = await claimant.take()
     for run in runs:
@@ -159,7 +160,7 @@ async def test_replay_drop_and_prune_leave_no_trace_in_a_group(
 
 
 async def test_what_is_not_kept_is_in_no_group(engine: Engine, clock: Clock, claimant: Claimant) -> None:
-    await engine.queues.configure("q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
+    await configure(engine, "q", QueueOptions(keep_dead=Keep(count=0)), now=clock.now)
     await engine.jobs.enqueue(some_jobs(2), now=clock.now)
     await claimant.fail(*await claimant.take())
     assert await groups_of(engine) == []

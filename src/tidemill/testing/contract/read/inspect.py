@@ -19,6 +19,7 @@ from tidemill.testing.contract.fixtures import (
     Clock,
     a_failure,
     a_job,
+    configure,
     ids_of,
     job_of,
     listed,
@@ -70,7 +71,7 @@ async def test_states_come_in_their_order_and_queues_by_name(
 
 
 async def test_ready_jobs_stand_as_they_are_claimed(engine: Engine, clock: Clock) -> None:
-    await engine.queues.configure("q", QueueOptions(fair_by="key"), now=clock.now)
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     jobs = [
         a_job(priority=p, key=k) for p, k in ((5, "b"), (5, "a"), (0, "z"), (5, "b"), (5, "a"), (10, "a"))
     ]

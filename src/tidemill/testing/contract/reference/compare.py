@@ -9,6 +9,7 @@ from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.death import DeadJob, said
 from tidemill.model.jobs.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, Failure, JobRecord, JobState
 from tidemill.model.member import MemberRecord, health
+from tidemill.model.queues.layers import effective
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
 from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
@@ -211,6 +212,10 @@ def _queues(store: ReferenceStore, view: View) -> Iterator[str]:
             paused_at=queue.paused_at,
             paused_by=queue.paused_by,
             paused_why=queue.paused_why,
+            declared=queue.layers.declared,
+            overrides=queue.layers.overrides,
+            version=queue.version,
+            problems=effective(queue.layers).problems,
         )
         for _, queue in sorted(store.queues.items())
     ]

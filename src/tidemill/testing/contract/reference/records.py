@@ -7,6 +7,7 @@ from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Failure, JobState, NewJob
 from tidemill.model.member import MemberInfo
 from tidemill.model.queues.gate import GateKind
+from tidemill.model.queues.layers import Layers
 from tidemill.model.queues.queue import QueueOptions, Rate
 from tidemill.model.time import Instant
 
@@ -96,6 +97,8 @@ class QueueRecord:
     name: str
     created_at: Instant
     options: QueueOptions = field(default_factory=QueueOptions)
+    layers: Layers = field(default_factory=Layers)
+    version: int = 0
     paused_at: Instant | None = None
     paused_by: str = ""
     paused_why: str = ""

@@ -49,6 +49,8 @@ class ReferenceStore:
         """The catalogue."""
         self.handlers: dict[JobId, ReferenceJob] = {}
         """Which death each handler was stored for."""
+        self.options = 0
+        """How often the options in force of some queue changed."""
         self.top_fence = 0
         self.top_heartbeat = 0
         self.positions = 0

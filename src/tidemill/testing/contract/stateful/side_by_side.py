@@ -31,6 +31,7 @@ class SideBySide(RuleBasedStateMachine):
         self.reference = self.reference_type()
         self.script = PlayedScript()
         self._mark = 0
+        self._options = (-1, 0)
 
     def teardown(self) -> None:
         self.run(self.engine.close())
@@ -105,6 +106,9 @@ class SideBySide(RuleBasedStateMachine):
         assert reply.now == self.now
         assert reply.number > store.top_heartbeat, "the number of a heartbeat grows"
         store.top_heartbeat = reply.number
+        seen, changes = self._options
+        assert reply.options != seen or store.options == changes, "a heartbeat shows that options changed"
+        self._options = (reply.options, store.options)
         for child in children:
             child.lose(reply.lost)
 

@@ -26,8 +26,9 @@ from hypothesis.stateful import (
 from tidemill.model.jobs.job import Edit, JobState, NewJob
 from tidemill.model.jobs.run import LostRun, LostRunVerdict, Note, Progress, Release, ReleaseReason, Started
 from tidemill.model.member import HEARTBEAT
+from tidemill.model.queues.layers import Declaration, fields_of
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.model.time import Span
+from tidemill.model.time import SECOND, Span
 from tidemill.testing.contract.jobs.commands import (
     HANDLER,
     QUEUES,
@@ -333,10 +334,82 @@ class RandomCommands(SideBySide):
 
     @rule(queue=st.sampled_from(QUEUES), options=options(), again=seldom)
     def configure(self, queue: str, options: QueueOptions, again: bool) -> None:
+        self.declare(queue, options, "shop", 0, uses_only=False, again=again)
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        options=options(),
+        app=st.sampled_from(["shop", "bill"]),
+        earlier=st.sampled_from([0, 0, 1, SECOND]),
+        uses_only=seldom,
+        again=seldom,
+    )
+    def declare(
+        self, queue: str, options: QueueOptions, app: str, earlier: Span, uses_only: bool, again: bool
+    ) -> None:
+        """Two apps; a member of an older release may be the later one to speak."""
+        fields, at = fields_of(options), self.now - earlier
+        keep = {name: fields.pop(name) for name in list(fields) if name.startswith("keep")}
+        if uses_only:
+            said = Declaration(defaults=keep, declares=False, declared_at=at)
+        else:
+            said = Declaration(fields=fields, defaults=keep, declared_at=at)
         for _ in range(1 + again):
-            self.run(self.engine.queues.configure(queue, options, now=self.now))
-            self.reference.queues.configure(queue, options, now=self.now)
-        self.compare()
+            self.both(
+                self.engine.queues.declare(app, {queue: said}, now=self.now),
+                lambda: self.reference.queues.declare(app, {queue: said}, now=self.now),
+            )
+
+    @rule(
+        queue=st.sampled_from((*QUEUES, UNKNOWN_QUEUE)),
+        app=st.sampled_from(["shop", "bill"]),
+        right=flag,
+        again=seldom,
+    )
+    def retire_declaration(self, queue: str, app: str, right: bool, again: bool) -> None:
+        known = self.reference.store.queues.get(queue)
+        said = known.layers.declared.get(app) if known else None
+        at = said.declared_at if said and right else 1
+        for _ in range(1 + again):
+            self.both(
+                self.engine.queues.retire(queue, app, declared_at=at, now=self.now),
+                lambda: self.reference.queues.retire(queue, app, declared_at=at),
+            )
+
+    @rule(
+        queue=st.sampled_from((*QUEUES, UNKNOWN_QUEUE)),
+        options=options(),
+        none=st.sets(st.sampled_from(["concurrency", "rate", "per_key", "fair_by"]), max_size=2),
+        why=st.sampled_from(["", "night"]),
+        stale=seldom,
+        again=seldom,
+    )
+    def override(
+        self, queue: str, options: QueueOptions, none: set[str], why: str, stale: bool, again: bool
+    ) -> None:
+        """Some of them contradict what is declared: those are refused."""
+        fields = {**fields_of(options), **dict.fromkeys(sorted(none))} or {"concurrency": None}
+        known = self.reference.store.queues.get(queue)
+        version = (known.version if known else 0) + stale
+        for _ in range(1 + again):
+            self.both(
+                self.engine.queues.override(queue, fields, by="me", why=why, version=version, now=self.now),
+                lambda: self.reference.queues.override(
+                    queue, fields, by="me", why=why, version=version, now=self.now
+                ),
+            )
+
+    @rule(
+        queue=st.sampled_from((*QUEUES, UNKNOWN_QUEUE)),
+        names=st.none() | st.lists(st.sampled_from(["concurrency", "per_key", "keep_dead"]), max_size=2),
+        again=seldom,
+    )
+    def reset(self, queue: str, names: list[str] | None, again: bool) -> None:
+        for _ in range(1 + again):
+            self.both(
+                self.engine.queues.reset(queue, names, by="me", now=self.now),
+                lambda: self.reference.queues.reset(queue, names),
+            )
 
     @rule(queue=st.sampled_from((*QUEUES, UNKNOWN_QUEUE)), paused=seldom, why=st.sampled_from(["", "deploy"]))
     def pause_or_resume(self, queue: str, paused: bool, why: str) -> None:

@@ -18,6 +18,7 @@ from tidemill.testing.contract.fixtures import (
     UserConnection,
     a_job,
     completed,
+    configure,
     ids_of,
     job_of,
     play,
@@ -184,8 +185,8 @@ async def test_a_check_is_given_what_the_transaction_sees_and_may_refuse_it(
 async def test_a_check_is_given_tombstones_and_jobs_without_bodies(
     engine: Engine, transactions: TransactionsFacet, connection: UserConnection
 ) -> None:
-    await engine.queues.configure("gone", QueueOptions(keep_completed=Keep(count=0)))
-    await engine.queues.configure("small", QueueOptions(keep_body=False))
+    await configure(engine, "gone", QueueOptions(keep_completed=Keep(count=0)))
+    await configure(engine, "small", QueueOptions(keep_body=False))
     jobs = [a_job(queue="gone", task="t"), a_job(queue="small", task="t")]
     await engine.jobs.enqueue(jobs)
     claimant = Claimant(engine, Clock())
@@ -213,7 +214,7 @@ async def test_jobs_stand_in_the_order_of_the_call(
 async def test_queues_of_any_kind(
     engine: Engine, transactions: TransactionsFacet, connection: UserConnection
 ) -> None:
-    await engine.queues.configure("fair", QueueOptions(fair_by="key"))
+    await configure(engine, "fair", QueueOptions(fair_by="key"))
     run(connection, transactions, [a_job(queue="fair", key=key) for key in "aaab"])
     run(connection, transactions, [a_job(queue="unseen")])
     connection.commit()

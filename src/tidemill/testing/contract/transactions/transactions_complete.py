@@ -38,6 +38,7 @@ from tidemill.testing.contract.fixtures import (
     a_failure,
     a_job,
     completed,
+    configure,
     job_of,
     play,
     settlement,
@@ -174,7 +175,7 @@ async def test_permits_are_free_with_the_commit(
     engine: Engine, transactions: TransactionsFacet, connection: UserConnection, worker: PlayedWorker
 ) -> None:
     limits = QueueOptions(concurrency=3, per_key=Limit(concurrency=1), per_task={"t": Limit(concurrency=2)})
-    await engine.queues.configure("q", limits)
+    await configure(engine, "q", limits)
     await engine.jobs.enqueue([a_job(key=key) for key in "aabb"])
     runs = await worker.runs()
     assert sorted(str(run.key) for run in runs) == ["a", "b"]
@@ -224,7 +225,7 @@ async def test_a_queue_that_keeps_little(
     worker: PlayedWorker,
     options: QueueOptions,
 ) -> None:
-    await engine.queues.configure("q", options)
+    await configure(engine, "q", options)
     mine, plain = await worker.run_of(), await worker.run_of()
     for run in (mine, plain):
         line = LogLine(number=1, level="info", message="m")

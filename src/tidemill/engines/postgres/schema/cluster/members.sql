@@ -47,7 +47,7 @@ CREATE FUNCTION heartbeat_v1(
     p_id bytea, p_name text, p_info bytea, p_heartbeat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
     p_held_of integer[], p_held bigint[], p_now bigint,
     OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT stop_ids bytea[],
-    OUT stop_fences bigint[], OUT signals text[]
+    OUT stop_fences bigint[], OUT options bigint, OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
     m member;
@@ -74,6 +74,7 @@ BEGIN
         WHERE id = p_id;
     END IF;
     number := nextval('heartbeat');
+    options := (SELECT coalesce(sum(q.version), 0) FROM queue AS q);  -- no row of its own, which all would wait for
     FOR n IN 1 .. cardinality(p_claimants) LOOP
         v_held := ARRAY(SELECT f FROM unnest(p_held_of, p_held) WITH ORDINALITY AS u (c, f, position)
                         WHERE c = n ORDER BY position);

@@ -1,4 +1,4 @@
--- What people do to queues: configure, pause, resume.
+-- What is said of queues: their options in two layers, and pauses.
 
 -- The queue of this name; one that so far only a user's transaction has named is made now.
 CREATE FUNCTION find_queue_v1(p_name text, p_now bigint) RETURNS queue LANGUAGE plpgsql AS $$
@@ -26,32 +26,47 @@ BEGIN
     RETURN q;
 END $$;
 
+-- Change the layers of a queue's options, if their version is still p_version; otherwise the answer is NULL. p_options:
+-- what they come to now; NULL: the options in force stay, and no queue is locked.
+CREATE FUNCTION change_layers_v1(
+    p_name text, p_create boolean, p_version bigint, p_layers bytea, p_options bytea, p_flat jsonb, p_by text,
+    p_action text, p_detail text, p_now bigint
+) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    v_signals text[] := '{}';
+BEGIN
+    INSERT INTO queue_layers (name, layers, version) VALUES (p_name, p_layers, 1)
+    ON CONFLICT (name) DO UPDATE SET layers = excluded.layers, version = queue_layers.version + 1
+    WHERE queue_layers.version = p_version;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    IF p_create THEN
+        INSERT INTO queue (name, created_at)
+        SELECT p_name, coalesce(min(created_at), p_now, instant_v1()) FROM queue_new WHERE name = p_name
+        ON CONFLICT DO NOTHING;
+    ELSE
+        PERFORM existing_queue_v1(p_name);
+    END IF;
+    IF p_options IS NOT NULL THEN
+        v_signals := put_options_v1(p_name, p_options, p_flat, p_now);
+    END IF;
+    PERFORM audit_v1(p_by, p_action, p_name, p_detail, coalesce(p_now, instant_v1()));
+    RETURN v_signals;
+END $$;
+
 -- Replace a queue's options. p_flat: the columns that are worked out from them. Claims in flight are waited for,
 -- so none counts by the old limit.
-CREATE FUNCTION configure_v1(p_name text, p_options bytea, p_flat jsonb, p_by text, p_now bigint) RETURNS text[]
+CREATE FUNCTION put_options_v1(p_name text, p_options bytea, p_flat jsonb, p_now bigint) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
     v queue;
-    v_now bigint;
-    v_new boolean;
     v_limit jsonb;
     v_task text;
 BEGIN
     PERFORM pg_advisory_xact_lock(lock_v1('queue', p_name));
-    v_now := coalesce(p_now, instant_v1());
-    q := find_queue_v1(p_name, v_now);
-    v_new := q.name IS NULL;
-    IF v_new THEN
-        INSERT INTO queue (name, created_at) VALUES (p_name, v_now) ON CONFLICT DO NOTHING;
-    END IF;
     SELECT * INTO q FROM queue WHERE name = p_name FOR UPDATE;
-    IF q.options = p_options THEN
-        IF v_new THEN
-            PERFORM audit_v1(p_by, 'configure', p_name, '', v_now);
-        END IF;
-        RETURN '{}';
-    END IF;
     v := jsonb_populate_record(q, p_flat);
     IF (q.keyed, q.key_limited, ARRAY(SELECT jsonb_object_keys(q.tasks) ORDER BY 1))
        IS DISTINCT FROM (v.keyed, v.key_limited, ARRAY(SELECT jsonb_object_keys(v.tasks) ORDER BY 1)) THEN
@@ -78,8 +93,7 @@ BEGIN
             UPDATE job SET gated = true WHERE token IS NOT NULL AND queue = p_name AND NOT gated;
         END IF;
     END IF;
-    PERFORM audit_v1(p_by, 'configure', p_name, convert_from(p_options, 'UTF8'), v_now);
-    RETURN ARRAY['ready:' || p_name];
+    RETURN ARRAY['ready:' || p_name, 'options'];
 END $$;
 
 -- A rate has another window now: what its log holds counts by the new one. An entry stands for starts up to

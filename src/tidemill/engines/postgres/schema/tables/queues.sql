@@ -31,6 +31,14 @@ CREATE TABLE queue (
                                                     -- claim has set it yet
 );
 
+-- The layers that `queue.options` come from: what apps declare, and what operators set over it. Apart from `queue`, so that
+-- a change that leaves the options as they are touches no row that claims read.
+CREATE TABLE queue_layers (
+    name    text COLLATE "C" PRIMARY KEY,
+    layers  bytea NOT NULL,
+    version bigint NOT NULL                         -- grows with every change
+);
+
 -- The catalogue: what workers published about their tasks.
 CREATE TABLE task (
     name  text COLLATE "C" PRIMARY KEY,

@@ -88,4 +88,5 @@ S.finish()
 -- A policy that evicts would lose jobs, and it may have been set since the engine was opened. Some users may not run INFO.
 local said = redis.pcall('INFO', 'memory')
 local policy = type(said) == 'string' and said:match('maxmemory_policy:(%S+)') or ''
-return S.answer({ m.n, NOW, raw and 0 or 1, lost, stops, epoch, rolled_back and 1 or 0, policy })
+return S.answer({ m.n, NOW, raw and 0 or 1, lost, stops, epoch, rolled_back and 1 or 0, policy,
+    tonumber(call('HGET', P .. 'n', 'options') or 0) })

@@ -19,8 +19,8 @@ end
 for _, key in ipairs({ 'job', 'body', 'result', 'audit', 'tomb', 'watches' }) do
     add(key, key)
 end
-for _, key in ipairs({ 'meta', 'n', 'q', 'tally', 'mins', 'task', 'defaults', 'schedule', 'member', 'claimant', 'retired', 'lease',
-    'leaseend' }) do
+for _, key in ipairs({ 'meta', 'n', 'q', 'layers', 'layerv', 'tally', 'mins', 'task', 'defaults', 'schedule',
+    'member', 'claimant', 'retired', 'lease', 'leaseend' }) do
     add('rest', key)
 end
 for _, name in ipairs(S.queue_names()) do

@@ -1,23 +1,31 @@
 --# goes on
 --# include moves
--- Sets the options of a queue; makes the queue if it is new. Jobs that wait in lanes of the old options move later
--- (`S.move_stale`), and jobs that run are counted against the new limits.
--- Takes: A.name, A.queue (the record, see flat.py), A.defaults, A.by.
--- Answers: 0.
+-- Changes the layers of a queue's options, if their version is still the one that was read. With them change the options
+-- in force, or they stay as they are. Jobs that wait in lanes of the old options move later (`S.move_stale`), and jobs
+-- that run are counted against the new limits.
+-- Takes: A.name, A.creates, A.version, A.queue (the record of the new options, see flat.py; nil: they stay), A.defaults,
+-- A.by, A.action, A.detail. Blobs: the layers.
+-- Answers: 1, or 0: the version is another one. UNKNOWNQUEUE: there is no such queue.
 
-local name, queue, old, new = A.name, A.queue, S.queue(A.name), false
-if not old then
-    old, new = A.defaults, true
-    old.c = NOW
+local name, queue, old = A.name, A.queue, S.queue(A.name)
+if not old and not A.creates then
+    return redis.error_reply('UNKNOWNQUEUE')
 end
-queue.c, queue.pa, queue.pb, queue.pw = old.c, old.pa, old.pb, old.pw
-if queue.o == old.o then
-    if new then
-        S.save_queue(name, queue)
-        S.audit(A.by, 'configure', name)
-    end
+if tonumber(call('HGET', P .. 'layerv', name) or 0) ~= A.version then
     return 0
 end
+call('HSET', P .. 'layers', name, S.blob())
+call('HINCRBY', P .. 'layerv', name, 1)
+S.audit(A.by, A.action, name, A.detail)
+if not old then
+    old = A.defaults
+    old.c = NOW
+    S.save_queue(name, old)
+end
+if not queue then
+    return 1
+end
+queue.c, queue.pa, queue.pb, queue.pw = old.c, old.pa, old.pb, old.pw
 
 local function same_tasks()
     for task in pairs(old.tasks) do
@@ -54,7 +62,8 @@ if old.key or queue.key or next(old.tasks) or next(queue.tasks) then
     end
 end
 S.save_queue(name, queue)
-S.audit(A.by, 'configure', name, queue.o)
+call('HINCRBY', P .. 'n', 'options', 1)
 S.ready_signal(name)
+S.signal('options')
 S.finish()
-return 0
+return 1

@@ -1,0 +1,1 @@
+from tidemill.testing.contract.cluster.queue_layers import *
