@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Refused,
         ResultGone,
         ResultTimeout,
+        SnoozesUsedUp,
         StaleRun,
         StartupFailed,
         SyncInLoop,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from tidemill.model.member import Health
     from tidemill.model.queues.queue import Keep, Limit, Rate
     from tidemill.task.current import Abort, Aborted, RunningJob, current_job
+    from tidemill.task.later import RetryAfter, Snooze
 
 __all__ = [
     "Abort",
@@ -89,9 +91,12 @@ __all__ = [
     "ResultGone",
     "ResultTimeout",
     "Retry",
+    "RetryAfter",
     "RunningJob",
     "ScheduleInfo",
     "Schedules",
+    "Snooze",
+    "SnoozesUsedUp",
     "StaleRun",
     "StartupFailed",
     "SyncInLoop",
@@ -133,6 +138,7 @@ _HOME = {
         "Refused",
         "ResultGone",
         "ResultTimeout",
+        "SnoozesUsedUp",
         "StaleRun",
         "StartupFailed",
         "SyncInLoop",
@@ -148,6 +154,7 @@ _HOME = {
     "tidemill.model.queues.queue": ("Keep", "Limit", "Rate"),
     "tidemill.model.jobs.retry": ("Retry",),
     "tidemill.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),
+    "tidemill.task.later": ("RetryAfter", "Snooze"),
 }
 
 

@@ -54,6 +54,7 @@ class Scene:
         fields |= {"id": job_id, "fence": self.fence, "seq": 0, "attempt": record.attempts + 1}
         fields |= {"max_attempts": record.new.attempts, "created_at": record.created_at, "ready_at": 0}
         fields |= {"crashes": record.crashes, "suspect": record.suspect, "on_dead": None, "schedule": None}
+        fields |= {"snoozes": record.snoozes}
         fields |= {"limited": limited or self.reference.store.queues[record.queue].options.keyed}
         return ClaimedJob(**fields | instead)
 

@@ -29,6 +29,7 @@
     |   +-- StaleRun                  `complete()` by a run that no longer holds its job
     |   +-- AlreadyCompleted          `complete()` by a run whose first one has committed
     |   +-- NotCommitted              a task called `complete()` and its transaction did not commit
+    |   +-- SnoozesUsedUp             a task raised `Snooze` more often than its policy allows
     |   +-- StartupFailed             a start-up task raised: its worker process does not work
     +-- NoResult                      a job ended, or has not ended, without a result to give
     |   +-- JobFailed                 it is dead; carries its last failure and the remote traceback
@@ -181,6 +182,10 @@ class AlreadyCompleted(Refused):
 
 class NotCommitted(Refused):
     """A task called `complete()`, but that transaction was rolled back or never committed."""
+
+
+class SnoozesUsedUp(Refused):
+    """A task raised `Snooze` once more than its policy allows: this attempt has failed."""
 
 
 class StartupFailed(Refused):

@@ -178,6 +178,11 @@ class RunningJob:
         return self._job.max_attempts
 
     @property
+    def snoozes(self) -> int:
+        """How often it has raised `Snooze` so far."""
+        return self._job.snoozes
+
+    @property
     def fence(self) -> int:
         """Grows with every run in the namespace: hand it to systems that can refuse an older one."""
         return self._job.fence

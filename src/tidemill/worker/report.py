@@ -7,7 +7,7 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import show_id
 from tidemill.model.jobs.run import Completed, Crashed, Failed
 from tidemill.worker.running.notes import clip_line
-from tidemill.worker.running.outcomes import Ending, Instead
+from tidemill.worker.running.outcomes import Ending, Instead, SnoozedRun
 from tidemill.worker.running.run import Run
 
 log = logging.getLogger("tidemill.worker")
@@ -38,6 +38,8 @@ class Report:
             log.error("%s crashed its process: %s", name, ending.message)
         elif ending is Instead.RELEASE:
             log.info("%s is released", name)
+        elif isinstance(ending, SnoozedRun):
+            log.info("%s snoozes for %.1f s", name, ending.delay / 1e6)
         elif ending is Instead.DROP:
             log.warning("%s belongs to another worker now and was stopped", name)
         elif self.verbose:

@@ -19,6 +19,7 @@ from pathlib import Path
 from tidemill.app.tidemill import Tidemill
 from tidemill.model.jobs.death import DeadJob
 from tidemill.task.current import Aborted, current_job
+from tidemill.task.later import RetryAfter, Snooze
 
 app = Tidemill()
 app.queue("narrow", concurrency=1)
@@ -92,6 +93,23 @@ def wait_in_process(folder: str, name: str) -> str:
     while not is_there(folder, name):
         time.sleep(0.01)
     return os.environ.get("GROUP", "")
+
+
+@app.task(runs_in="process")
+def later_in_process(how: str) -> None:
+    """Until its fourth run."""
+    if current_job().snoozes < 3:
+        raise Snooze(0) if how == "snooze" else RetryAfter(3_600)
+
+
+@app.task
+async def snoozes_and_waits(folder: str, name: str) -> None:
+    """Snoozes twice, then waits for a file."""
+    note(folder, "waiting")
+    if current_job().snoozes < 2:
+        raise Snooze(0)
+    while not is_there(folder, name):  # noqa: ASYNC110  (another process makes it)
+        await asyncio.sleep(0.01)
 
 
 @app.task(runs_in="process")

@@ -93,6 +93,8 @@ class JobInfo(Generic[R_co]):
     """The schedule that made it."""
     on_dead: str | None
     """The task that handles its death."""
+    snoozes: int
+    """How often it has raised `Snooze`."""
     reason: str | None
     """Why a worker released it: "unknown task", "no process runner", "drain", "snooze". None once it is taken
     again or has ended."""
@@ -134,6 +136,7 @@ def info_of(record: model.JobRecord, definition: Definition | None, result: R_co
         cancel_asked=record.cancel_requested,
         schedule=record.schedule,
         on_dead=record.on_dead,
+        snoozes=record.snoozes,
         reason=record.reason,
     )
 

@@ -89,6 +89,7 @@ def _facts(job: JobRecord) -> Iterator[tuple[str, object]]:
         yield {"ended": "finished"}.get(name, name), moment and local(moment)
     yield "worker", job.member
     yield "released", job.reason
+    yield "snoozes", job.snoozes or None
     yield "timeout", job.timeout and length(job.timeout)
     yield "waits for", f"{job.waits_for} jobs" if job.waits_for else None
     yield "on dead", job.on_dead

@@ -52,6 +52,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     max_attempts: Annotated[int, Meta(description="the most attempts")]
     crashes: Annotated[int, Meta(description="proven crashes of its worker process")]
     losses: Annotated[int, Meta(description="how often its whole member vanished with it")]
+    snoozes: Annotated[int, Meta(description="how often its code has raised Snooze")]
     suspect: Annotated[bool, Meta(description="runs in a process of its own: it may have crashed one")]
     cancel_asked: Annotated[bool, Meta(description="it was asked to stop")]
     replays: Annotated[int, Meta(description="how often it was replayed")]

@@ -207,7 +207,9 @@ class JobsFacet(Protocol):
 
         `reason` is shown with the job (`JobRecord.reason`) until its next claim or its end, also when its
         due time comes in between. A repeat (`ALREADY`) changes no reason. Runs that are released for their
-        holder (retire, reclaim, leave, heartbeat) have none.
+        holder (retire, reclaim, leave, heartbeat) have none. With the reason "snooze" a job that becomes
+        ready or scheduled has one more of `snoozes`, in the same step: a repeat does not count again, and
+        the next claim brings the number.
         """
         ...
 
@@ -239,8 +241,9 @@ class JobsFacet(Protocol):
     ) -> list[ReplayAnswer]:
         """Run finished jobs again: ready at the end of their lane, at once.
 
-        `attempts`, `crashes`, `lost_runs` start again at 0; cancel_requested, result, progress, ended_at,
-        due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay. The
+        `attempts`, `crashes`, `lost_runs`, `snoozes` start again at 0; cancel_requested, result, progress,
+        ended_at, due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay.
+        The
         checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
         goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is
         `BadInput`) is remembered with the job: a repeat of the call answers `REPLAYED` and replays nothing

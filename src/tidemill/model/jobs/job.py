@@ -159,6 +159,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     crashes: int = 0
     lost_runs: int = 0
     """How often its whole member vanished with it."""
+    snoozes: int = 0
+    """How often it was released because its code asked for a later time."""
     suspect: bool = False
     """Runs in a process of its own: it may have crashed one."""
     cancel_requested: bool = False

@@ -22,6 +22,7 @@ Backoff = Literal["exponential", "fixed"]
 Jitter = Literal["full", "none"]
 
 ATTEMPTS_LIMIT = 10_000
+SNOOZES_LIMIT = 1_000_000
 
 Error: TypeAlias = str | type[BaseException]
 
@@ -31,7 +32,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
 
     `on` and `give_up` take an exception class, its qualified name, or several of these. They keep the names,
     and are matched along the MRO: with `on`, only those are retried; those in `give_up` never are. `give_up`
-    wins. `base` and `cap` are seconds or `timedelta`s.
+    wins. `base` and `cap` are seconds or `timedelta`s. `snoozes`: how often a job may `raise Snooze(...)`.
     """
 
     attempts: int = 5
@@ -41,6 +42,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
     jitter: Jitter = "full"
     on: tuple[str, ...] = ()
     give_up: tuple[str, ...] = ()
+    snoozes: int = 100
 
     if TYPE_CHECKING:  # what it takes; the fields say what it keeps
 
@@ -54,12 +56,15 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, metaclass=OptionsMeta):
             jitter: Jitter = "full",
             on: Error | Iterable[Error] = (),
             give_up: Error | Iterable[Error] = (),
+            snoozes: int = 100,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         check_whole("attempts", self.attempts)
         if not 1 <= self.attempts <= ATTEMPTS_LIMIT:
             raise BadInput(f"attempts must lie between 1 and {ATTEMPTS_LIMIT}, not {self.attempts}")
+        if not 0 <= check_whole("snoozes", self.snoozes) <= SNOOZES_LIMIT:
+            raise BadInput(f"snoozes must lie between 0 and {SNOOZES_LIMIT:,}, not {self.snoozes}")
         if self.backoff not in ("exponential", "fixed"):
             raise BadInput(f'backoff is "exponential" or "fixed", not {self.backoff!r}')
         if self.jitter not in ("full", "none"):

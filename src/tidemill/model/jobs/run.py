@@ -45,6 +45,8 @@ class ClaimedJob(msgspec.Struct, gc=False):
     """Its queue has a limit, a rate or fairness: never held in a buffer."""
     on_dead: str | None
     schedule: str | None
+    snoozes: int = 0
+    """How often it was released because its code asked for a later time."""
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -141,7 +143,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     fence: Fence
     delay: Span | None = None
     reason: ReleaseReason | None = None
-    """Shown with the job until its next claim."""
+    """Shown with the job until its next claim. "snooze" is counted with the job."""
 
 
 LostRunVerdict = Literal["suspect", "crash"]

@@ -192,7 +192,7 @@ class Exchange:
         await self._write_notes([run for run, _ in batch])
         releases = [release for _, release in batch]
         await self._until_answered(lambda: self._jobs.release(releases))
-        self._unsettled.release_answered(run for run, _ in batch)
+        self._unsettled.release_answered(batch)
         self._moments.note("released", len(batch))
 
     async def _write_notes(self, runs: list[Run]) -> None:

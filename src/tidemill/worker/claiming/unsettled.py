@@ -50,7 +50,7 @@ class Unsettled:
         self.finished = 0
         """Outcomes that were recorded."""
         self.released = 0
-        """Runs that had begun and were released."""
+        """Runs that had begun and were released, without those whose code asked for it."""
 
     def settle(self, run: Run) -> None:
         """It has ended; `run.outcome` says how."""
@@ -133,11 +133,11 @@ class Unsettled:
         self._travelling -= runs
         self._count(recorded)
 
-    def release_answered(self, runs: Iterable[Run]) -> None:
+    def release_answered(self, batch: Iterable[tuple[Run, Release]]) -> None:
         """The engine has answered: these runs are released."""
-        for run in runs:
+        for run, release in batch:
             self.let_go(run)
-            self.released += run.started_ns != 0
+            self.released += run.started_ns != 0 and release.reason != "snooze"
             self._travelling -= 1
 
     def let_go(self, run: Run) -> None:

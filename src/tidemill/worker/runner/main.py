@@ -47,6 +47,7 @@ from tidemill.model.time import SECOND, Span
 from tidemill.task.current import CURRENT, Aborted, ControlledJob
 from tidemill.task.definition import Definition
 from tidemill.task.failures import failure_of, lineage
+from tidemill.task.later import RetryAfter, Snooze
 from tidemill.task.registry import Registry
 from tidemill.worker.logs import write_log
 from tidemill.worker.member.messages import Lines, encode_line, receive_first
@@ -388,7 +389,12 @@ def perform(
 
 
 def _raised(error: BaseException, kind: FailureKind = "error") -> Raised:
-    return Raised(failure=as_recorded(failure_of(error, kind)), lineage=lineage(error))
+    return Raised(
+        failure=as_recorded(failure_of(error, kind)),
+        lineage=lineage(error),
+        retry_after=error.delay if isinstance(error, RetryAfter) else None,
+        snooze=error.delay if isinstance(error, Snooze) else None,
+    )
 
 
 def _call(definition: Definition, args: Any, kwargs: dict[str, Any]) -> object:

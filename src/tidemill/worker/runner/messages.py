@@ -6,6 +6,7 @@ import msgspec
 
 from tidemill.model.jobs.job import Failure
 from tidemill.model.jobs.run import ClaimedJob, Note
+from tidemill.model.time import Span
 from tidemill.task.current import Abort
 from tidemill.task.settings.setting import without_password
 
@@ -84,6 +85,10 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="raised"):
 
     failure: Failure
     lineage: list[str]
+    retry_after: Span | None = None
+    """It was `RetryAfter`: the wait that it asks for."""
+    snooze: Span | None = None
+    """It was `Snooze`: the same."""
 
 
 class AbortedRun(msgspec.Struct, frozen=True, tag="aborted"):

@@ -4,7 +4,7 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.jobs.run import Completed
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.report import Report
-from tidemill.worker.running.outcomes import Ending, Instead
+from tidemill.worker.running.outcomes import Ending, Instead, SnoozedRun
 from tidemill.worker.running.run import Run
 
 
@@ -22,6 +22,8 @@ class Endings:
             self._unsettled.release(run, "drain")
         elif ending is Instead.DROP:
             self._unsettled.forget(run)
+        elif isinstance(ending, SnoozedRun):
+            self._unsettled.release(run, "snooze", ending.delay)
         else:
             run.outcome = ending
             self._unsettled.settle(run)

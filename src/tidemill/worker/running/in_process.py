@@ -21,7 +21,7 @@ from tidemill.model.names import qualified_name
 from tidemill.task.current import Abort, Aborted, ControlledJob
 from tidemill.worker.claiming.until_answered import GaveUp
 from tidemill.worker.runner import pool as ended
-from tidemill.worker.running.outcomes import Ending, Instead, aborted
+from tidemill.worker.running.outcomes import Ending, Instead, aborted, retried_after, snoozed
 from tidemill.worker.running.run import Run
 from tidemill.worker.running.steps import Steps
 
@@ -101,6 +101,10 @@ def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
         case ended.Returned(result=result, completing=completing):
             run.running.completing = completing
             return Completed(result=result)
+        case ended.Raised(snooze=int(delay)):
+            return snoozed(run, delay)
+        case ended.Raised(failure=failure, retry_after=int(delay)):
+            return retried_after(run, failure, delay)
         case ended.Raised(failure=failure, lineage=lineage):
             final = failure.kind == "payload"
             return Failed(failure=failure, retry_in=None if final else run.rules.retry_in(run.job, lineage))
@@ -120,6 +124,10 @@ def _is_effect(outcome: ended.ProcessOutcome, reason: Abort) -> bool:
             return False
         case ended.Raised(failure=failure, lineage=lineage):
             if failure.kind == "payload":  # no attempt would change that, and its work may have been done
+                return False
+            if (
+                outcome.snooze is not None or outcome.retry_after is not None
+            ):  # it says itself when it goes on
                 return False
             return reason is Abort.DRAIN or not STOPPING.isdisjoint(lineage)
         case _:

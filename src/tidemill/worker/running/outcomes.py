@@ -2,19 +2,22 @@
 
 A function that returns has completed, whatever was requested of it meanwhile. One that raises has failed,
 unless the exception is the effect of our own abort: `Aborted`, or whatever came out after we threw
-CancelledError into it. Then the reason of the abort decides. A CancelledError that we did not cause is a
-failure like any other, and so are SystemExit, KeyboardInterrupt and the rest of BaseException: a task cannot
-end its worker by raising.
+CancelledError into it. Then the reason of the abort decides. `Snooze` is no failure, and `RetryAfter` one
+that says itself when to try again. A CancelledError that we did not cause is a failure like any other, and so
+are SystemExit, KeyboardInterrupt and the rest of BaseException: a task cannot end its worker by raising.
 """
 
 from asyncio import CancelledError
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from tidemill.model.errors import UNSTORABLE
+from tidemill.model.errors import UNSTORABLE, SnoozesUsedUp
+from tidemill.model.jobs.job import Failure
 from tidemill.model.jobs.run import Completed, Failed, Outcome, Stopped
+from tidemill.model.time import Span
 from tidemill.task.current import Abort, Aborted
 from tidemill.task.failures import failure_of, lineage
+from tidemill.task.later import RetryAfter, Snooze
 from tidemill.worker.process.held_table import NO_RETRY
 from tidemill.worker.running.run import Run
 from tidemill.worker.running.task_rules import timeout_failure
@@ -29,7 +32,13 @@ class Instead(Enum):
     """Its job belongs to another run: nothing is sent about it."""
 
 
-Ending: TypeAlias = Outcome | Instead
+class SnoozedRun(NamedTuple):
+    """It asked for a later time: released for this long, without using an attempt."""
+
+    delay: Span
+
+
+Ending: TypeAlias = Outcome | Instead | SnoozedRun
 
 NOTHING = Completed()
 """Most tasks return None: one record serves them all."""
@@ -51,6 +60,10 @@ def raised(run: Run, error: BaseException) -> Ending:
     reason = run.running.aborted
     if reason is not None and _is_effect(run, error, reason):
         return aborted(run, reason, failure_of(error).traceback)
+    if isinstance(error, Snooze):
+        return snoozed(run, error.delay)
+    if isinstance(error, RetryAfter):
+        return retried_after(run, failure_of(error), error.delay)
     return failed(run, error)
 
 
@@ -72,6 +85,23 @@ def aborted(run: Run, reason: Abort, where: str = "") -> Ending:
 def failed(run: Run, error: BaseException) -> Failed:
     """An ordinary failure: tried again by policy."""
     return Failed(failure=failure_of(error), retry_in=run.rules.retry_in(run.job, lineage(error)))
+
+
+def retried_after(run: Run, failure: Failure, delay: Span) -> Failed:
+    """It failed, and said when to try again."""
+    return Failed(failure=failure, retry_in=run.rules.retry_after(run.job, delay))
+
+
+def snoozed(run: Run, delay: Span) -> Ending:
+    """It asked for a later time; that is a failure if it has done so too often."""
+    most = run.rules.snoozes(run.job)
+    if run.job.snoozes < most:
+        return SnoozedRun(delay)
+    error = SnoozesUsedUp(
+        f"it raised Snooze, and has snoozed {run.job.snoozes} times already: Retry(snoozes={most}) allows no "
+        "more"
+    )
+    return failed(run, error)
 
 
 def refused_payload(error: Exception) -> Failed:

@@ -38,6 +38,14 @@ class TaskRules:
             policy = msgspec.structs.replace(policy, attempts=job.max_attempts)
         return policy.wait(job.attempt) if policy.retries(job.attempt, ancestry) else None
 
+    def retry_after(self, job: ClaimedJob, delay: Span) -> Span | None:
+        """The wait that the code itself asked for; None: that was the last attempt."""
+        return delay if job.attempt < job.max_attempts else None
+
+    def snoozes(self, job: ClaimedJob) -> int:
+        """How often this job may snooze."""
+        return (job.retry or self.retry).snoozes
+
 
 class TaskRulesBook:
     """The rules of every task in every queue that has come by."""

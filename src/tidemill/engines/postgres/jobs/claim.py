@@ -65,7 +65,7 @@ class ClaimMemory:
     ) -> None:
         if seen:
             for row in rows:
-                self.cursors.taken(row[5], row[6], row[18], row[22], row[3])
+                self.cursors.taken(row[5], row[6], row[18], row[23], row[3])
             for queue in head["exhausted"]:
                 self.cursors.exhausted(queue, head["seen"])
         for queue, turns in head["turns"].items():
@@ -90,7 +90,7 @@ def _fence(row: Row) -> int:
 
 def _job(row: Row) -> ClaimedJob:
     if row[1 + _RETRY] is None:
-        return ClaimedJob(*row[1:22])
-    fields = list(row[1:22])
+        return ClaimedJob(*row[1:23])
+    fields = list(row[1:23])
     fields[_RETRY] = _retry(fields[_RETRY])
     return ClaimedJob(*fields)

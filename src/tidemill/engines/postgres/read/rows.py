@@ -13,8 +13,9 @@ from tidemill.model.time import Instant, Span
 
 COLUMNS = (
     "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
-    "crashes", "lost_runs", "suspect", "cancel_requested", "replays", "created_at", "due_at", "ready_at",
-    "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
+    "crashes", "lost_runs", "snoozes", "suspect", "cancel_requested", "replays", "created_at", "due_at",
+    "ready_at", "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence",
+    "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "reason", "failures", "progress", "headers",
     "error", "form", "born", "body", "result",
 )  # fmt: skip
@@ -61,14 +62,16 @@ def job_of(row: Row, failures: Iterable[str] = ()) -> JobRecord:
     """The record of a row with `COLUMNS`."""
     (
         job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts, crashes, lost_runs,
-        suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
-        expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
+        snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at,
+        ended_at, expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead,
+        schedule,
         reason, failure_count, progress, headers, error, _, _, body, result,
     ) = row[: len(COLUMNS)]  # fmt: skip
     fields: dict[str, Any] = {
         "id": job_id, "task": task, "queue": queue, "priority": priority, "state": STATES[state], "key":
         key or None, "group": lane, "seq": seq, "attempts": attempts, "max_attempts": max_attempts,
-        "crashes": crashes, "lost_runs": lost_runs, "suspect": suspect, "cancel_requested": cancel_requested,
+        "crashes": crashes, "lost_runs": lost_runs, "snoozes": snoozes, "suspect": suspect,
+        "cancel_requested": cancel_requested,
         "replays": replays, "created_at": created_at, "due_at": due_at, "ready_at": ready_at,
         "claimed_at": claimed_at, "started_at": started_at, "ended_at": ended_at, "expires_at":
         expires_at, "member": member, "fence": fence, "settled_fence": settled_fence, "timeout": timeout,

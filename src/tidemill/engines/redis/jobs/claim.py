@@ -64,9 +64,11 @@ def _job(row: Row) -> ClaimedJob:
     (
         job_id, fence, seq, task, queue, priority, attempt, max_attempts, codec, body, headers, key, timeout,
         retry, created_at, ready_at, crashes, suspect, limited, on_dead, schedule,
+        snoozes,
     ) = row  # fmt: skip
     return ClaimedJob(
         job_id, fence, seq, task.decode(), queue.decode(), priority, attempt, max_attempts, codec, body,
         headers, maybe_text(key), timeout, None if retry is None else _retry(retry), created_at, ready_at,
         crashes, suspect == 1, limited == 1, maybe_text(on_dead), maybe_text(schedule),
+        snoozes,
     )  # fmt: skip

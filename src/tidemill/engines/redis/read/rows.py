@@ -12,7 +12,7 @@ from tidemill.model.view import DeadGroup
 
 Row = Sequence[Any]
 
-TOMBSTONE, BORN, BODY = 36, 37, 38
+TOMBSTONE, BORN, BODY = 37, 38, 39
 """Positions in a row of `show.lua`."""
 
 _retry = msgspec.json.Decoder(Retry).decode
@@ -48,15 +48,17 @@ def job_of(row: Row) -> JobRecord:
     """The record of a row of `show.lua`."""
     (
         job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, lost_runs,
-        suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at, ended_at,
-        expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead, schedule,
+        snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at,
+        ended_at, expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead,
+        schedule,
         reason, failure_count, progress, headers, error, _, _, body, result, failures,
     ) = row  # fmt: skip
     kept = sorted((failure_of(failure) for failure in failures), key=lambda failure: failure.number)
     return JobRecord(
         id=job_id, task=task.decode(), queue=queue.decode(), priority=priority, state=STATES[state],
         key=maybe_text(key), group=group.decode(), seq=seq, attempts=attempts, max_attempts=max_attempts,
-        crashes=crashes, lost_runs=lost_runs, suspect=bool(suspect), cancel_requested=bool(cancel_requested),
+        crashes=crashes, lost_runs=lost_runs, snoozes=snoozes, suspect=bool(suspect),
+        cancel_requested=bool(cancel_requested),
         replays=replays, created_at=created_at, due_at=due_at, ready_at=ready_at, claimed_at=claimed_at,
         started_at=started_at, ended_at=ended_at, expires_at=expires_at, member=member.decode(), fence=fence,
         settled_fence=settled_fence, timeout=timeout, retry=None if retry is None else _retry(retry),

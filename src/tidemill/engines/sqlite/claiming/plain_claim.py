@@ -37,7 +37,7 @@ class Plain(NamedTuple):
     """By priority."""
     odd: dict[int, tuple[Any, ...]]
     """What else there is to some, by pk: attempts, crashes, expires_at, headers, key, timeout, retry,
-    on_dead, schedule."""
+    on_dead, schedule, snoozes."""
 
 
 class RunHolder(NamedTuple):
@@ -125,7 +125,7 @@ def _complete_odd(step: Step, plain: Plain, jobs: list[ClaimedJob]) -> None:
         if pk in plain.odd:
             (
                 attempts, job.crashes, expires_at, job.headers, job.key, job.timeout, retry, job.on_dead,
-                job.schedule,
+                job.schedule, job.snoozes,
             ) = plain.odd[pk]  # fmt: skip
             job.attempt = attempts + 1
             job.retry = None if retry is None else decode_retry(retry)

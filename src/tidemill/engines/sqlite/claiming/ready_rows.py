@@ -10,7 +10,7 @@ READY_COLUMNS = (
     "job.pk, job.queue, job.lane, job.expires_at, "
     "job.id, 0, job.seq, job.task, NULL, job.priority, job.attempts + 1, job.max_attempts, job.codec, "
     "job.body, job.headers, job.key, job.timeout, job.retry, job.created_at, job.ready_at, job.crashes, "
-    "job.suspect, NULL, job.on_dead, job.schedule"
+    "job.suspect, NULL, job.on_dead, job.schedule, job.snoozes"
 )
 """Before these stand the bounds of its range in the lane, if it was found there.
 

@@ -100,6 +100,8 @@ def _leave(step: Step, job: Facts) -> None:
 def _remember_run(step: Step, job: Facts, reason: str | None = None) -> None:
     run = job.pk, job.fence, job.settled_fence, job.claimed_at, job.member, job.started_at, reason
     step.db.execute(SQL.remember_run, run)
+    if reason == "snooze":
+        step.db.execute(SQL.count_snooze, (job.pk,))
 
 
 def keep_of(options: QueueOptions, state: int) -> Keep:

@@ -12,8 +12,9 @@ from tidemill.model.jobs.retry import Retry
 
 _COLUMNS = (
     "pk", "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
-    "crashes", "lost_runs", "suspect", "cancel_requested", "replays", "created_at", "due_at", "ready_at",
-    "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence", "timeout",
+    "crashes", "lost_runs", "snoozes", "suspect", "cancel_requested", "replays", "created_at", "due_at",
+    "ready_at", "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence",
+    "timeout",
     "retry", "codec", "waits_for", "on_dead", "schedule", "reason", "failures", "progress", "headers",
     "error", "form",
 )  # fmt: skip
@@ -33,7 +34,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> JobReco
     """The record of a row selected by `LISTED` or `WHOLE`."""
     (
         _, job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts,
-        crashes, lost_runs, suspect, cancel_requested, replays, created_at, due_at, ready_at,
+        crashes, lost_runs, snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at,
         claimed_at, started_at, ended_at, expires_at, member, fence, settled_fence, timeout,
         retry, codec, waits_for, on_dead, schedule, reason, failure_count, progress, headers,
         error, _, body, result,
@@ -42,6 +43,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> JobReco
         "id": job_id, "task": task, "queue": queue, "priority": priority,
         "state": state_of(state), "key": key, "group": lane, "seq": seq,
         "attempts": attempts, "max_attempts": max_attempts, "crashes": crashes, "lost_runs": lost_runs,
+        "snoozes": snoozes,
         "suspect": bool(suspect), "cancel_requested": bool(cancel_requested), "replays": replays,
         "created_at": created_at, "due_at": due_at, "ready_at": ready_at, "claimed_at": claimed_at,
         "started_at": started_at, "ended_at": ended_at, "expires_at": expires_at,

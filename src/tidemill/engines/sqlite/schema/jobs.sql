@@ -27,6 +27,7 @@ CREATE TABLE job (
     state        INTEGER NOT NULL DEFAULT 2,    -- blocked, scheduled or ready: see above
     lane         TEXT NOT NULL DEFAULT '',      -- the group of its lane
     crashes      INTEGER NOT NULL DEFAULT 0,
+    snoozes      INTEGER NOT NULL DEFAULT 0,    -- releases because its code asked for a later time
     suspect      INTEGER NOT NULL DEFAULT 0,
     key          TEXT,
     due_at       INTEGER,
@@ -90,7 +91,8 @@ CREATE TABLE outcome (
 CREATE VIEW job_now AS
 SELECT
     job.pk AS pk, job.id AS id, job.task AS task, job.queue AS queue, job.priority AS priority,
-    job.key AS key, job.lane AS lane, job.seq AS seq, job.crashes AS crashes, job.suspect AS suspect,
+    job.key AS key, job.lane AS lane, job.seq AS seq, job.crashes AS crashes, job.snoozes AS snoozes,
+    job.suspect AS suspect,
     CASE
         WHEN outcome.pk IS NOT NULL THEN outcome.state
         WHEN run.last IS NOT NULL THEN 3

@@ -16,13 +16,13 @@ UPDATE claimant SET number = ? WHERE pk = ?;
 -- The front of a plain lane. odd: whether there is anything in the columns that are not read here.
 SELECT job.pk, job.seq, job.id, job.task, job.max_attempts, job.codec, job.body, job.created_at, job.ready_at,
     coalesce(job.expires_at, job.headers, job.key, job.timeout, job.retry, job.on_dead, job.schedule,
-             CASE WHEN job.attempts + job.crashes THEN 1 END)
+             CASE WHEN job.attempts + job.crashes + job.snoozes THEN 1 END)
 FROM ready CROSS JOIN job ON job.pk BETWEEN ready.first - ready.ahead AND ready.last - ready.ahead
 WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.suspect = 0 AND ready.lane = ''
 ORDER BY ready.last, job.pk LIMIT ?3;
 
 -- name: odd
-SELECT pk, attempts, crashes, expires_at, headers, key, timeout, retry, on_dead, schedule
+SELECT pk, attempts, crashes, expires_at, headers, key, timeout, retry, on_dead, schedule, snoozes
 FROM job WHERE pk IN (SELECT value FROM json_each(?));
 
 -- name: take_whole

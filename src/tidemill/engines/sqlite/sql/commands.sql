@@ -7,7 +7,7 @@ INSERT INTO more (pk, cancel_requested) VALUES (?, 1) ON CONFLICT DO UPDATE SET 
 SELECT member FROM claimant WHERE pk = ?;
 
 -- name: start_again
-UPDATE job SET attempts = 0, crashes = 0, due_at = NULL, expires_at = NULL WHERE pk = ?;
+UPDATE job SET attempts = 0, crashes = 0, snoozes = 0, due_at = NULL, expires_at = NULL WHERE pk = ?;
 
 -- name: edit
 UPDATE job SET body = ?, codec = ?, key = ? WHERE pk = ?;

@@ -6,6 +6,9 @@ UPDATE job SET state = 2, lane = ?, seq = ?, suspect = ?, ready_at = ? WHERE pk 
 -- name: to_scheduled
 UPDATE job SET state = 1, due_at = ? WHERE pk = ?;
 
+-- name: count_snooze
+UPDATE job SET snoozes = snoozes + 1 WHERE pk = ?;
+
 -- name: remember_run
 -- A run that is over and did not end its job, or whose end is undone by a replay.
 INSERT INTO more (pk, fence, settled_fence, claimed_at, member, started_fence, started_at, reason)

@@ -179,3 +179,54 @@ async def test_a_job_that_ends_or_is_replayed_has_no_reason(
     assert await reasons_of(engine, waiting) == [None]
     await engine.jobs.replay([waiting.id, asked.id], token=new_id(), now=clock.now)
     assert await reasons_of(engine, waiting, asked) == [None, None]
+
+
+async def test_snoozes_are_counted_once_each_and_brought_by_the_next_claim(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+    first, other = await claimant.take()
+    assert (first.snoozes, other.snoozes) == (0, 0)
+    await claimant.release(other, reason="drain")
+    for number in (1, 2, 3):
+        delay = None if number == 2 else SECOND
+        assert await claimant.release(first, delay=delay, reason="snooze") == [APPLIED]
+        assert await claimant.release(first, delay=delay, reason="snooze") == [ALREADY]
+        clock.forward(SECOND)
+        assert (await job_of(engine, first.id)).snoozes == number
+        runs = {run.id: run for run in await claimant.take()}
+        first = runs[first.id]
+        assert first.snoozes == number
+        assert first.attempt == 1, "none of them used an attempt"
+        if other.id in runs:
+            assert runs[other.id].snoozes == 0
+    assert (await job_of(engine, other.id)).snoozes == 0
+
+
+async def test_a_number_of_snoozes_outlives_a_lost_run_and_a_retry_and_not_a_replay(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await claimant.release(await claimant.take_one(), reason="snooze")
+    run = await claimant.take_one()
+    await claimant.fail(run, retry_in=0)
+    run = await claimant.take_one()
+    assert (run.snoozes, run.attempt) == (1, 2)
+    await claimant.heartbeat(held=())  # its answer did not arrive
+    run = await claimant.take_one()
+    assert run.snoozes == 1
+    await claimant.fail(run)
+    assert (await job_of(engine, run.id)).snoozes == 1
+    await engine.jobs.replay([run.id], token=new_id(), now=clock.now)
+    assert (await claimant.take_one()).snoozes == 0
+
+
+async def test_a_job_that_was_asked_to_stop_does_not_snooze(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    run = await claimant.take_one()
+    await engine.jobs.cancel([run.id], now=clock.now)
+    assert await claimant.release(run, delay=SECOND, reason="snooze") == [APPLIED]
+    job = await job_of(engine, run.id)
+    assert (job.state, job.snoozes) == (JobState.CANCELLED, 0)

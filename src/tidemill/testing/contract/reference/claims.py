@@ -157,6 +157,7 @@ class ReferenceClaims:
             "retry": new.retry,
             "created_at": job.created_at,
             "crashes": job.crashes,
+            "snoozes": job.snoozes,
             "suspect": job.suspect,
             "on_dead": new.on_dead,
             "schedule": new.schedule,

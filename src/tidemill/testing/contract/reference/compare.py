@@ -92,6 +92,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
         "member": job.member,
         "settled_fence": job.settled_fence,
         "reason": job.reason,
+        "snoozes": job.snoozes,
         "body": job.new.body if job.has_body else None,
         "result": job.result,
         "progress": job.progress,

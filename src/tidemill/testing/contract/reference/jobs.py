@@ -222,7 +222,7 @@ class ReferenceJobs:
             return ReplayAnswer.LIVE
         if not job.has_body:
             return ReplayAnswer.NO_BODY
-        job.attempts = job.crashes = job.lost_runs = 0
+        job.attempts = job.crashes = job.lost_runs = job.snoozes = 0
         job.cancel_requested, job.result, job.progress = False, None, None
         job.ended_at = job.due_at = job.expires_at = None
         job.replays += 1

@@ -57,6 +57,7 @@ class ReferenceJob:
     fence: int | None = None
     settled_fence: int | None = None
     reason: str | None = None
+    snoozes: int = 0
     """Why its last run was released."""
     settled: set[int] = field(default_factory=set)
     """Every fence that was ever settled."""

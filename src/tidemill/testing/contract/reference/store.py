@@ -203,6 +203,7 @@ class ReferenceStore:
             job.due_at = job.due_at if due_at is None else due_at
             job.ready_at = now if state is JobState.READY else job.ready_at
             job.reason = reason
+            job.snoozes += reason == "snooze"
         job.started_at = UNSAID
 
     def lose(self, job: ReferenceJob, after: AfterLostRun, now: Instant) -> None:

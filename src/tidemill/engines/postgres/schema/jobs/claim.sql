@@ -19,7 +19,7 @@ CREATE TYPE claim_answer_v1 AS (
     head jsonb, id bytea, fence bigint, seq bigint, task text, queue text, priority smallint, attempt integer,
     max_attempts integer, codec smallint, body bytea, headers bytea, key text, timeout bigint, retry bytea,
     created_at bigint, ready_at bigint, crashes integer, suspect boolean, limited boolean, on_dead text, schedule text,
-    lane text
+    snoozes integer, lane text
 );
 
 -- What a claim has chosen so far, of all its queues.
@@ -113,7 +113,7 @@ BEGIN
     RETURN QUERY
         SELECT NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
             j.codec, j.body, j.headers, nullif(j.key, ''), j.timeout, j.retry, j.created_at, j.ready_at,
-            j.crashes, j.suspect, o.limited OR o.shaped, j.on_dead, j.schedule, j.lane
+            j.crashes, j.suspect, o.limited OR o.shaped, j.on_dead, j.schedule, j.snoozes, j.lane
         FROM job AS j JOIN queue AS o ON o.name = j.queue
         WHERE j.claimant = p_claimant AND j.claim_no = p_number AND j.token IS NOT NULL;
 END $$;
@@ -354,7 +354,7 @@ BEGIN
         WHERE j.ctid = t.at AND j.state::integer = 2
         RETURNING NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
             j.codec, j.body, j.headers, nullif(j.key, ''), j.timeout, j.retry, j.created_at, j.ready_at, j.crashes,
-            j.suspect, v_limited[t.n], j.on_dead, j.schedule, j.lane;
+            j.suspect, v_limited[t.n], j.on_dead, j.schedule, j.snoozes, j.lane;
 END $$;
 
 -- A claim, or the same jobs again for a repeated number.

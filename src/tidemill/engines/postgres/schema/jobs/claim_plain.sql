@@ -73,5 +73,5 @@ BEGIN
         WHERE j.ctid = t.at AND j.state::integer = 2
         RETURNING NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
             j.codec, j.body, j.headers, nullif(j.key, ''), j.timeout, j.retry, j.created_at, j.ready_at, j.crashes,
-            j.suspect, false, j.on_dead, j.schedule, j.lane;
+            j.suspect, false, j.on_dead, j.schedule, j.snoozes, j.lane;
 END $$;

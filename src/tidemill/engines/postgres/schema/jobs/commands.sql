@@ -3,7 +3,7 @@
 -- A job as it is shown. error: the last failure.
 CREATE VIEW shown AS
 SELECT j.id, j.task, j.queue, j.priority, j.state, j.key, j.lane, j.seq, j.attempts, j.max_attempts, j.crashes,
-    j.lost_runs, j.suspect, j.cancel_requested, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
+    j.lost_runs, j.snoozes, j.suspect, j.cancel_requested, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
     j.ended_at, j.expires_at, j.member, j.fence, j.settled_fence, j.timeout, j.retry, j.codec, j.waits_for, j.on_dead,
     j.schedule, CASE WHEN j.state <= 2 THEN j.reason END AS reason, j.failures, j.progress, j.headers,
     (SELECT json_build_array(f.attempt, f.number, f.member, f.claimed_at, f.started_at, f.ended_at, f.retry_in,
@@ -111,6 +111,7 @@ BEGIN
             j.attempts := 0;
             j.crashes := 0;
             j.lost_runs := 0;
+            j.snoozes := 0;
             j.cancel_requested := false;
             j.replays := j.replays + 1;
             j.replay_token := p_token;

@@ -202,6 +202,7 @@ BEGIN
             answers := answers || 1;
         ELSE
             answers := answers || 0;
+            j.snoozes := j.snoozes + (p_reasons[n] IS NOT DISTINCT FROM 'snooze')::integer;
             IF j.cancel_requested THEN
                 signals := signals || to_final_v1(j, 6, v_now);
             ELSIF p_delays[n] IS NOT NULL THEN

@@ -45,7 +45,7 @@ BEGIN
         back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, started_at = NULL, ended_at = j.ended_at,
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
         attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
-        replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
+        snoozes = j.snoozes, replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
         waits_for = 0, result = j.result, progress = j.progress, reason = p_reason
     WHERE id = j.id;
     IF v_lane <> '' THEN
@@ -68,7 +68,8 @@ DECLARE
     v_named text[] := named_v1(j, 1);
 BEGIN
     UPDATE job SET state = 1, due_at = p_due_at, back = false, token = NULL, gated = false, attempts = j.attempts,
-        failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0, reason = p_reason
+        failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0, reason = p_reason,
+        snoozes = j.snoozes
     WHERE id = j.id;
     IF j.state = 3 AND j.gated THEN
         SELECT * INTO q FROM queue WHERE name = j.queue;

@@ -10,6 +10,7 @@ CREATE TABLE job (
     max_attempts  integer NOT NULL,
     crashes       integer NOT NULL DEFAULT 0,
     lost_runs     integer NOT NULL DEFAULT 0,
+    snoozes       integer NOT NULL DEFAULT 0,       -- releases because its code asked for a later time
     failures      integer NOT NULL DEFAULT 0,       -- how many there were; the kept ones are in failure
     replays       integer NOT NULL DEFAULT 0,
     waits_for     integer NOT NULL DEFAULT 0,

@@ -6,7 +6,7 @@
 -- Fields of a record (absent: none, 0 or false):
 --   t task, q queue, p priority, k key, g group, co codec, h headers, to timeout, rt retry, ma attempts allowed,
 --   od on_dead, sc schedule, pd parent_died, c created_at, b born (order of creation)
---   st state, s seq, a attempts, cr crashes, lo lost runs, su suspect, ca cancel requested, rp replays, tk replay token
+--   st state, s seq, a attempts, cr crashes, lo lost runs, sn snoozes, su suspect, ca cancel requested, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number, rr why the last run was released
 --   fp fingerprint of the last failure
@@ -226,6 +226,9 @@ function S.release(id, j, due_at, reason)
     end
     S.leave(id, j)
     j.rr = reason or nil
+    if reason == 'snooze' then
+        j.sn = (j.sn or 0) + 1
+    end
     if due_at then
         j.d = due_at
         S.to_scheduled(id, j)

@@ -20,7 +20,7 @@ function S.show(id, j, whole, text)
     end
     local bulky = whole and not j.tomb
     return {
-        id, j.t, j.q, j.p, j.st, j.k or false, j.g or '', j.s or 0, j.a or 0, j.ma or 0, j.cr or 0, j.lo or 0,
+        id, j.t, j.q, j.p, j.st, j.k or false, j.g or '', j.s or 0, j.a or 0, j.ma or 0, j.cr or 0, j.lo or 0, j.sn or 0,
         j.su and 1 or 0, j.ca and 1 or 0, j.rp or 0, j.c or 0, j.d or false, j.r or false, j.cl or false,
         j.sa or false, j.e or false, j.x or false, j.m or '', j.f or false, j.sf or false, j.to or false,
         j.rt or false, j.co or 0, j.st == 0 and j.wf or 0, j.od or false, j.sc or false, j.rr or false, j.fc or 0, j.pr or false,

@@ -34,7 +34,7 @@ local function shown(id, j, body)
     return {
         id, j.f, j.s, j.t, j.q, j.p, (j.a or 0) + 1, j.ma, j.co, body, j.h or false, j.k or false, j.to or false,
         j.rt or false, j.c, j.r, j.cr or 0, j.su and 1 or 0, (q.own or q.keyed or next(q.tasks)) and 1 or 0,
-        j.od or false, j.sc or false,
+        j.od or false, j.sc or false, j.sn or 0,
     }
 end
 

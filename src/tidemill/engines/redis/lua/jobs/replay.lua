@@ -35,7 +35,7 @@ for n = 1, A.count do
             call('DEL', P .. 'cp/' .. id)
         end
         call('HDEL', P .. 'result', id)
-        j.a, j.cr, j.lo, j.ca, j.pr, j.e, j.d, j.x = nil, nil, nil, nil, nil, nil, nil, nil
+        j.a, j.cr, j.lo, j.sn, j.ca, j.pr, j.e, j.d, j.x = nil, nil, nil, nil, nil, nil, nil, nil, nil
         j.rp, j.tk, j.wf, j.rs = (j.rp or 0) + 1, token, nil, nil
         if A.edit then
             edit(id, j)

@@ -19,7 +19,7 @@ for n = 1, A.count do
     end
     answer[n] = j and S.show(id, j, true) or false
     if answer[n] then
-        answer[n][40] = {}
+        answer[n][#answer[n]] = {} -- its failures, which come last
     end
 end
 return answer
