@@ -22,7 +22,16 @@ from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Answer
 from tidemill.model.member import MemberInfo
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, ids_of, some_jobs, states_of
+from tidemill.testing.contract.fixtures import (
+    Claimant,
+    Clock,
+    a_job,
+    completed,
+    created,
+    ids_of,
+    some_jobs,
+    states_of,
+)
 
 PATIENCE_S = 20.0
 
@@ -147,7 +156,7 @@ async def test_a_reply_cut_after_the_step(
         lambda: engine.jobs.enqueue(jobs, now=clock.now),
         lambda: engine.jobs.enqueue([a_job(queue="warm")], now=clock.now),
     )
-    assert again == [False] * 5
+    assert created(again) == [False] * 5
     request = claimant.request(most=3)
     claim = await cut(
         "claims",

@@ -22,13 +22,13 @@ OPENS = """
 import asyncio, sys
 from tidemill.engine.registry import connect
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.testing.contract.fixtures import Clock, a_claimant, a_job, some_jobs
+from tidemill.testing.contract.fixtures import a_job, created
 
 async def main(url, namespace):
     print("up")
     input()
     engine = await connect(url, namespace=namespace)
-    print(await engine.jobs.enqueue([a_job()]))
+    print(created(await engine.jobs.enqueue([a_job()])))
     await engine.close()
 
 asyncio.run(main(*sys.argv[1:]))

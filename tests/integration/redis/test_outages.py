@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.outages import Business, Open, business, until_it_works
 from tests.integration.redis.conftest import Command, Connect, Servers, behind
-from tests.integration.supervisor.groups import finished, noted, states
+from tests.integration.supervisor.groups import counts_by_queue, finished, noted, states
 from tests.integration.supervisor.processes import until
 from tests.servers.proxy import Proxy
 from tests.servers.redis import RedisServer
@@ -48,7 +48,7 @@ async def ends_after_lost_data(shop: Business, url: str, folder: Path, *, since:
     ran = Counter(noted(folder, "quick"))
     assert {ran[show_id(job_id)] for job_id in ids} == {1}
     await until_it_works(shop.is_quiet)
-    (queue,) = await engine.inspect.counts()
+    queue = (await counts_by_queue(engine))["default"]
     assert queue.completed == queue.window.completed, "each end is counted once"
     await engine.close()
     assert await shop.group.stop() == 0

@@ -12,6 +12,7 @@ from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, SECOND
 from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
 from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage
+from tidemill.testing.contract.faults.cut import known as stored_before
 from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -44,7 +45,7 @@ async def jobs_enqueue__a_family(stage: Stage) -> Cut:
         *(a_job(queue="fair", key=key) for key in "abab"),
         a_job(expires=SECOND, headers=b'{"tags":["x"]}'),
     ]
-    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: [False] * len(jobs))
+    return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: stored_before(jobs))
 
 
 async def jobs_claim__that_tidies_up(stage: Stage) -> Cut:
@@ -238,9 +239,10 @@ async def leases_acquire__after_another(stage: Stage) -> Cut:
 
 OF_THE_CONTRACT = (
     "blocking_enqueue",
-    "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_watch", "jobs_promote", "queues_pause",
-    "queues_resume", "tasks_publish", "schedules_put", "schedules_fire", "schedules_pause",
-    "schedules_retire", "schedules_remove", "leases_renew", "leases_release", "members_leave",
+    "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_run_now", "jobs_watch", "jobs_promote",
+    "queues_pause", "queues_resume", "queues_override", "queues_reset", "queues_retire", "tasks_publish",
+    "schedules_put", "schedules_fire", "schedules_pause", "schedules_retire", "schedules_remove",
+    "leases_renew", "leases_release", "members_leave",
 )  # fmt: skip
 
 OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONTRACT} | {
@@ -265,8 +267,9 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
 
 READING = (
     "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
-    "inspect.audit", "inspect.storage", "queues.list", "tasks.list", "schedules.list", "leases.list",
-    "members.list", "signals.publish", "signals.subscribe", "subscription.next", "subscription.close",
-    "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now", "engine.close",
+    "inspect.audit", "inspect.storage", "inspect.dead_groups", "queues.list", "tasks.list", "schedules.list",
+    "leases.list", "members.list", "signals.publish", "signals.subscribe", "subscription.next",
+    "subscription.close", "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now",
+    "engine.close",
 )  # fmt: skip
 """Methods that write nothing."""

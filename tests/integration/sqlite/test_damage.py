@@ -92,24 +92,34 @@ async def test_damage_in_use_is_loud(path: Path) -> None:
     await engine.close()
 
 
-@pytest.mark.parametrize("script", ["DELETE FROM counter", "UPDATE queue SET options = x'7b'"])
-async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(
-    path: Path, clock: Clock, script: str
-) -> None:
+async def test_rows_that_make_no_sense_are_an_error_and_not_a_silence(path: Path, clock: Clock) -> None:
     engine = await connect(file_url(path))
     await engine.jobs.enqueue([a_job()], now=clock.now)
     with plain(path) as db:
-        db.execute("UPDATE counter SET config = config + 1")
         before = contents(db)["counter"]
-        db.execute(script)
+        db.execute("DELETE FROM counter")
         with pytest.raises(EngineDamaged):
             await asyncio.wait_for(engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S)
-        db.execute("DELETE FROM counter")
         db.execute(f"INSERT INTO counter VALUES {before[0]}")
-        db.execute("UPDATE queue SET options = CAST('{}' AS BLOB)")
     assert created(
         await asyncio.wait_for(engine.jobs.enqueue([a_job()], now=clock.now), ANSWERS_WITHIN_S)
     ) == [True]
+    await engine.close()
+
+
+async def test_options_that_make_no_sense_are_named_and_stop_no_other_queue(
+    path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await connect(file_url(path))
+    await engine.jobs.enqueue([a_job(queue="broken"), a_job()], now=clock.now)
+    with plain(path) as db:
+        db.execute("UPDATE counter SET config = config + 1")
+        db.execute("UPDATE queue SET options = x'7b' WHERE name = 'broken'")
+    assert created(await engine.jobs.enqueue([a_job(), a_job(queue="broken")], now=clock.now)) == [True] * 2
+    assert [record.message for record in caplog.records if "cannot be read" in record.message] == [
+        "the queue broken: the options cannot be read: Input data was truncated; "
+        "the rest of its options is in force"
+    ]
     await engine.close()
 
 

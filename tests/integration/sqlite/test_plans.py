@@ -84,7 +84,7 @@ def add_jobs(db: sqlite3.Connection, state: JobState, count: int = 9) -> None:
         db.execute(f"INSERT INTO outcome (pk, state, ended_at) {ended}")
         db.execute(f"""INSERT INTO ended SELECT 1, state, ended_at, max(pk), min(pk) FROM outcome
             WHERE state = {CODE[state]} GROUP BY ended_at""")
-        db.execute(f"""INSERT INTO dead SELECT 1, 't', ended_at, pk FROM outcome
+        db.execute(f"""INSERT INTO dead SELECT 1, 't', ended_at, pk, 'f' FROM outcome
             WHERE state = {CODE[state]} AND state = 5""")
     db.execute("INSERT INTO tally VALUES (1, ?, ?)", (CODE[state], count))
 

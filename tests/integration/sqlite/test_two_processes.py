@@ -22,7 +22,7 @@ JOBS = 1_000
 WORKS = """
 import asyncio, json, sys
 from tidemill.engine.registry import connect
-from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed
+from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, completed, created
 
 async def main(url, name, count):
     engine = await connect(url)

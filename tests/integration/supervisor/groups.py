@@ -21,6 +21,7 @@ from tidemill.model.event import waiter_topic
 from tidemill.model.ids import JobId, new_id
 from tidemill.model.jobs.job import FINAL, JobRecord, JobState, NewJob
 from tidemill.model.time import span_of
+from tidemill.model.view import QueueCounts
 from tidemill.worker.config import WorkerConfig
 
 ROOT = Path(__file__).parents[3]
@@ -165,6 +166,11 @@ async def finished(engine: Engine, ids: Sequence[JobId], patience_s: float = PAT
     finally:
         await subscription.close()
     return jobs
+
+
+async def counts_by_queue(engine: Engine) -> dict[str, QueueCounts]:
+    """The app declares queues of its own: they are there, empty."""
+    return {counts.queue: counts for counts in await engine.inspect.counts()}
 
 
 def _all_ended(jobs: Sequence[JobRecord]) -> bool:

@@ -32,6 +32,7 @@ MODULES = (
     "cluster.crash",
     "cluster.leases",
     "cluster.members",
+    "cluster.queue_layers",
     "cluster.queues",
     "cluster.retire",
     "cluster.schedules",

@@ -38,7 +38,12 @@ async def test_a_retry_is_not_waited_for(engine: Engine, clock: Clock, claimant:
     await engine.jobs.enqueue([a_job()], now=clock.now)
     run = await claimant.take_one()
     await claimant.fail(run, retry_in=100 * SECOND)
+    started_at = (await job_of(engine, run.id)).started_at
+    assert started_at is not None
     assert await engine.jobs.run_now([run.id], now=clock.now) == [RunNowAnswer.READY]
+    assert (await job_of(engine, run.id)).started_at == started_at, (
+        "the last run stays visible, as it does at a due time"
+    )
     again = await claimant.take_one()
     assert (again.id, again.attempt) == (run.id, 2)
 

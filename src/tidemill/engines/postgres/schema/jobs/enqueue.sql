@@ -150,7 +150,7 @@ BEGIN
         created := created || FOUND;
         IF FOUND THEN
             signals := signals || wait_for_v1(p_ids[n], v_parents, p_parent_died[n], v_now);
-            IF EXISTS (SELECT 1 FROM job WHERE id = p_ids[n] AND state = 0) THEN
+            IF EXISTS (SELECT 1 FROM job WHERE id = p_ids[n] AND state::integer = 0) THEN
                 signals := signals || named_all_v1(p_ids[n:n]);
             END IF;
         END IF;

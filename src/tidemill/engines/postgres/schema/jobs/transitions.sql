@@ -42,7 +42,8 @@ BEGIN
     SELECT * INTO q FROM queue WHERE name = j.queue;
     v_lane := coalesce(group_of_v1(q.keyed, q.tasks, j.task, j.key), '');
     UPDATE job SET state = 2, lane = v_lane, seq = CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END,
-        back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, started_at = NULL, ended_at = j.ended_at,
+        back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, ended_at = j.ended_at,
+        started_at = CASE WHEN j.state = 1 THEN j.started_at END,  -- run now: the last run stays visible, as at its due time
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
         attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
         snoozes = j.snoozes, replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
