@@ -11,6 +11,7 @@ from tidemill.model.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tidemill.app.job import Job
+    from tidemill.app.operating.queues import Overridden, Queue, Queues
     from tidemill.app.operating.schedules import ScheduleInfo, Schedules
     from tidemill.app.reading.events import Events
     from tidemill.app.reading.job_info import FailureInfo, JobInfo
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         NotCommitted,
         NoTransaction,
         PayloadTooLarge,
+        QueueChanged,
         Refused,
         ResultGone,
         ResultTimeout,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
         TidemillError,
         Unencodable,
         UnknownJob,
+        UnknownQueue,
         UnknownSchedule,
         UnknownTask,
         WrongPlace,
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from tidemill.model.jobs.job import Failure, JobState
     from tidemill.model.jobs.retry import Retry
     from tidemill.model.member import Health
-    from tidemill.model.queues.queue import Keep, Limit, Rate
+    from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
     from tidemill.task.current import Abort, Aborted, RunningJob, current_job
     from tidemill.task.later import RetryAfter, Snooze
 
@@ -85,7 +88,12 @@ __all__ = [
     "NoResult",
     "NoTransaction",
     "NotCommitted",
+    "Overridden",
     "PayloadTooLarge",
+    "Queue",
+    "QueueChanged",
+    "QueueOptions",
+    "Queues",
     "Rate",
     "Refused",
     "ResultGone",
@@ -105,6 +113,7 @@ __all__ = [
     "TidemillError",
     "Unencodable",
     "UnknownJob",
+    "UnknownQueue",
     "UnknownSchedule",
     "UnknownTask",
     "WrongPlace",
@@ -117,6 +126,7 @@ _HOME = {
     "tidemill.app.reading.job_info": ("FailureInfo", "JobInfo"),
     "tidemill.app.reading.members": ("Member", "MemberProcess"),
     "tidemill.app.tidemill": ("Tidemill",),
+    "tidemill.app.operating.queues": ("Overridden", "Queue", "Queues"),
     "tidemill.app.operating.schedules": ("ScheduleInfo", "Schedules"),
     "tidemill.app.task": ("Bound", "Call", "Task"),
     "tidemill.model.jobs.death": ("DeadJob",),
@@ -134,6 +144,7 @@ _HOME = {
         "NoTransaction",
         "NotCommitted",
         "PayloadTooLarge",
+        "QueueChanged",
         "TidemillError",
         "Refused",
         "ResultGone",
@@ -144,6 +155,7 @@ _HOME = {
         "SyncInLoop",
         "Unencodable",
         "UnknownJob",
+        "UnknownQueue",
         "UnknownSchedule",
         "UnknownTask",
         "WrongPlace",
@@ -151,7 +163,7 @@ _HOME = {
     "tidemill.model.event": ("Event", "Gap"),
     "tidemill.model.jobs.job": ("Failure", "JobState"),
     "tidemill.model.member": ("Health",),
-    "tidemill.model.queues.queue": ("Keep", "Limit", "Rate"),
+    "tidemill.model.queues.queue": ("Keep", "Limit", "QueueOptions", "Rate"),
     "tidemill.model.jobs.retry": ("Retry",),
     "tidemill.task.current": ("Abort", "Aborted", "RunningJob", "current_job"),
     "tidemill.task.later": ("RetryAfter", "Snooze"),

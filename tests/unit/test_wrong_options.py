@@ -119,6 +119,18 @@ TABLE: dict[str, tuple[Callable[..., object], str]] = {
     "queue(per_key=True)": (lambda: app.queue("q", per_key=True), "per_key= takes a number of jobs at once"),
     "queue(per_key=2.5)": (lambda: app.queue("q", per_key=2.5), "per_key= takes a number of jobs at once"),
     "queue(per_worker='x')": (lambda: app.queue("q", per_worker="x"), "per_worker=: 'x' is not a rate"),
+    "queues.set(concurency=)": (
+        lambda: app.queues.set("q", concurency=5),
+        r"queues\.set has no option 'concurency'; did you mean 'concurrency'\? options are concurrency, rate",
+    ),
+    "queues.set()": (lambda: app.queues.set("q"), r"queues\.set: say what to set, such as concurrency=5"),
+    "queues.set(timeout=)": (lambda: app.queues.set("q", timeout=5), "timeout is written into each job"),
+    "queues.set(rate='100/fortnight')": (
+        lambda: app.queues.set("q", rate="100/fortnight"),
+        "is not a rate: write",
+    ),
+    "queues.set(per_key='5')": (lambda: app.queues.set("q", per_key="5"), "per_key=: '5' is not a rate"),
+    "queues.reset(5)": (lambda: app.queues.reset("q", 5), "takes the names of options, not int"),
     "queue(weights, no keys)": (lambda: app.queue("q", weights={"a": 2}), "weights need lanes by key"),
     "queue(weights={'a': 0})": (
         lambda: app.queue("q", fair_by="key", weights={"a": 0}),

@@ -15,6 +15,7 @@ from tidemill.app.enqueueing.by_name import job_by_name
 from tidemill.app.enqueueing.options import NOTHING, Options, Seconds, Using, read_options
 from tidemill.app.enqueueing.same_call import check_of, refuse_taken
 from tidemill.app.job import Job
+from tidemill.app.operating.queues import Queues
 from tidemill.app.operating.schedules import Schedules
 from tidemill.app.reading.events import Events
 from tidemill.app.reading.members import Member, members
@@ -97,6 +98,11 @@ class Tidemill(Declaring):
     def schedules(self) -> Schedules:
         """All schedules, as the engine has them: to list, make, pause, run and remove."""
         return Schedules(self._link)
+
+    @property
+    def queues(self) -> Queues:
+        """All queues, as the engine has them: to list, and to set, reset, pause and resume."""
+        return Queues(self._link)
 
     def enqueue(
         self,

@@ -11,7 +11,7 @@ from typing import Any
 from tidemill.app.accepting import read_limit, read_mapping, read_retry, yes_or_no
 from tidemill.app.enqueueing.options import read_keep, read_timeout
 from tidemill.model.names import check_task
-from tidemill.model.queues.queue import Limit, Rate
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import SECOND
 
 
@@ -53,7 +53,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "per_key": _limit("per_key"),
     "per_task": _per_task,
     "per_worker": _limit("per_worker"),
-    "fair_by": lambda value: value,
+    "fair_by": lambda value: QueueOptions(fair_by=value).fair_by,
     "weights": lambda value: dict(read_mapping("weights", value, "keys and weights")),
     "timeout": _timeout,
     "retry": read_retry,

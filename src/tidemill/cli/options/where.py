@@ -140,11 +140,6 @@ def _check_there(where: Where) -> None:
 
 def operator() -> str:
     """Who acts, for the audit."""
-    import getpass
-    import socket
+    from tidemill.app.operating.who import who_acts
 
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user often has no name
-        user = str(os.getuid())
-    return f"cli:{user}@{socket.gethostname()}"
+    return who_acts("cli")

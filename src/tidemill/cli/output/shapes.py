@@ -158,6 +158,15 @@ class StatsShape(msgspec.Struct, frozen=True, kw_only=True):
     age_s: Annotated[float, Meta(description="how old the counts are")]
 
 
+class OverrideShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One option of a queue that an operator has set."""
+
+    value: Any
+    by: str
+    why: str
+    at: Time
+
+
 class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
     """One queue as it is configured."""
 
@@ -170,6 +179,13 @@ class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
     paused_at: Annotated[Time, Meta(description="null: not paused")]
     paused_by: str
     paused_why: str
+    declared: Annotated[dict[str, Any], Meta(description="what the code of all apps declares")]
+    apps: Annotated[list[str], Meta(description="the apps whose code declares it")]
+    overrides: Annotated[
+        dict[str, OverrideShape], Meta(description="what operators have set over that, by option")
+    ]
+    version: Annotated[int, Meta(description="grows with every change of what is declared or set")]
+    problems: Annotated[list[str], Meta(description="what had to be left out of the options")]
 
 
 class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from tidemill.cli.output.shapes import (
     HolderShape,
     JobShape,
     MemberShape,
+    OverrideShape,
     PartShape,
     Payload,
     ProcessShape,
@@ -30,6 +31,7 @@ from tidemill.model.ids import show_id
 from tidemill.model.jobs.fingerprint import plain_message
 from tidemill.model.jobs.job import Failure, JobRecord
 from tidemill.model.member import MemberRecord, detail_of
+from tidemill.model.queues.layers import Layers, declared_fields
 from tidemill.model.scaling.demand import Demand
 from tidemill.model.schedules.schedule import Cron, Every, Schedule
 from tidemill.model.schedules.spoken import state_of, words_of
@@ -153,6 +155,14 @@ def queue_shape(queue: QueueInfo) -> QueueShape:
         paused_at=rfc3339(queue.paused_at),
         paused_by=queue.paused_by,
         paused_why=queue.paused_why,
+        declared=declared_fields(Layers(declared=queue.declared)),
+        apps=sorted(app for app, each in queue.declared.items() if each.declares),
+        overrides={
+            name: OverrideShape(value=each.value, by=each.by, why=each.why, at=rfc3339(each.at))
+            for name, each in sorted(queue.overrides.items())
+        },
+        version=queue.version,
+        problems=list(queue.problems),
     )
 
 

@@ -138,6 +138,21 @@ def read_fields(fields: Mapping[str, Any]) -> Effective:
     return Effective(_convert(good), tuple(problems))
 
 
+def read_value(name: str, value: Any) -> Any:
+    """One option as `QueueOptions` has it; as it is stored if this release cannot read it."""
+    try:
+        alone = {"fair_by": "key", name: value} if name == "weights" else {name: value}
+        return value if value is None else getattr(_convert(alone), name)
+    except (AttributeError, msgspec.ValidationError, BadInput):
+        return value
+
+
+def declaring_apps(layers: Layers) -> dict[str, str]:
+    """For each declared option the app that counts."""
+    in_order = sorted(layers.declared.items(), key=lambda each: (each[1].declared_at, each[0]))
+    return {name: app for app, each in in_order if each.declares for name in each.fields}
+
+
 def read_stored(options: bytes) -> Effective:
     """Options as they are stored; also such as another release has written."""
     try:
