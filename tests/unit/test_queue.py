@@ -95,6 +95,10 @@ def test_keeping_nothing_means_a_count_of_zero() -> None:
     [
         ({"weights": {"a": 2}}, "fair_by"),
         ({"weights": {"a": 2}, "per_key": Limit()}, "fair_by"),
+        ({"limits": {"a\x1fb": Limit()}}, "control characters"),
+        ({"limits": {None: Limit()}}, "a key is a string, not NoneType"),
+        ({"limits": {f"k{n}": Limit() for n in range(1_001)}}, "at most 1000 keys have limits of their own"),
+        ({"weights": {"a": 2}, "limits": {"a": Limit()}}, "fair_by"),
         ({"weights": {"a": 0}, "fair_by": "key"}, "weight of 'a'"),
         ({"weights": {"a": WEIGHT_LIMIT + 1}, "fair_by": "key"}, "weight of 'a'"),
         ({"weights": {"a\x1fb": 1}, "fair_by": "key"}, "control characters"),

@@ -131,6 +131,10 @@ TABLE: dict[str, tuple[Callable[..., object], str]] = {
     ),
     "queues.set(per_key='5')": (lambda: app.queues.set("q", per_key="5"), "per_key=: '5' is not a rate"),
     "queues.reset(5)": (lambda: app.queues.reset("q", 5), "takes the names of options, not int"),
+    "queue(limits=5)": (lambda: app.queue("q", limits=5), "limits= takes a dict of keys and limits"),
+    "queue(limits={'a': 'x'})": (lambda: app.queue("q", limits={"a": "x"}), "limits=: 'x' is not a rate"),
+    "queue(limits={'a': 0})": (lambda: app.queue("q", limits={"a": 0}), "to stop a queue, pause it"),
+    "queue(limits={5: 1})": (lambda: app.queue("q", limits={5: 1}), "a key is a string, not int"),
     "queue(weights, no keys)": (lambda: app.queue("q", weights={"a": 2}), "weights need lanes by key"),
     "queue(weights={'a': 0})": (
         lambda: app.queue("q", fair_by="key", weights={"a": 0}),

@@ -51,6 +51,7 @@ class Declaring(ABC):
         concurrency: int | UnsetType | None = UNSET,
         rate: str | Rate | UnsetType | None = UNSET,
         per_key: LimitLike | UnsetType | None = UNSET,
+        limits: Mapping[str, LimitLike | None] | UnsetType | None = UNSET,
         per_task: "Mapping[Task[..., Any] | str, LimitLike] | UnsetType | None" = UNSET,
         per_worker: LimitLike | UnsetType | None = UNSET,
         fair_by: str | UnsetType | None = UNSET,
@@ -70,9 +71,10 @@ class Declaring(ABC):
 
         `concurrency` and `rate` ("100/m" or a `Rate`) count in the whole cluster. `per_key`, `per_task` and
         `per_worker` (for each worker process) take a number of jobs at once, a rate, or a `Limit` of both.
-        `keep` is short for `keep_completed` and
-        `keep_cancelled` together, and a number for a count: `keep=0` keeps nothing of them. What becomes of
-        dead letters is said by `keep_dead` alone."""
+        `limits` has the own limits of single keys, each in the place of `per_key`: `limits={"acme": 50}`;
+        None is no limit for that key. `keep` is short for `keep_completed` and `keep_cancelled` together,
+        and a number for a count: `keep=0` keeps nothing of them. What becomes of dead letters is said by
+        `keep_dead` alone."""
         said = {
             option: value
             for option, value in locals().items()

@@ -43,6 +43,11 @@ def _per_task(value: Any) -> dict[str, Limit]:
     return {check_task(task): read_limit("per_task", limit) or Limit() for task, limit in named.items()}
 
 
+def _limits(value: Any) -> dict[str, Limit]:
+    given = read_mapping("limits", value, "keys and limits")
+    return {key: read_limit("limits", limit) or Limit() for key, limit in given.items()}
+
+
 def _timeout(value: float | timedelta) -> float:
     return read_timeout(value) / SECOND
 
@@ -51,6 +56,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "concurrency": _concurrency,
     "rate": Rate.parse,
     "per_key": _limit("per_key"),
+    "limits": _limits,
     "per_task": _per_task,
     "per_worker": _limit("per_worker"),
     "fair_by": lambda value: QueueOptions(fair_by=value).fair_by,

@@ -31,6 +31,7 @@ class QueueSettings(TypedDict, total=False):
     concurrency: int | None
     rate: str | Rate | None
     per_key: "LimitLike | None"
+    limits: "Mapping[str, LimitLike | None] | None"
     per_task: "Mapping[Task[..., Any] | str, LimitLike] | None"
     per_worker: "LimitLike | None"
     fair_by: str | None

@@ -97,6 +97,7 @@ def set_(
     concurrency=5                     running at once, in the whole cluster
     rate=100/m                        starts, in any window of that length
     per_key=2  per_key=2,100/m        the same for each key
+    limits=acme:50,other:none         single keys' own limits, in the place of per_key
     per_task=shop.mail:5              the same for single tasks
     per_worker=4                      for each worker process
     fair_by=key  weights=gold:10      keys take turns

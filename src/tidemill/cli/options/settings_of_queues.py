@@ -15,6 +15,7 @@ FORMS = {
     "concurrency": "5",
     "rate": "100/m",
     "per_key": "2, 100/m or 2,100/m",
+    "limits": "acme:50,other:100/m",
     "per_task": "shop.mail:5,shop.sms:100/m",
     "per_worker": "4, 10/s or 4,10/s",
     "fair_by": "key",
@@ -68,6 +69,8 @@ def _limit(text: str) -> Limit:
 
 
 def _limit_of(value: Any) -> Limit:
+    if value is None or value == "none":  # of a mapping: none for this one
+        return Limit()
     if isinstance(value, str | int) and not isinstance(value, bool):
         return _limit(str(value))
     if not isinstance(value, dict):
@@ -102,6 +105,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "concurrency": int,
     "rate": Rate.parse,
     "per_key": _limit,
+    "limits": _mapping(_limit_of),
     "per_task": _mapping(_limit_of),
     "per_worker": _limit,
     "fair_by": str,

@@ -23,6 +23,11 @@ class FlatOptions(NamedTuple):
     """Some gate may hold jobs back."""
     own: FlatLimit | None
     per_key: FlatLimit | None
+    """Of the keys that have no limit of their own."""
+    key_limited: bool
+    """Some key has a gate."""
+    limits: dict[str, FlatLimit]
+    """Of those that have one; such a limit may have no bounds, in the place of `per_key`."""
     tasks: dict[str, FlatLimit]
     """Only those that are limited."""
     keep_ages: list[Span | None]
@@ -40,9 +45,11 @@ def flat_options(options: QueueOptions, usual: Keep) -> FlatOptions:
     tasks = {task: limit for task, limit in limits.items() if limit is not None}
     return FlatOptions(
         shaped=options.keyed or bool(tasks),
-        limited=own is not None or per_key is not None or bool(tasks),
+        limited=own is not None or options.key_limited or bool(tasks),
         own=own,
         per_key=per_key,
+        key_limited=options.key_limited,
+        limits={key: flat_limit(limit) or FlatLimit() for key, limit in options.limits.items()},
         tasks=tasks,
         keep_ages=[None if keep.age is None else span_of(keep.age) for keep in keeps],
         keep_counts=[keep.count for keep in keeps],

@@ -1,8 +1,8 @@
 """Gates: one limit each, with its holders and its log.
 
-A queue has a gate, each limited task in it has one, and with `per_key` each key has one. A lane
-names at most those three. Concurrency is the size of the set of running jobs behind the gate,
-never a counter. A rate is a log of (step, count):
+A queue has a gate, each limited task in it has one, and with `per_key` each key has one. (A key that
+`limits` names has a limit of its own instead.) A lane names at most those three. Concurrency is the
+size of the set of running jobs behind the gate, never a counter. A rate is a log of (step, count):
 
 - the window is cut into 1,000 steps; starts within one step share an entry;
 - an entry counts until its step's *end* is a full window ago, so no window of that length ever

@@ -18,6 +18,8 @@ _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 COUNT_LIMIT = 1_000_000_000
 WEIGHT_LIMIT = 100
+LIMITS_LIMIT = 1_000
+"""How many keys of a queue have limits of their own: they are read with its options, by each claim."""
 
 
 class Rate(msgspec.Struct, frozen=True, metaclass=OptionsMeta):
@@ -131,6 +133,8 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Starts in a window, in the whole cluster."""
     per_key: Limit | None = None
     """The same for each key."""
+    limits: dict[str, Limit] = {}
+    """Single keys' own limits, each in the place of `per_key`."""
     per_task: dict[str, Limit] = {}
     """The same for single tasks of this queue."""
     per_worker: Limit | None = None
@@ -155,8 +159,15 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             raise BadInput(f'fair_by is "key" or nothing, not {self.fair_by!r}')
         for task in self.per_task:
             check_task(task)
+        if len(self.limits) > LIMITS_LIMIT:
+            raise BadInput(
+                f"at most {LIMITS_LIMIT} keys have limits of their own, not {len(self.limits)}: say in "
+                "per_key= what holds for the others"
+            )
+        for key in (*self.limits, *self.weights):
+            if check_key(key) is None:
+                raise BadInput("a key is a string, not NoneType; the jobs without a key have the key ''")
         for key, weight in self.weights.items():
-            check_key(key)
             if type(weight) is not int or not 1 <= weight <= WEIGHT_LIMIT:
                 raise BadInput(f"the weight of {key!r} lies between 1 and {WEIGHT_LIMIT}, not {weight}")
         if self.weights and not self.keyed:
@@ -172,7 +183,12 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def keyed(self) -> bool:
         """Whether the queue's lanes are cut by key."""
-        return self.fair_by == "key" or bool(self.per_key)
+        return self.fair_by == "key" or self.key_limited
+
+    @property
+    def key_limited(self) -> bool:
+        """Whether some key has a gate."""
+        return bool(self.per_key) or any(self.limits.values())
 
     def keeps(self, usual: Keep) -> tuple[Keep, Keep, Keep]:
         """What is kept of completed, dead and cancelled jobs where an engine's own default is `usual`."""
@@ -181,3 +197,7 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     def limit_of_task(self, task: str) -> Limit | None:
         """The task's limit in this queue, if it really limits something."""
         return self.per_task.get(task) or None
+
+    def limit_of_key(self, key: str | None) -> Limit | None:
+        """The limit of the jobs of a key, if something limits them."""
+        return self.limits.get(key or "", self.per_key) or None

@@ -58,6 +58,7 @@ MODULES = (
     "jobs.watch",
     "jobs.write",
     "order.gates",
+    "order.key_limits",
     "order.lanes",
     "order.promote",
     "order.prune",

@@ -7,6 +7,7 @@ marks the few lanes of that key, so that a claim's cost depends on open lanes al
 task's gate is one row. Whatever ends a run reopens the gates that it stood behind.
 """
 
+import json
 from collections.abc import Iterable
 
 from tidemill.engine.protocol import BATCH_LIMIT
@@ -68,8 +69,8 @@ class Rooms:
             rooms.append(self._room("queue", "", own))
         if limit := options.limit_of_task(task):
             rooms.append(self._room("task", task, limit))
-        if per_key := options.per_key:
-            rooms.append(self._room("key", key or "", per_key))
+        if limit := options.limit_of_key(key):
+            rooms.append(self._room("key", key or "", limit))
         return rooms
 
     def own_is_full(self) -> bool:
@@ -148,16 +149,19 @@ def reopen_all(step: Step, queue: int) -> None:
 def rates_changed(step: Step, queue: int, before: QueueOptions, after: QueueOptions) -> None:
     """Date the logs of rates that have another window now, so that what they hold counts by the new one:
     an entry stands for starts up to the end of its step."""
+    named = sorted({*before.limits, *after.limits})
     pairs: list[tuple[GateKind, str | None, Limit | None, Limit | None]] = [
         ("queue", "", before.own, after.own),
         ("key", None, before.per_key, after.per_key),
+        *(("key", key, before.limit_of_key(key), after.limit_of_key(key)) for key in named),
         *(("task", task, before.per_task[task], after.limit_of_task(task)) for task in before.per_task),
     ]
     for kind, name, old, new in pairs:
         if old and new and old.rate and new.rate and old.rate.per != new.rate.per:
             end = step_length(old.rate)
             shift = (end - step_length(new.rate), end + new.rate.window)
-            step.db.execute(SQL.redate_starts, (*shift, queue, kind, name, name))
+            others = json.dumps([] if name is not None else named)
+            step.db.execute(SQL.redate_starts, (*shift, queue, kind, name, name, others))
             step.db.execute(SQL.settle_redated, (queue,))
 
 

@@ -32,7 +32,7 @@ def lane_of(queue: KnownQueue, priority: int, suspect: int, task: str, key: str 
         suspect,
         group_of(options, task, key),
         task if options.limit_of_task(task) else "",
-        (key or "") if options.per_key else "",
+        (key or "") if options.key_limited else "",
     )
 
 
@@ -85,6 +85,6 @@ def settle_shape(step: Step, queue: KnownQueue, limit: int) -> bool:
 def _shape(options: QueueOptions) -> tuple[bool, bool, list[str]]:
     return (
         options.keyed,
-        bool(options.per_key),
+        options.key_limited,
         sorted(task for task, limit in options.per_task.items() if limit),
     )

@@ -57,6 +57,7 @@ WHERE suspect = 0 AND lane = '' AND priority = :priority
   AND queue = (
       SELECT pk FROM queue WHERE name = :queue AND (
           instr(options, CAST('"fair_by"' AS BLOB)) OR instr(options, CAST('"per_key"' AS BLOB))
+          OR instr(options, CAST('"limits"' AS BLOB))
           OR instr(options, CAST('"per_task"' AS BLOB))
       )
   )

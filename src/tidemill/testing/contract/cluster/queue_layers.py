@@ -26,6 +26,7 @@ EVERY_FIELD: dict[str, Any] = {
     "concurrency": 5,
     "rate": {"count": 100, "per": 60.0},
     "per_key": {"concurrency": 2, "rate": {"count": 50, "per": 10.0}},
+    "limits": {"gold": {"concurrency": 9}},
     "per_worker": {"concurrency": 4},
     "fair_by": "key",
     "weights": {"gold": 3},

@@ -23,6 +23,7 @@ EVERYTHING = QueueOptions(
     concurrency=5,
     rate=Rate(100, per=60.0),
     per_key=Limit(concurrency=2, rate=Rate(50, per=10.0)),
+    limits={"gold": Limit(concurrency=9), "fr\u00e9e": Limit()},
     per_task={"mail": Limit(concurrency=1), "\u00e9": Limit(rate=Rate(1))},
     per_worker=Limit(concurrency=4),
     fair_by="key",

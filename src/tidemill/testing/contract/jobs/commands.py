@@ -120,6 +120,7 @@ def options(draw: st.DrawFn) -> QueueOptions:
             optional={
                 "own": limits,
                 "per_key": limits,
+                "limits": st.dictionaries(st.sampled_from(["k", "l"]), limits | st.just(Limit()), max_size=2),
                 "per_task": st.dictionaries(st.sampled_from(TASKS), limits, max_size=2),
                 "fair_by": st.just("key"),
                 "keep_completed": keeps,
@@ -132,7 +133,7 @@ def options(draw: st.DrawFn) -> QueueOptions:
     own = said.pop("own", None)
     if own is not None:
         said |= {"concurrency": own.concurrency, "rate": own.rate}
-    if "fair_by" in said or "per_key" in said:
+    if QueueOptions(**said).keyed:
         said["weights"] = draw(st.dictionaries(st.sampled_from(["k", "l"]), st.integers(1, 3), max_size=2))
     return QueueOptions(**said)
 

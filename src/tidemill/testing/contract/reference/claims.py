@@ -173,7 +173,7 @@ class ReferenceClaims:
         options = self._store.queues[job.queue].options
         if gates_for(self._store, job) or options.fair_by is not None:
             assert shown.limited, "a claimed job stands under a limit and does not show it"
-        elif not options.per_task:  # beside a limited task, an engine may be more careful than needed
+        elif not (options.per_task or options.limits):  # beside a limited task or key, engines may be careful
             assert not shown.limited, "a claimed job shows a limit and stands under none"
 
     def _check_nothing_left(self, request: ClaimRequest, turns: ReferenceTurns) -> None:

@@ -29,7 +29,7 @@ def gates_of(queue: str, options: QueueOptions, task: str, key: str | None) -> l
         gates.append(Gate(queue, "queue"))
     if options.limit_of_task(task):
         gates.append(Gate(queue, "task", task))
-    if options.per_key:
+    if options.limit_of_key(key):
         gates.append(Gate(queue, "key", key or ""))
     return gates
 

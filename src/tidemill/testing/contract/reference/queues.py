@@ -99,7 +99,7 @@ def rate_of(queue: QueueRecord, gate: Gate) -> Rate | None:
     options = queue.options
     if gate.kind == "queue":
         return options.rate
-    limit = options.limit_of_task(gate.name) if gate.kind == "task" else options.per_key
+    limit = options.limit_of_task(gate.name) if gate.kind == "task" else options.limit_of_key(gate.name)
     return limit.rate if limit else None
 
 
@@ -108,5 +108,5 @@ def concurrency_of(queue: QueueRecord, gate: Gate) -> int | None:
     options = queue.options
     if gate.kind == "queue":
         return options.concurrency
-    limit = options.limit_of_task(gate.name) if gate.kind == "task" else options.per_key
+    limit = options.limit_of_task(gate.name) if gate.kind == "task" else options.limit_of_key(gate.name)
     return limit.concurrency if limit else None

@@ -64,6 +64,7 @@ DECLARE
     v queue;
     v_limit jsonb;
     v_task text;
+    v_key text;
 BEGIN
     PERFORM pg_advisory_xact_lock(lock_v1('queue', p_name));
     SELECT * INTO q FROM queue WHERE name = p_name FOR UPDATE;
@@ -77,12 +78,16 @@ BEGIN
     UPDATE queue SET options = p_options, version = version + 1, keyed = v.keyed, shaped = v.shaped,
         limited = v.limited, key_limited = v.key_limited, concurrency = v.concurrency, rate_count = v.rate_count,
         rate_window = v.rate_window, key_concurrency = v.key_concurrency, key_rate_count = v.key_rate_count,
-        key_rate_window = v.key_rate_window, tasks = v.tasks, weights = v.weights, keep_body = v.keep_body,
+        key_rate_window = v.key_rate_window, limits = v.limits, tasks = v.tasks, weights = v.weights, keep_body = v.keep_body,
         keep_ages = v.keep_ages, keep_counts = v.keep_counts, keeps_all = v.keeps_all, stale = v.stale,
         reshaped = v.reshaped
     WHERE name = p_name;
     PERFORM rescale_starts_v1(p_name, 'queue', '', q.rate_window, v.rate_window);
-    PERFORM rescale_starts_v1(p_name, 'key', NULL, q.key_rate_window, v.key_rate_window);
+    PERFORM rescale_starts_v1(p_name, 'key', NULL, q.key_rate_window, v.key_rate_window,
+                              ARRAY(SELECT jsonb_object_keys(q.limits || v.limits)));
+    FOR v_key IN SELECT jsonb_object_keys(q.limits || v.limits) LOOP
+        PERFORM rescale_starts_v1(p_name, 'key', v_key, (key_limit_v1(q, v_key)).per, (key_limit_v1(v, v_key)).per);
+    END LOOP;
     FOR v_task, v_limit IN SELECT * FROM jsonb_each(q.tasks) LOOP
         PERFORM rescale_starts_v1(p_name, 'task', v_task, (v_limit ->> 2)::bigint, (v.tasks -> v_task ->> 2)::bigint);
     END LOOP;
@@ -97,13 +102,15 @@ BEGIN
 END $$;
 
 -- A rate has another window now: what its log holds counts by the new one. An entry stands for starts up to
--- the end of its step. A NULL name: every key.
-CREATE FUNCTION rescale_starts_v1(p_queue text, p_kind text, p_name text, p_before bigint, p_after bigint) RETURNS void
-LANGUAGE plpgsql AS $$
+-- the end of its step. A NULL name: every key but p_except.
+CREATE FUNCTION rescale_starts_v1(
+    p_queue text, p_kind text, p_name text, p_before bigint, p_after bigint, p_except text[] DEFAULT '{}'
+) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF p_before <> p_after THEN
         WITH gone AS (
-            DELETE FROM start WHERE queue = p_queue AND kind = p_kind AND (p_name IS NULL OR name = p_name)
+            DELETE FROM start
+            WHERE queue = p_queue AND kind = p_kind AND (p_name IS NULL OR name = p_name) AND name <> ALL (p_except)
             RETURNING name, step, count
         )
         INSERT INTO start (queue, kind, name, step, count, until)

@@ -44,10 +44,25 @@ RETURNS bigint LANGUAGE sql AS $$
     WHERE total >= p_count AND rest < p_count
 $$;
 
+CREATE TYPE limit_v1 AS (concurrency bigint, count bigint, per bigint);
+
+-- The limit of the jobs of a key: its own, or that of every key.
+CREATE FUNCTION key_limit_v1(q queue, p_key text) RETURNS limit_v1 LANGUAGE plpgsql AS $$
+DECLARE
+    v_own jsonb := q.limits -> p_key;
+BEGIN
+    IF v_own IS NULL THEN
+        RETURN ROW(q.key_concurrency, q.key_rate_count, q.key_rate_window)::limit_v1;
+    END IF;
+    RETURN ROW((v_own ->> 0)::bigint, (v_own ->> 1)::bigint, (v_own ->> 2)::bigint)::limit_v1;
+END $$;
+
 -- The room of a key's gate. p_earlier: the keys of jobs that this claim has chosen, which do not run yet.
 CREATE FUNCTION key_room_v1(q queue, p_key text, p_earlier text[], p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    l limit_v1 := key_limit_v1(q, p_key);
 BEGIN
-    RETURN room_v1(q.name, 'key', p_key, q.key_concurrency, q.key_rate_count, q.key_rate_window,
+    RETURN room_v1(q.name, 'key', p_key, l.concurrency, l.count, l.per,
                    (SELECT count(*) FROM unnest(p_earlier) AS k WHERE k = p_key), p_now);
 END $$;
 
@@ -68,6 +83,8 @@ CREATE FUNCTION log_starts_v1(q queue, p_tasks text[], p_keys text[], p_now bigi
 DECLARE
     v_name text;
     v_limit jsonb;
+    v_window bigint;
+    v_keys text[];
 BEGIN
     IF p_tasks = '{}' THEN
         RETURN;
@@ -81,7 +98,15 @@ BEGIN
                 ARRAY[(SELECT count(*) FROM unnest(p_tasks) AS t WHERE t = v_name)], (v_limit ->> 2)::bigint, p_now);
         END IF;
     END LOOP;
-    IF q.key_rate_count IS NOT NULL THEN
+    IF q.limits <> '{}' THEN
+        FOR v_window, v_keys IN
+            SELECT (l.own).per, array_agg(l.key)
+            FROM (SELECT k.key, key_limit_v1(q, k.key) AS own FROM unnest(p_keys) AS k (key)) AS l
+            WHERE (l.own).count IS NOT NULL GROUP BY 1
+        LOOP
+            PERFORM add_starts_v1(q.name, 'key', v_keys, array_fill(1::bigint, ARRAY[cardinality(v_keys)]), v_window, p_now);
+        END LOOP;
+    ELSIF q.key_rate_count IS NOT NULL THEN
         PERFORM add_starts_v1(q.name, 'key', p_keys, array_fill(1::bigint, ARRAY[cardinality(p_keys)]),
                               q.key_rate_window, p_now);
     END IF;
@@ -94,8 +119,8 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO parked (queue, key, wake_at)
-    SELECT q.name, u.key, rate_opens_at_v1(q.name, 'key', u.key, q.key_rate_count, q.key_rate_window, p_now)
-    FROM unnest(p_keys, p_rooms) AS u (key, room) WHERE u.room <= 0
+    SELECT q.name, u.key, rate_opens_at_v1(q.name, 'key', u.key, (u.own).count, (u.own).per, p_now)
+    FROM (SELECT key, key_limit_v1(q, key) AS own FROM unnest(p_keys, p_rooms) AS k (key, room) WHERE room <= 0) AS u
     ON CONFLICT (queue, key) DO UPDATE SET wake_at = excluded.wake_at;
     UPDATE lane SET parked = true FROM unnest(p_keys, p_rooms) AS u (key, room)
     WHERE u.room <= 0 AND lane.queue = q.name AND lane.key = u.key AND NOT lane.parked;
@@ -109,6 +134,7 @@ CREATE FUNCTION pass_gates_v1(q queue, p_task text, p_key text, p_now bigint, p_
 LANGUAGE plpgsql AS $$
 DECLARE
     v_limit jsonb := q.tasks -> p_task;
+    v_own limit_v1 := key_limit_v1(q, p_key);
 BEGIN
     IF (q.concurrency IS NOT NULL OR q.rate_count IS NOT NULL) AND room_v1(
         q.name, 'queue', '', q.concurrency, q.rate_count, q.rate_window, cardinality(p_taken), p_now) <= 0
@@ -116,7 +142,7 @@ BEGIN
         q.name, 'task', p_task, (v_limit ->> 0)::bigint, (v_limit ->> 1)::bigint, (v_limit ->> 2)::bigint,
         (SELECT count(*) FROM unnest(p_taken) AS t WHERE t.task = p_task), p_now) <= 0
     OR q.key_limited AND room_v1(
-        q.name, 'key', p_key, q.key_concurrency, q.key_rate_count, q.key_rate_window,
+        q.name, 'key', p_key, v_own.concurrency, v_own.count, v_own.per,
         (SELECT count(*) FROM unnest(p_taken) AS t WHERE t.key = p_key), p_now) <= 0
     THEN
         RETURN false;

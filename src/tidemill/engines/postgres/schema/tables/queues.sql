@@ -19,6 +19,7 @@ CREATE TABLE queue (
     key_concurrency bigint,
     key_rate_count  bigint,
     key_rate_window bigint,
+    limits          jsonb NOT NULL DEFAULT '{}',    -- key with a limit of its own -> [concurrency, count, window]
     tasks           jsonb NOT NULL DEFAULT '{}',    -- limited task -> [concurrency, count, window]
     weights         jsonb NOT NULL DEFAULT '{}',    -- key -> turns
     keep_body       boolean NOT NULL DEFAULT true,

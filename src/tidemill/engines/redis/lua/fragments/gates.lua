@@ -97,7 +97,8 @@ function S.task_gate(name, q, task)
 end
 
 function S.key_gate(name, q, key)
-    return q.key and measure(name .. '/k/' .. key, q.key, function()
+    local limit = S.key_limit(q, key)
+    return limit and (limit[1] >= 0 or limit[2] >= 0) and measure(name .. '/k/' .. key, limit, function()
         return call('SCARD', P .. 'held/' .. name .. '/k/' .. key)
     end)
 end

@@ -21,7 +21,8 @@ function S.hold(id, j, q)
     if limit and limit[1] >= 0 then
         call('SADD', P .. 'held/' .. j.q .. '/t/' .. j.t, id)
     end
-    if q.key and q.key[1] >= 0 then
+    local of_key = S.key_limit(q, j.k or '')
+    if of_key and of_key[1] >= 0 then
         call('SADD', P .. 'held/' .. j.q .. '/k/' .. (j.k or ''), id)
     end
 end

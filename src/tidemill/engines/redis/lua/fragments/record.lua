@@ -77,6 +77,11 @@ function S.plain(q)
     return not (q.own or q.key or q.keyed or next(q.tasks))
 end
 
+-- The limit of the jobs of a key: {concurrency, count, window}, -1 for none. Nil where no key is limited.
+function S.key_limit(q, key)
+    return q.key and (q.keys[key] or q.key)
+end
+
 -- The server takes some thousand arguments of a script at a time.
 function S.each(command, key, list)
     if #list <= 2 * LIMIT then

@@ -62,7 +62,7 @@ end
 local function window_of(gate)
     local name, kind, rest = gate:match('^([^/]*)/(.)/(.*)$')
     local q = S.queue(name)
-    local limit = kind == 'q' and q.own or kind == 't' and q.tasks[rest] or kind == 'k' and q.key
+    local limit = kind == 'q' and q.own or kind == 't' and q.tasks[rest] or kind == 'k' and S.key_limit(q, rest)
     return limit and math.max(0, limit[3]) or 0
 end
 

@@ -1,0 +1,1 @@
+from tidemill.testing.contract.order.key_limits import *
