@@ -7,6 +7,8 @@ heartbeats without a gap of more than two heartbeats, because an outage silences
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
 
 import msgspec
 
@@ -21,6 +23,12 @@ HEARTBEAT: Span = 2 * SECOND
 LEASE: Span = 10 * SECOND
 MISSED_HEARTBEATS = 2
 """A gap of more than this many heartbeats restarts a sweeper's wait, and makes a member late."""
+
+
+MARK_SIZE = 4
+"""Bytes of a task's mark: of 2,000 tasks and a name that is none of them, one in two million is mistaken."""
+TASKS_LIMIT = 2_000
+"""A member with more tasks does not say which."""
 
 
 class Health(StrEnum):
@@ -52,6 +60,9 @@ class MemberInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the schedules which that code declares; None: nothing is loaded yet."""
     declares: tuple[str, ...] | None = None
     """The queues of which that code says something; None: nothing is loaded yet."""
+    tasks: bytes | None = None
+    """The marks of the tasks which that code has (`marks_of_tasks`); None: nothing is loaded yet, or there
+    are too many to say."""
     heartbeat: Span = HEARTBEAT
     lease: Span = LEASE
 
@@ -143,6 +154,30 @@ def detail_of(info: MemberInfo) -> Detail:
         return Detail() if info.detail is None else msgspec.json.decode(info.detail, type=Detail)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Detail()
+
+
+def marks_of_tasks(names: Iterable[str]) -> bytes | None:
+    """A short mark for each task, in order: the record goes with every heartbeat, and names are long. Whoever
+    has a name can tell whether it is among them."""
+    marks = sorted({_mark(name) for name in names})
+    return b"".join(marks) if len(marks) <= TASKS_LIMIT else None
+
+
+def knows_task(info: MemberInfo, name: str) -> bool | None:
+    """Whether a member's code has the task; None: it does not say."""
+    if info.tasks is None:
+        return None
+    return _mark(name) in _marks(info.tasks)
+
+
+@lru_cache(4_096)
+def _mark(name: str) -> bytes:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=MARK_SIZE).digest()
+
+
+@lru_cache(256)
+def _marks(tasks: bytes) -> frozenset[bytes]:
+    return frozenset(tasks[at : at + MARK_SIZE] for at in range(0, len(tasks), MARK_SIZE))
 
 
 def without_controller(members: Iterable[MemberRecord]) -> bool:

@@ -94,7 +94,8 @@ class StorageWarning(msgspec.Struct, frozen=True, kw_only=True):
     """Something that an operator should do."""
 
     kind: str
-    """"rolled back", "evicts", "unsaved", "held", "dead", "free" or "off"."""
+    """"rolled back", "evicts", "unsaved", "held", "dead", "free" or "off"; of `doctor` also
+    "controller", "queue" and "task"."""
     subject: str
     """Whom it is about: the same subject again is the same trouble."""
     text: str

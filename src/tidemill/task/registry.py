@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
-from tidemill.model.names import check_queue, check_task
+from tidemill.model.names import check_queue, check_task, nearest
 from tidemill.model.queues.layers import Declaration, Fields, field_value, fields_of
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Schedule
@@ -179,7 +179,10 @@ class Registry:
         """The same name, or `BadInput`."""
         if self.strict_queues and check_queue(name) not in self.queues:
             declared = ", ".join(sorted(self.queues)) or "none"
-            raise BadInput(f"the queue {name!r} was not declared by app.queue(...); declared: {declared}")
+            raise BadInput(
+                f"the queue {name!r} was not declared by app.queue(...)"
+                f"{nearest(name, sorted(self.queues)) or ';'} declared: {declared}"
+            )
         return check_queue(name)
 
     def find(self, name: str) -> Definition | None:
@@ -189,6 +192,10 @@ class Registry:
     def definitions(self) -> list[Definition]:
         """All tasks, by name."""
         return [self._definitions[name] for name in sorted(self._definitions)]
+
+    def task_names(self) -> list[str]:
+        """Every task, by name."""
+        return sorted(self._definitions)
 
     def options_of(self, queue: str) -> QueueOptions:
         """The options of a queue, declared or not."""

@@ -41,6 +41,7 @@ async def test_a_member_says_what_it_is_and_what_it_runs(url: str) -> None:
         job = await waits.aenqueue()
         member = await seen(app, lambda one: one.processes and one.processes[0].running and one.controller)
         assert (member.pid, member.slots, member.queues) == (os.getpid(), 3, ("default", "mail"))
+        assert member.tasks == (waits.name,)
         assert member.name == f"{member.host}:{member.pid}"
         assert member.roles == ("worker", "controller")
         assert member.health is Health.HEALTHY

@@ -19,6 +19,7 @@ from tidemill.model import storage
 from tidemill.model.ids import new_id
 from tidemill.model.member import MemberInfo
 from tidemill.model.storage import HolderKind
+from tidemill.model.time import HOUR
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def a_reader(url: str) -> Iterator[None]:
 
 @pytest.mark.every_engine
 def test_all_is_well(store: Store, run: Run) -> None:
-    store.put(3)
+    store.put(3, delay=HOUR)
     found = run("doctor", "--json").object
     assert found["warnings"] == []
     assert {part["name"] for part in found["parts"]} & {"job", "database"}
@@ -57,9 +58,9 @@ def test_a_reader_that_stays_is_a_warning_and_an_exit_code(
 ) -> None:
     monkeypatch.setitem(storage.MUCH_HELD, HolderKind.READER, 1)
     monkeypatch.setattr(storage, "LONG_HELD", 1)
-    store.put(1)
+    store.put(1, delay=HOUR)
     with a_reader(store.url):
-        store.put(50)
+        store.put(50, delay=HOUR)
         ran = run("doctor")
         assert ran.code == 1
         assert "warning: " in ran.err

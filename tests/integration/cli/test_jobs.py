@@ -140,7 +140,7 @@ def test_a_payload_that_cannot_be_read_is_shown_all_the_same(store: Store, run: 
 
 
 def test_an_unknown_id_is_named_and_the_others_are_shown(store: Store, run: Run) -> None:
-    [known], unknown = store.put(), show_id(new_id())
+    [known], unknown = store.completed(), show_id(new_id())
     ran = run("jobs", "show", unknown, show_id(known), "--json")
     assert ran.code == 1
     assert ran.err == f"tidemill: {unknown}: there is no such job\n"

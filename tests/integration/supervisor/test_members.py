@@ -19,7 +19,7 @@ from tests.integration.supervisor.groups import (
 )
 from tests.integration.supervisor.processes import cpu_s, memory_of, until
 from tidemill.engine.protocol import Engine
-from tidemill.model.member import Health, MemberRecord
+from tidemill.model.member import Health, MemberRecord, knows_task
 from tidemill.model.time import SECOND
 
 LIMIT_BYTES = 90 << 20
@@ -44,6 +44,8 @@ async def test_a_member_says_who_it_is_and_what_its_processes_do(
     assert member.info.name.endswith(f":{one.pid}")
     assert (member.info.heartbeat, member.info.lease) == (SECOND // 5, SECOND)
     assert member.info.version
+    assert knows_task(member.info, a_job("wait_for").task)
+    assert knows_task(member.info, a_job("wait_fro").task) is False
     assert {process["pid"] for process in processes} == set(one.workers)
     assert all(process["memory"] > 0 for process in processes)
 

@@ -86,6 +86,11 @@ class EngineSession:
         self._read_at = time.monotonic()
         return self._catalogue
 
+    @property
+    def catalogue(self) -> dict[str, TaskEntry]:
+        """The catalogue as it was read last, if ever."""
+        return self._catalogue
+
     def abandon(self) -> None:
         """The worker that brought the engine closes it: only stop what runs here."""
         if self._waiter is not None:

@@ -7,6 +7,7 @@ import msgspec
 
 from tidemill.app.access.session import EngineSession
 from tidemill.app.enqueueing.options import Defaults, Options, resolve, too_large
+from tidemill.app.enqueueing.unknown_names import warn_of_task
 from tidemill.model.errors import BadArguments, UnknownTask
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
@@ -50,15 +51,17 @@ async def job_by_name(
     defaults = Defaults(task, entry.queue, entry.priority, entry.timeout, entry.retry, entry.on_dead)
     if len(body) > (limit := app.settings.payload_limit):
         raise too_large(task, body, limit)
-    resolved = resolve(app.registry, defaults, options)
+    queues = {known.queue for known in session.catalogue.values()}
+    resolved = resolve(app.registry, defaults, options, known_queues=queues)
     return msgspec.structs.replace(resolved, id=options.id or new_id(), body=body, key=options.key or key)
 
 
 async def _unknown(session: EngineSession, app: "Tidemill", task: str, options: Options) -> TaskEntry:
     """Nobody has published it yet: allowed where the caller says which queue."""
+    here = app.registry.task_names()
     if options.queue is not None:
+        warn_of_task(task, [*here, *session.catalogue])
         return TaskEntry(name=task, queue=options.queue)
-    here = [definition.name for definition in app.registry.definitions()]
     known = [*here, *await session.read_catalogue()]
     raise UnknownTask(
         f"no task {task!r} is known here or to any worker{nearest(task, known)} (to enqueue it all the same, "

@@ -12,6 +12,7 @@ import msgspec
 
 from tidemill.app.accepting import read_retry
 from tidemill.app.declaring.on_dead import read_handler
+from tidemill.app.enqueueing.unknown_names import warn_of_queue
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import NewJob, ParentDied
@@ -195,10 +196,14 @@ class Defaults(msgspec.Struct, frozen=True):
     on_dead: str | None
 
 
-def resolve(registry: Registry, defaults: Defaults, options: Options) -> NewJob:
+def resolve(
+    registry: Registry, defaults: Defaults, options: Options, *, known_queues: Iterable[str] = ()
+) -> NewJob:
     """The job of a call but for its payload: what follows from options alone. (Copying it with another id and
-    payload costs a third of making it anew.)"""
+    payload costs a third of making it anew.) `known_queues`: those of other apps."""
     queue = options.queue or defaults.queue
+    if queue != defaults.queue:
+        warn_of_queue(registry, queue, known_queues)
     of_queue = registry.options_of(queue)
     retry = options.retry or defaults.retry or of_queue.retry or registry.retry
     priority = options.priority if options.priority is not None else defaults.priority

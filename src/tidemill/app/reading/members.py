@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tidemill.app.access.session import EngineSession
 from tidemill.model import member as model
-from tidemill.model.member import Health, detail_of
+from tidemill.model.member import Health, detail_of, knows_task
 from tidemill.model.time import moment_of
 from tidemill.model.view import CONTROLLER_LEASE
 
@@ -42,6 +42,8 @@ class Member:
     controller: bool
     """It is the controller now."""
     queues: tuple[str, ...]
+    tasks: tuple[str, ...] | None
+    """The tasks that its code has, of those that workers have published; None: not known."""
     slots: int
     """How many jobs it may run at once."""
     running: int
@@ -58,10 +60,11 @@ async def members(session: EngineSession) -> list[Member]:
     """All that the engine knows, by name."""
     engine = session.engine
     elected = [lease.holder for lease in await engine.leases.list() if lease.name == CONTROLLER_LEASE]
-    return [_member(one, one.info.id.hex() in elected) for one in await engine.members.list()]
+    catalogue = sorted(entry.name for entry in await engine.tasks.list())
+    return [_member(one, one.info.id.hex() in elected, catalogue) for one in await engine.members.list()]
 
 
-def _member(one: model.MemberRecord, controller: bool) -> Member:
+def _member(one: model.MemberRecord, controller: bool, catalogue: list[str]) -> Member:
     info, detail = one.info, detail_of(one.info)
     return Member(
         name=info.name,
@@ -72,6 +75,7 @@ def _member(one: model.MemberRecord, controller: bool) -> Member:
         roles=info.roles,
         controller=controller,
         queues=info.queues,
+        tasks=None if info.tasks is None else tuple(name for name in catalogue if knows_task(info, name)),
         slots=info.slots,
         running=one.running,
         since=moment_of(one.since),

@@ -1,6 +1,6 @@
 """`tidemill doctor`: finds what is wrong, and says what to do.
 
-So far: what makes the state grow, and a cluster without a controller.
+So far: what makes the state grow, a cluster without a controller, and jobs that wait in vain.
 """
 
 from typing import TYPE_CHECKING
@@ -28,16 +28,20 @@ def doctor(where: Where, as_json: bool) -> int:
     Shows the size of each table or file, rows that are deleted and not yet removed, and who keeps them from
     being removed: a transaction that stays open, a prepared one, a replication slot, a reader. On Redis also:
     data that was lost, a server that evicts keys or keeps no append-only file. Warns too when members are
-    there and none of them stands for controller.
+    there and none of them stands for controller, of queues with ready jobs that no live worker takes, and of
+    waiting jobs whose task none of them knows.
     """
+    from tidemill.app.reading.unserved import Unserved, unserved
 
-    async def work(engine: "Engine") -> tuple[str, Storage, list[MemberRecord]]:
-        return engine.name, await engine.inspect.storage(), await engine.members.list()
+    async def work(engine: "Engine") -> tuple[str, Storage, list[MemberRecord], list[Unserved]]:
+        members = await engine.members.list()
+        return engine.name, await engine.inspect.storage(), members, await unserved(engine)
 
-    name, storage, members = with_engine(where, work)
+    name, storage, members, waiting = with_engine(where, work)
     warnings = warnings_of(storage)
     if without_controller(members):
         warnings.append(StorageWarning(kind=CONTROLLER, subject="", text=NO_CONTROLLER))
+    warnings += [StorageWarning(kind=each.kind, subject=each.subject, text=each.text) for each in waiting]
     if as_json:
         json_line(doctor_shape(name, storage, warnings))
     else:

@@ -20,7 +20,7 @@ from tidemill.cli.options.picking import (
 from tidemill.cli.options.where import Where, operator, where_options, with_engine
 from tidemill.cli.output.job_text import COLUMNS, log_line, print_whole, row
 from tidemill.cli.output.shaping import job_shape
-from tidemill.cli.output.text import Columns, json_line
+from tidemill.cli.output.text import Columns, json_line, one_line
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import FINAL, LIVE, JobRecord, JobState
 from tidemill.model.view import JobFilter
@@ -175,9 +175,11 @@ async def print_jobs(
     engine: "Engine", ids: Sequence[JobId], with_log: bool, as_json: bool, state: JobState | None = None
 ) -> int:
     """Jobs in full; 1 if one was not found (or, with `state`, is in another)."""
+    from tidemill.app.reading.unserved import problems_of
+
     found = await jobs_of(engine, ids)
     first = True
-    for job_id, job in zip(ids, found, strict=True):
+    for job_id, job, problem in zip(ids, found, await problems_of(engine, found), strict=True):
         if job is None or (state is not None and job.state is not state):
             why = "there is no such job" if job is None else f"it is {job.state}, not {state}"
             click.echo(f"tidemill: {show_id(job_id)}: {why}", err=True)
@@ -190,6 +192,8 @@ async def print_jobs(
             first = False
             if with_log:
                 await _print_log(engine, job)
+        if problem is not None:
+            click.secho(f"warning: {show_id(job_id)}: {one_line(problem)}", fg="yellow", err=True)
     good = all(job is not None and state in (None, job.state) for job in found)
     return exits.DONE if good else exits.PARTLY
 

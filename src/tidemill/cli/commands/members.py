@@ -34,14 +34,16 @@ def members(where: Where, as_json: bool, verbose: bool) -> None:
     ready.
     """
 
-    async def work(engine: "Engine") -> tuple[list[MemberRecord], str, Instant]:
+    async def work(engine: "Engine") -> tuple[list[MemberRecord], str, list[str], Instant]:
         holders = [lease.holder for lease in await engine.leases.list() if lease.name == CONTROLLER_LEASE]
-        return await engine.members.list(), "".join(holders), await engine.now()
+        catalogue = [entry.name for entry in await engine.tasks.list()] if as_json else []
+        return await engine.members.list(), "".join(holders), catalogue, await engine.now()
 
-    found, elected, now = with_engine(where, work)
+    found, elected, catalogue, now = with_engine(where, work)
     if as_json:
         for member in found:
-            json_line(member_shape(member, controller=member.info.id.hex() == elected))
+            elected_now = member.info.id.hex() == elected
+            json_line(member_shape(member, controller=elected_now, catalogue=catalogue))
     elif found:
         columns = Columns(
             Column("NAME"),

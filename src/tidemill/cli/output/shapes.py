@@ -260,6 +260,10 @@ class MemberShape(msgspec.Struct, frozen=True, kw_only=True):
     roles: Annotated[list[str], Meta(description="worker: runs jobs; controller: stands for controller")]
     controller: Annotated[bool, Meta(description="it is the controller now")]
     queues: list[str]
+    tasks: Annotated[
+        list[str] | None,
+        Meta(description="the tasks that its code has, of those in the catalogue; null: not known"),
+    ]
     slots: int
     running: Annotated[int, Meta(description="jobs it has now")]
     since: Time

@@ -1,5 +1,6 @@
 """From records to the shapes that `--json` prints."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from tidemill.model.event import Event, Gap
 from tidemill.model.ids import show_id
 from tidemill.model.jobs.fingerprint import plain_message
 from tidemill.model.jobs.job import Failure, JobRecord
-from tidemill.model.member import MemberRecord, detail_of
+from tidemill.model.member import MemberRecord, detail_of, knows_task
 from tidemill.model.queues.layers import Layers, declared_fields
 from tidemill.model.scaling.demand import Demand
 from tidemill.model.schedules.schedule import Cron, Every, Schedule
@@ -197,7 +198,7 @@ def schedule_shape(schedule: Schedule, now: Instant) -> ScheduleShape:
     )
 
 
-def member_shape(member: MemberRecord, *, controller: bool) -> MemberShape:
+def member_shape(member: MemberRecord, *, controller: bool, catalogue: Iterable[str] = ()) -> MemberShape:
     info, detail = member.info, detail_of(member.info)
     heartbeat_at: Instant = member.heartbeat_at
     return MemberShape(
@@ -210,6 +211,7 @@ def member_shape(member: MemberRecord, *, controller: bool) -> MemberShape:
         roles=list(info.roles),
         controller=controller,
         queues=list(info.queues),
+        tasks=None if info.tasks is None else sorted(name for name in catalogue if knows_task(info, name)),
         slots=info.slots,
         running=member.running,
         since=rfc3339(member.since),

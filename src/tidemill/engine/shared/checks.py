@@ -32,7 +32,13 @@ from tidemill.model.jobs.run import (
     Settlement,
     check_result,
 )
-from tidemill.model.member import MISSED_HEARTBEATS, ClaimantHeartbeat, MemberInfo
+from tidemill.model.member import (
+    MARK_SIZE,
+    MISSED_HEARTBEATS,
+    TASKS_LIMIT,
+    ClaimantHeartbeat,
+    MemberInfo,
+)
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.queues.lane import check_priority
 from tidemill.model.schedules.schedule import Schedule, check_schedule
@@ -249,6 +255,8 @@ def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) ->
     heartbeat, lease = check_number(info.heartbeat, "a heartbeat"), check_number(info.lease, "a lease")
     if heartbeat <= 0 or lease <= MISSED_HEARTBEATS * heartbeat:
         raise BadInput("a member has a lease that is longer than two heartbeats")
+    if info.tasks is not None and (len(info.tasks) % MARK_SIZE or len(info.tasks) > MARK_SIZE * TASKS_LIMIT):
+        raise BadInput(f"a member names at most {TASKS_LIMIT:,} tasks, by marks of {MARK_SIZE} bytes")
     check_batch(len(claimants))
     for each in claimants:
         check_claimant(each.claimant)

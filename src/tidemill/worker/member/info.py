@@ -9,7 +9,7 @@ import msgspec
 
 from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import show_id
-from tidemill.model.member import Detail, MemberInfo, ProcessDetail, RunDetail
+from tidemill.model.member import Detail, MemberInfo, ProcessDetail, RunDetail, marks_of_tasks
 from tidemill.model.time import span_of
 from tidemill.model.version import __version__
 from tidemill.worker.config import WorkerConfig
@@ -28,12 +28,13 @@ def member_info(
     queues: Iterable[str] = (),
     schedules: Iterable[str] | None = None,
     declares: Iterable[str] | None = None,
+    tasks: Iterable[str] | None = None,
     *,
     processes: int = 1,
 ) -> MemberInfo:
     """The record of this member now. `held_tables`: those of its processes, with the process ids. `queues`,
-    `schedules` and `declares`: what its processes said when they were ready. `processes`: how many take
-    jobs."""
+    `schedules`, `declares` and `tasks`: what its processes said when they were ready. `processes`: how many
+    take jobs."""
     host, pid = socket.gethostname(), os.getpid()
     works = "worker" in config.roles
     detail = Detail(memory=memory_of(pid), processes=tuple(_process_detail(*one) for one in held_tables))
@@ -50,6 +51,7 @@ def member_info(
         app=config.source if works else "",
         schedules=None if schedules is None else tuple(sorted(schedules)),
         declares=None if declares is None else tuple(sorted(declares)),
+        tasks=None if tasks is None or not works else marks_of_tasks(tasks),
         heartbeat=span_of(config.heartbeat_s),
         lease=span_of(config.lease_s),
     )

@@ -199,10 +199,18 @@ class LocalMember:
         queues = {queue for each in ready for queue in each.queues}
         schedules = {name for each in ready for name in each.schedules} if ready else None
         declares = {name for each in ready for name in each.declares} if ready else None
+        tasks = {name for each in ready for name in each.tasks} if ready else None
         working = len(self._processes.working()) or self._config.processes
         held_tables = [(one.pid, one.held_table) for one in living]
         return member_info(
-            self._member, self._config, held_tables, queues, schedules, declares, processes=working
+            self._member,
+            self._config,
+            held_tables,
+            queues,
+            schedules,
+            declares,
+            tasks,
+            processes=working,
         )
 
     async def _leave(self) -> None:

@@ -96,6 +96,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Those that its code declares."""
     declares: list[str] = []
     """The queues of which its code says something."""
+    tasks: list[str] = []
+    """The names of the tasks that its code has."""
 
 
 class Published(msgspec.Struct, frozen=True, tag="published"):

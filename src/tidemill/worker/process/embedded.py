@@ -155,6 +155,7 @@ class EmbeddedWorker:
             held_tables,
             schedules=registry.schedule_names(),
             declares=registry.declared_queues(),
+            tasks=registry.task_names(),
         )
 
     def _heartbeat_answered(self, sent_ns: int | None, options: int) -> None:

@@ -179,7 +179,9 @@ class WorkerMain:
                 takes_suspects=hello.takes_suspects,
             )
             queues = list(config.queues or registry.queue_names())
-            channel.send(Ready(queues, registry.schedule_names(), registry.declared_queues()))
+            channel.send(
+                Ready(queues, registry.schedule_names(), registry.declared_queues(), registry.task_names())
+            )
             saying = asyncio.create_task(self._say_published(channel, self._worker))
             try:
                 return await self._worker.run()

@@ -3,11 +3,11 @@
 import pytest
 
 from tidemill.engine.protocol import Engine
-from tidemill.model.errors import Refused
+from tidemill.model.errors import BadInput, Refused
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Answer
-from tidemill.model.member import HEARTBEAT, LEASE, Health, MemberInfo
+from tidemill.model.member import HEARTBEAT, LEASE, MARK_SIZE, TASKS_LIMIT, Health, MemberInfo
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import (
     START,
@@ -36,6 +36,7 @@ async def test_a_heartbeat_registers_and_introduces(engine: Engine, clock: Clock
         queues=("a", "b"),
         slots=10,
         detail=b'{"rss":1}',
+        tasks=b"\x00\xff\x80a",
         heartbeat=SECOND // 5,
         lease=SECOND,
     )
@@ -45,6 +46,12 @@ async def test_a_heartbeat_registers_and_introduces(engine: Engine, clock: Clock
     assert member.info == info
     assert (member.since, member.heartbeat_at, member.steady_since) == (START, START, START)
     assert (member.health, member.running) == (Health.HEALTHY, 0)
+
+
+async def test_tasks_that_are_no_marks_are_refused(engine: Engine, clock: Clock) -> None:
+    for tasks in (b"abc", bytes(MARK_SIZE * (TASKS_LIMIT + 1))):
+        with pytest.raises(BadInput, match="marks of 4 bytes"):
+            await engine.members.heartbeat(MemberInfo(id=new_id(), name="a", tasks=tasks), now=clock.now)
 
 
 async def test_the_latest_member_info_counts(engine: Engine, clock: Clock) -> None:

@@ -11,8 +11,8 @@ local parts = {}
 local function add(part, key)
     local bytes = call('MEMORY', 'USAGE', P .. key)
     if bytes then
-        local sum = parts[part] or { 0, 0 }
-        parts[part] = { sum[1] + bytes, sum[2] + call(COUNT[call('TYPE', P .. key).ok], P .. key) }
+        local sum, count = parts[part] or { 0, 0 }, COUNT[call('TYPE', P .. key).ok]
+        parts[part] = { sum[1] + bytes, sum[2] + (count and call(count, P .. key) or 1) } -- a string is one entry
     end
 end
 
