@@ -22,7 +22,6 @@ from tidemill.model.schedules.firing import (
     jitter_of,
     job_of,
     latest_ticks,
-    right_time,
     then_of,
 )
 from tidemill.model.schedules.schedule import Cron, Every, Schedule, Startup, check_schedule, tick_id
@@ -250,7 +249,7 @@ def test_an_interval_waits_for_the_end_of_its_run() -> None:
     firing = firing_of(schedule, NOON + 2)
     (job,) = firing.jobs
     assert (job.id, firing.next_at) == (tick_id("s", NOON), None)
-    assert msgspec.json.decode(job.headers or b"") == {"tags": ["x"], "every_s": 3}
+    assert msgspec.json.decode(job.headers or b"") == {"tags": ["x"], "every_s": 3, "every_version": 0}
     assert firing_of(schedule, NOON, unfinished=[NOON - MINUTE]).jobs == ()
 
 
@@ -267,12 +266,15 @@ def test_an_interval_waits_for_the_end_of_its_run() -> None:
     ],
 )
 def test_the_end_of_a_run_sets_the_next_time(outcome: Any, sets: bool) -> None:
-    job = job_of(a_schedule(Every(seconds=3)), NOON)
+    job = job_of(a_schedule(Every(seconds=3), version=7), NOON)
     then = then_of("s", job.headers, outcome)
-    assert then == (Then(schedule="s", schedule_in=3 * SECOND) if sets else None)
+    assert then == (Then(schedule="s", schedule_in=3 * SECOND, schedule_version=7) if sets else None)
 
 
-@pytest.mark.parametrize("headers", [None, b"{}", b"nonsense", b"[1]", b'{"every_s":"x"}'])
+@pytest.mark.parametrize(
+    "headers",
+    [None, b"{}", b"nonsense", b"[1]", b'{"every_s":"x","every_version":1}', b'{"every_s":1}'],
+)
 def test_other_jobs_set_nothing(headers: bytes | None) -> None:
     assert then_of("s", headers, Completed()) is None
 
@@ -288,36 +290,11 @@ def test_a_job_that_ended_without_setting_the_next_time() -> None:
         assert after_end(every, msgspec.structs.replace(job, state=state), NOON + HOUR) is None
 
 
-def test_a_time_that_was_set_for_another_timing_is_repaired() -> None:
-    """The run of an interval ends after its schedule was changed to a cron."""
+def test_a_time_that_is_no_tick_any_more_is_passed_over() -> None:
+    """The rules of a time zone change, and with them the ticks."""
     firing = firing_of(a_schedule(next_at=NOON + 7), NOON + 8)
     assert (firing.jobs, firing.next_at) == ((), NOON + MINUTE)
     assert firing_of(a_schedule(Startup()), NOON).jobs == ()
-
-
-@pytest.mark.row("D4")
-@pytest.mark.parametrize(
-    ("timing", "next_at", "right"),
-    [
-        (Every(seconds=60), NOON + MINUTE, NOON + MINUTE),
-        (
-            Every(seconds=60),
-            NOON + MINUTE + SECOND,
-            NOON + MINUTE + SECOND,
-        ),  # a moment later, by another look
-        (Every(seconds=60), NOON + DAY, NOON + MINUTE),
-        (Every(seconds=60, start=NOON + HOUR), NOON + HOUR, NOON + HOUR),
-        (Every(seconds=60, start=NOON + HOUR), NOON + DAY, NOON + HOUR),
-        (MINUTELY, NOON + 3 * MINUTE, NOON + 3 * MINUTE),
-        (MINUTELY, NOON + 3 * MINUTE + 1, NOON + MINUTE),
-        (Cron(fields="* * * * *", end=NOON + SECOND), NOON + DAY + 1, None),
-        (Startup(), NOON + DAY, None),
-    ],
-)
-def test_a_time_ahead_that_was_set_for_another_timing_is_repaired(
-    timing: Any, next_at: Instant, right: Instant | None
-) -> None:
-    assert right_time(a_schedule(timing, next_at=next_at), NOON) == right
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,8 @@ async def resume(engine: Engine, name: str, *, by: str = "") -> None:
     timing, next_at = schedule.timing, schedule.next_at
     stale = isinstance(timing, Cron) and next_at is not None and next_at <= now
     # that its end came in the pause (None) is something else than: leave the time as it is
-    await engine.schedules.pause(
-        name, paused=False, next_at=timing.first_from(now) if stale else UNSET, by=by
-    )
+    first = timing.first_from(now) if stale else UNSET
+    await engine.schedules.pause(name, paused=False, next_at=first, version=schedule.version, by=by)
 
 
 async def remove(engine: Engine, name: str, *, by: str = "") -> None:
@@ -86,6 +85,7 @@ async def run_now(engine: Engine, name: str, *, by: str = "") -> JobId:
                 last_at=now,
                 line=after,
                 kept=kept_after(schedule, [now]),
+                version=schedule.version,
                 requested=True,
                 by=by,
             )

@@ -1,8 +1,8 @@
 """Sets the next time of intervals whose run ended without setting it.
 
 While a run of an interval is under way, the schedule has no next time. The end of the run sets it. Some jobs
-end without that: cancelled, expired, dropped, or after their last crash. This module finds such a job and
-sets the next time of its schedule.
+end without that: cancelled, expired, dropped, after their last crash, or fired by a schedule that was changed
+meanwhile. This module finds such a job and sets the next time of its schedule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,6 +60,12 @@ async def catch_up(
     if next_at is None:
         return end_of_run(schedule, seen.now)
     await seen.engine.schedules.fire(
-        schedule.name, tick=None, before=schedule.last_at, next_at=next_at, jobs=(), now=seen.at
+        schedule.name,
+        tick=None,
+        before=schedule.last_at,
+        next_at=next_at,
+        jobs=(),
+        version=schedule.version,
+        now=seen.at,
     )
     return next_at

@@ -83,7 +83,14 @@ class Retirement:
         for schedule in by_name.values():
             if schedule.name in declared and schedule.retired_at is not None and seen.term.trusted():
                 next_at = _from_now_on(schedule, seen.now)
-                await retire(schedule.name, retired=False, next_at=next_at, by=BY, now=seen.at)
+                await retire(
+                    schedule.name,
+                    retired=False,
+                    next_at=next_at,
+                    version=schedule.version,
+                    by=BY,
+                    now=seen.at,
+                )
 
 
 def _from_now_on(schedule: Schedule, now: Instant) -> Instant | None:

@@ -7,9 +7,12 @@ run returns when the next schedule is due.
 controllers run at once. A firing is applied only if `next_at` is still what the controller read; the second
 one finds another value and changes nothing.
 
-**A run is bounded.** It fires at most so many schedules, checks at most so many intervals under way
-(`intervals`) and at most so many values of `next_at` (`repairs`). A schedule that cannot be fired is left out
-for a while.
+**No time comes from an older schedule.** A deploy may change a schedule between our read and our firing, or
+while a run of it is under way. So firings, and the ends of runs, name the version of the schedule that they
+go by. If it has another one by now, they set nothing: whoever changed it has set its next time.
+
+**A run is bounded.** It fires at most so many schedules, and checks at most so many intervals under way
+(`intervals`). A schedule that cannot be fired is left out for a while.
 
 **What a schedule no longer keeps** (`model.schedules.keeping`) is dropped at the end of the run: firing comes
 first. The next firing finds what was not dropped. No operator did it, so the audit has no entry of it.
@@ -24,7 +27,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from tidemill.controller.ticks.intervals import IntervalTurns, catch_up, end_of_run, is_under_way
-from tidemill.controller.ticks.repairs import ScheduleRepairs
 from tidemill.controller.ticks.retirement import GRACE, Retirement
 from tidemill.controller.ticks.snapshot import HandClock, ScheduleSnapshot, take_snapshot
 from tidemill.controller.ticks.startups import Startups
@@ -41,8 +43,6 @@ from tidemill.model.time import MINUTE, SECOND, Instant, Span
 EVERY_S = 1.0
 FIRE_LIMIT = 100
 """The most schedules that one run fires, and the most intervals under way that it checks."""
-CHECK_LIMIT = 20
-"""The most values of `next_at` that one run checks. Each one of a cron takes a millisecond of the loop."""
 AGAIN: Span = MINUTE
 """How long a schedule that could not be fired is left out, unless it is changed."""
 CENSUS: Span = 2 * SECOND
@@ -64,7 +64,6 @@ class ScheduleTick:
         self._startups = Startups()
         self._retirement = Retirement(grace)
         self._turns = IntervalTurns()
-        self._repairs = ScheduleRepairs()
         self._census = census
         self._counted_at: Instant | None = None
         self._clock = clock
@@ -83,13 +82,11 @@ class ScheduleTick:
             key=lambda each: each.next_at or 0,
         )
         under_way = [each for each in open_ones if is_under_way(each, seen.now)]
-        doubtful = self._repairs.doubtful(open_ones, seen.now)
         steps: list[tuple[Step, Schedule]] = [
             *((self._fire, each) for each in due[:FIRE_LIMIT]),
             *((catch_up, each) for each in self._turns.take(under_way, FIRE_LIMIT)),
         ]
         jobs = await _last_jobs(engine, [each for _, each in steps])
-        steps += [(self._repairs.repair, each) for each in doubtful[:CHECK_LIMIT]]
         nexts = [each.next_at for each in open_ones if each.next_at is None or each.next_at > seen.now]
         nexts += [end_of_run(each, seen.now) for each in under_way]
         for step, schedule in steps:
@@ -130,7 +127,6 @@ class ScheduleTick:
             fired = await _apply(seen, schedule, firing, jobs)
         if not fired:
             return seen.now  # another controller was first, and knows what is next
-        self._repairs.know(schedule, firing.next_at)
         _log_firing(schedule, firing, seen.now)
         if firing.jobs:
             self._spent += droppable(schedule, jobs)
@@ -175,6 +171,7 @@ async def _apply(
         last_at=firing.last_at,
         line=firing.line,
         kept=kept_after(schedule, firing.ticks, jobs),
+        version=schedule.version,
         now=seen.at,
     )
     return fired is not None

@@ -58,6 +58,7 @@ class Startups:
                 next_at=None,
                 jobs=[job_of(schedule, began)],
                 last_at=began,
+                version=schedule.version,
                 now=seen.at,
             )
             if fired is not None:

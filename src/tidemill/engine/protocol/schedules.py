@@ -25,7 +25,8 @@ class SchedulesFacet(Protocol):
         """Add or replace by name. `last_at`, `line`, `kept` and `paused` stay; `retired_at` is cleared. If
         the timing is as before and it was not retired, `next_at` stays too, else it is taken from the
         argument.
-        `version` grows if timing, job, missed, overlap, waiting, keep or source changed. A schedule with a
+        `version` grows if timing, job, missed, overlap, waiting, keep or source changed; that of a new
+        schedule is no version that one of this name had before. A schedule with a
         `source` whose `declared_at` is lower than the stored one's changes nothing: newer code has spoken.
         Nor does a repeat. Checks every schedule by `check_schedule` before anything is stored."""
         ...
@@ -45,6 +46,7 @@ class SchedulesFacet(Protocol):
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
+        version: int | None = None,
         requested: bool = False,
         by: str = "",
         now: Instant | None = None,
@@ -58,6 +60,7 @@ class SchedulesFacet(Protocol):
         next firing finds the job; with it `line` and `kept` are stored. None leaves the stored ones: a
         firing without jobs passes the tick over. (What becomes of the jobs beyond `keep` is the caller's
         business: `model.schedules.keeping`.)
+        `version`: fire only if the schedule still has this one, so that no time is set by an older timing.
         `requested`: a caller requests a run now, at a tick of its own; a pause does not refuse it."""
         ...
 
@@ -67,11 +70,13 @@ class SchedulesFacet(Protocol):
         *,
         paused: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
         """Pause or resume. `next_at`, if given (None: nothing is due any more), is set if this call changed
-        something: the ticks of a pause were not missed. False: no such schedule."""
+        something: the ticks of a pause were not missed. With `version` it is left as it is if the schedule
+        has another one: whoever changed that has set it. False: no such schedule."""
         ...
 
     async def retire(
@@ -80,10 +85,12 @@ class SchedulesFacet(Protocol):
         *,
         retired: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        """Its code no longer declares it (`retired_at` = now), or does again. `next_at`: as with `pause`.
+        """Its code no longer declares it (`retired_at` = now), or does again. `next_at`, `version`: as with
+        `pause`.
         False: no such schedule. A repeat keeps the first time."""
         ...
 

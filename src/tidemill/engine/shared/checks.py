@@ -190,6 +190,8 @@ def _check_settlement(settlement: Settlement) -> None:
     if then is not None:
         check_jobs(then.jobs)
         check_span(then.schedule_in)
+        if then.schedule_version is not None:
+            check_number(then.schedule_version, "a version")
         if then.schedule is not None:
             check_text(then.schedule, "a schedule's name")
         if any(job.after for job in then.jobs):
@@ -280,11 +282,13 @@ def check_entries(entries: Sequence[TaskEntry]) -> None:
             check_task(entry.on_dead)
 
 
-def check_pause(name: str, by: str, why: str = "") -> None:
+def check_pause(name: str, by: str, why: str = "", *, version: int | None = None) -> None:
     """Refuse what could not be found or noted about a queue or a schedule."""
     check_text(name, "a name")
     check_text(by, "by")
     check_text(why, "a reason")
+    if version is not None:
+        check_number(version, "a version")
 
 
 def check_schedules(schedules: Sequence[Schedule], by: str) -> None:

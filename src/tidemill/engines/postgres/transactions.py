@@ -44,7 +44,8 @@ _WRITE = (
     "$6::bytea[], NULL) FROM {schema}.check_identity_v1($7::text) AS here"
 )
 _SET_SCHEDULE = (
-    "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint WHERE name = $2::text"
+    "UPDATE {schema}.schedule SET next_at = {schema}.instant_v1() + $1::bigint "
+    "WHERE name = $2::text AND version = coalesce($3::bigint, version)"
 )
 
 
@@ -97,7 +98,9 @@ class PostgresTransactions:
         if settlement.then is not None and answer is Answer.APPLIED:
             yield from self._enqueue(settlement.then.jobs)
             if settlement.then.schedule is not None:
-                yield self._statement(_SET_SCHEDULE, settlement.then.schedule_in, settlement.then.schedule)
+                then = settlement.then
+                sets = then.schedule_in, then.schedule, then.schedule_version
+                yield self._statement(_SET_SCHEDULE, *sets)
         return answer
 
     async def fates(self, runs: Sequence[tuple[JobId, Fence]]) -> list[Fate]:

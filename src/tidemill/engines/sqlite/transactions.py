@@ -146,8 +146,9 @@ class SqliteTransactions:
         if settlement.then is not None:
             yield from self._enqueue(settlement.then.jobs)
             if settlement.then.schedule is not None:
-                next_at = now + settlement.then.schedule_in
-                yield Statement(SQL.set_schedule, {"next_at": next_at, "name": settlement.then.schedule})
+                then = settlement.then
+                sets = {"next_at": now + then.schedule_in, "name": then.schedule}
+                yield Statement(SQL.set_schedule, {**sets, "version": then.schedule_version})
         return Answer.APPLIED
 
 

@@ -91,7 +91,9 @@ class Then(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str | None = None
     """A schedule whose next time is set ..."""
     schedule_in: Span = 0
-    """... to this long from now."""
+    """... to this long from now, ..."""
+    schedule_version: int | None = None
+    """... if it still has this version. None: whatever its version is."""
 
 
 class Completed(msgspec.Struct, frozen=True, kw_only=True, tag="completed", gc=False):

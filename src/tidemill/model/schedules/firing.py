@@ -7,7 +7,8 @@ that fire the same tick make the same jobs, and the second changes nothing.
 
 **An interval** has no next tick while a job of it has not ended: it is fired with `next_at=None`, and the end
 of the run sets the next time in the same step as the outcome (`then_of`). Where the job ends in another way
-(cancelled, expired, crashed for the last time, dropped), no step sets it: the controller does (`after_end`).
+(cancelled, expired, crashed for the last time, dropped), or the schedule has changed since it was fired, no
+step sets it: the controller does (`after_end`).
 """
 
 import hashlib
@@ -27,11 +28,10 @@ MISSED_LIMIT = 100
 """The most jobs that `missed="all"` makes at once: the latest ones; older ticks are passed over."""
 ON_TIME: Span = MINUTE
 """With `missed="skip"`, a tick that is fired no later than this was not missed."""
-SLACK: Span = SECOND
-"""How far the moments of two reads of one schedule may lie apart."""
-
 EVERY = "every_s"
 """The header by which a job tells its worker that the end of its run sets the next one."""
+VERSION = "every_version"
+"""That of the schedule that fired it: a schedule that was changed meanwhile has its next time already."""
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ def firing_of(schedule: Schedule, now: Instant, *, unfinished: Sequence[Instant]
 def _of_cron(
     schedule: Schedule, timing: Cron, tick: Instant, now: Instant, unfinished: Sequence[Instant]
 ) -> Firing:
-    if timing.next_after(tick - 1) != tick:  # set for another timing, by a run that began under that
+    if timing.next_after(tick - 1) != tick:  # the rules of its time zone have changed since it was set
         return Firing(next_at=timing.following(tick))
     until = now if timing.end is None else min(now, timing.end)
     ticks = latest_ticks(timing, tick, until, MISSED_LIMIT if schedule.missed == "all" else 1)
@@ -128,21 +128,6 @@ def latest_ticks(timing: Cron, first: Instant, until: Instant, most: int) -> lis
         start = (near + far) // 2 if crowded else max(far, until - 2 * (until - near))
 
 
-def right_time(schedule: Schedule, now: Instant) -> Instant | None:
-    """The next time of a schedule, if the one that it has lies ahead: that, or another if that was set for
-    another timing, by the end of a run that began before the schedule was changed."""
-    timing, next_at = schedule.timing, schedule.next_at
-    assert next_at is not None, "what has no next time has no wrong one"
-    if isinstance(timing, Cron):
-        return next_at if timing.next_after(next_at - 1) == next_at else timing.first_from(now)
-    if isinstance(timing, Every):
-        start = max(now, timing.start or 0)
-        if next_at > start + timing.span + SLACK:
-            return start if start > now else now + timing.span
-        return next_at
-    return None
-
-
 def job_of(schedule: Schedule, tick: Instant, *, after: Sequence[Instant] = ()) -> NewJob:
     """The job of a tick: the same for every caller. `after`: the ticks of those before it in its line.
     It waits for each of them, however they end: waiting for the last alone, it would start beside the first
@@ -153,7 +138,7 @@ def job_of(schedule: Schedule, tick: Instant, *, after: Sequence[Instant] = ()) 
     if jitter:
         changes |= {"at": tick + jitter_of(schedule.name, tick, span_of(jitter)) + template.delay, "delay": 0}
     if isinstance(timing, Every):
-        changes["headers"] = _with_interval(template.headers, timing.seconds)
+        changes["headers"] = _with_interval(template.headers, timing.seconds, schedule.version)
     if after:
         parents = tuple(tick_id(schedule.name, each) for each in after)
         changes |= {"after": parents, "parent_died": "run"}
@@ -171,10 +156,13 @@ def then_of(schedule: str, headers: bytes | None, outcome: Outcome) -> Then | No
     crash may or may not be the end, and a job that will be tried again has not ended.)"""
     if isinstance(outcome, Failed) and outcome.retry_in is not None:
         return None
-    seconds = _headers(headers).get(EVERY)
+    said = _headers(headers)
+    seconds, version = said.get(EVERY), said.get(VERSION)
     if not isinstance(outcome, Completed | Failed | Stopped) or not isinstance(seconds, int | float):
         return None
-    return Then(schedule=schedule, schedule_in=span_of(seconds))
+    if type(version) is not int:
+        return None
+    return Then(schedule=schedule, schedule_in=span_of(seconds), schedule_version=version)
 
 
 def after_end(timing: Every, job: JobRecord | None, now: Instant) -> Instant | None:
@@ -186,8 +174,8 @@ def after_end(timing: Every, job: JobRecord | None, now: Instant) -> Instant | N
     return max(now, timing.next_after(ended_at))
 
 
-def _with_interval(headers: bytes | None, seconds: float) -> bytes:
-    return msgspec.json.encode({**_headers(headers), EVERY: seconds})
+def _with_interval(headers: bytes | None, seconds: float, version: int) -> bytes:
+    return msgspec.json.encode({**_headers(headers), EVERY: seconds, VERSION: version})
 
 
 def _headers(headers: bytes | None) -> dict[str, Any]:

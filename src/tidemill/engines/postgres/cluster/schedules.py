@@ -45,15 +45,16 @@ class PostgresSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
+        version: int | None = None,
         requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
-        check_pause(name, by)
+        check_pause(name, by, version=version)
         check_jobs(jobs)
         store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
         ticks = (encode_ticks(line), encode_ticks(kept))
-        said = (name, tick, before, next_at, last_at, *ticks, requested, by)
+        said = (name, tick, before, next_at, last_at, *ticks, version, requested, by)
         fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
         return Fired(stored_of(jobs, created)) if fired else None
 
@@ -63,11 +64,12 @@ class PostgresSchedules:
         *,
         paused: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
-        said = (name, paused, next_at is not UNSET, _or_none(next_at), by)
+        check_pause(name, by, version=version)
+        said = (name, paused, next_at is not UNSET, _or_none(next_at), version, by)
         (known,) = await self._store.call(self._store.commands, "pause_schedule_v1", *said, now)
         return bool(known)
 
@@ -77,11 +79,12 @@ class PostgresSchedules:
         *,
         retired: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
-        said = (name, retired, next_at is not UNSET, _or_none(next_at), by)
+        check_pause(name, by, version=version)
+        said = (name, retired, next_at is not UNSET, _or_none(next_at), version, by)
         (known,) = await self._store.call(self._store.commands, "retire_schedule_v1", *said, now)
         return bool(known)
 

@@ -71,15 +71,16 @@ class Settling:
         position = {id(item): number for number, item in enumerate(self._items, 1)}
         of: list[object] = []
         jobs: list[NewJob] = []
-        schedules: list[tuple[int, str, int]] = []
+        schedules: list[tuple[object, ...]] = []
         for settlement in self._settlements:
             then = settlement.then
             if then is not None and id(settlement) in position:
                 of += [position[id(settlement)]] * len(then.jobs)
                 jobs += then.jobs
                 if then.schedule is not None:
-                    schedules.append((position[id(settlement)], then.schedule, then.schedule_in))
-        columns = [list(column) for column in zip(*schedules, strict=True)] if schedules else [[], [], []]
+                    said = (then.schedule, then.schedule_in, then.schedule_version)
+                    schedules.append((position[id(settlement)], *said))
+        columns = [list(column) for column in zip(*schedules, strict=True)] if schedules else [[]] * 4
         return [of, *job_arrays(jobs), *columns]
 
     def answers(self, codes: Sequence[int]) -> list[Answer]:

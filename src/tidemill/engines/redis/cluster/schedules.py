@@ -38,15 +38,17 @@ class RedisSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
+        version: int | None = None,
         requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
-        check_pause(name, by)
+        check_pause(name, by, version=version)
         check_jobs(jobs)
         call = ScriptCall(
             name=name, tick=tick, before=before, next_at=next_at, last_at=last_at, requested=requested, by=by
         )
+        call.values["version"] = version
         call.values["line"] = encode_ticks(line).decode()
         call.values["kept"] = encode_ticks(kept).decode()
         call.values["jobs"] = call.jobs(jobs)
@@ -59,11 +61,12 @@ class RedisSchedules:
         *,
         paused: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
-        call = ScriptCall(name=name, paused=paused, next_at=_for_lua(next_at), by=by)
+        check_pause(name, by, version=version)
+        call = ScriptCall(name=name, paused=paused, next_at=_for_lua(next_at), version=version, by=by)
         return bool(await self._store.run(self._store.commands, "pause_schedule", call, now))
 
     async def retire(
@@ -72,11 +75,12 @@ class RedisSchedules:
         *,
         retired: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
-        call = ScriptCall(name=name, retired=retired, next_at=_for_lua(next_at), by=by)
+        check_pause(name, by, version=version)
+        call = ScriptCall(name=name, retired=retired, next_at=_for_lua(next_at), version=version, by=by)
         return bool(await self._store.run(self._store.commands, "retire_schedule", call, now))
 
     async def remove(self, name: str, *, by: str = "", now: Instant | None = None) -> bool:

@@ -77,7 +77,9 @@ def _item(call: ScriptCall, item: Settlement) -> tuple[object, ...]:
         call.add(outcome.result)
     words = None if outcome.failure is None else said(outcome.failure)
     then = item.then
-    follows = None if then is None else (call.jobs(then.jobs), then.schedule, then.schedule_in)
+    follows = None
+    if then is not None:
+        follows = (call.jobs(then.jobs), then.schedule, then.schedule_in, then.schedule_version)
     has_result = outcome.result is not None
     return item.fence, outcome.code, item.ran, has_result, words, outcome.retry_in, follows
 

@@ -45,16 +45,17 @@ class SqliteSchedules:
         last_at: Instant | None = None,
         line: Sequence[Instant] = (),
         kept: Sequence[Instant] = (),
+        version: int | None = None,
         requested: bool = False,
         by: str = "",
         now: Instant | None = None,
     ) -> Fired | None:
-        check_pause(name, by)
+        check_pause(name, by, version=version)
         check_jobs(jobs)
 
         def work(step: Step) -> Fired | None:
             ticks = (None, None) if last_at is None else (encode_ticks(line), encode_ticks(kept))
-            row = (last_at, *ticks, next_at, name, tick, before, requested)
+            row = (last_at, *ticks, next_at, name, tick, before, requested, version, version)
             if step.db.execute(SQL.fire, row).rowcount != 1:
                 return None
             stored = enqueue.enqueue(step, jobs)
@@ -69,16 +70,17 @@ class SqliteSchedules:
         *,
         paused: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
+        check_pause(name, by, version=version)
 
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_paused, (name,)).fetchone()
             if row is not None and bool(row[0]) != paused:
                 step.db.execute(SQL.pause, (paused, name))
-                _set_next(step, name, next_at)
+                _set_next(step, name, next_at, version)
                 step.audit(by, "pause schedule" if paused else "resume schedule", name)
             return row is not None
 
@@ -90,16 +92,17 @@ class SqliteSchedules:
         *,
         retired: bool,
         next_at: Instant | UnsetType | None = UNSET,
+        version: int | None = None,
         by: str = "",
         now: Instant | None = None,
     ) -> bool:
-        check_pause(name, by)
+        check_pause(name, by, version=version)
 
         def work(step: Step) -> bool:
             row = step.db.execute(SQL.is_retired, (name,)).fetchone()
             if row is not None and bool(row[0]) != retired:
                 step.db.execute(SQL.retire, (step.now if retired else None, name))
-                _set_next(step, name, next_at)
+                _set_next(step, name, next_at, version)
                 step.audit(by, "retire schedule" if retired else "bring back schedule", name)
             return row is not None
 
@@ -121,9 +124,9 @@ class SqliteSchedules:
         return [schedule_of(row) for row in found]
 
 
-def _set_next(step: Step, name: str, next_at: Instant | UnsetType | None) -> None:
+def _set_next(step: Step, name: str, next_at: Instant | UnsetType | None, version: int | None) -> None:
     if next_at is not UNSET:
-        step.db.execute(SQL.set_next, (next_at, name))
+        step.db.execute(SQL.set_next, (next_at, name, version, version))
 
 
 def _put(step: Step, schedule: Schedule) -> bool:
@@ -131,7 +134,7 @@ def _put(step: Step, schedule: Schedule) -> bool:
     new = says(schedule)
     row = step.db.execute(SQL.find, (schedule.name,)).fetchone()
     if row is None:
-        step.db.execute(SQL.add, (schedule.name, *new, schedule.declared_at, schedule.next_at))
+        step.db.execute(SQL.add, (schedule.name, *new, schedule.declared_at, schedule.next_at, step.now))
         return True
     *old, declared_at, next_at, retired_at = row
     if schedule.source and schedule.declared_at < declared_at:

@@ -83,7 +83,8 @@ def _follow(step: Step, then: Then) -> None:
     if step.moves is not None:
         enqueue.name_new(step, then.jobs, created)
     if then.schedule is not None:
-        step.db.execute(SQL.set_schedule, (step.now + then.schedule_in, then.schedule))
+        version = then.schedule_version
+        step.db.execute(SQL.set_schedule, (step.now + then.schedule_in, then.schedule, version, version))
 
 
 def release(step: Step, releases: Sequence[Release]) -> list[Answer]:

@@ -39,4 +39,4 @@ DELETE FROM held WHERE pk BETWEEN ? AND ? RETURNING queue, task, key;
 UPDATE job SET attempts = attempts + 1 WHERE pk = ?;
 
 -- name: set_schedule
-UPDATE schedule SET next_at = ? WHERE name = ?;
+UPDATE schedule SET next_at = ? WHERE name = ? AND (? IS NULL OR version = ?);

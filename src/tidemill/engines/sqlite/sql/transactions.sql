@@ -152,7 +152,7 @@ INSERT INTO finished (queue, minute, completed, failed, dead, cancelled) VALUES 
 ON CONFLICT (queue, minute) DO UPDATE SET completed = completed + 1;
 
 -- name: set_schedule
-UPDATE schedule SET next_at = :next_at WHERE name = :name;
+UPDATE schedule SET next_at = :next_at WHERE name = :name AND (:version IS NULL OR version = :version);
 
 -- name: set_started
 INSERT INTO more (pk, started_fence, started_at) VALUES (:pk, :fence, :now)

@@ -187,6 +187,40 @@ async def test_a_next_time_that_nobody_set_is_set_once(engine: Engine, clock: Cl
     assert (stored.last_at, stored.next_at) == (100, 300)
 
 
+async def test_nothing_fires_by_another_version(engine: Engine, clock: Clock) -> None:
+    await engine.schedules.put([a_schedule(next_at=100)], now=clock.now)
+    read = await only(engine)
+    await engine.schedules.put([a_schedule(next_at=100, timing=Every(seconds=61))], now=clock.now)
+    changed = await only(engine)
+    before = await snapshot(engine, clock)
+    for version, fires in ((read.version, False), (changed.version, True)):
+        fired = await engine.schedules.fire(
+            "s", tick=100, before=None, next_at=200, jobs=[], version=version, now=clock.now
+        )
+        assert (fired is not None) == fires
+        if not fires:
+            assert await snapshot(engine, clock) == before
+    assert (await only(engine)).next_at == 200
+
+
+async def test_a_next_time_of_another_version_is_not_set(engine: Engine, clock: Clock) -> None:
+    declared = a_schedule(source="shop:app", next_at=100)
+    await engine.schedules.put([declared], now=clock.now)
+    old = (await only(engine)).version
+    await engine.schedules.put([msgspec.structs.replace(declared, missed="all")], now=clock.now)
+    new = (await only(engine)).version
+    for version, next_at in ((old, 100), (new, 300)):
+        await engine.schedules.pause("s", paused=True, now=clock.now)
+        assert await engine.schedules.pause("s", paused=False, next_at=300, version=version, now=clock.now)
+        stored = await only(engine)
+        assert (stored.paused, stored.next_at) == (False, next_at)
+    for version, kept in ((old, True), (new, False)):
+        await engine.schedules.retire("s", retired=True, now=clock.now)
+        assert await engine.schedules.retire("s", retired=False, next_at=None, version=version, now=clock.now)
+        stored = await only(engine)
+        assert (stored.retired_at, stored.next_at) == (None, 300 if kept else None)
+
+
 @pytest.mark.parametrize("paused", [False, True])
 async def test_a_run_that_was_asked_for_is_a_tick_of_its_own(
     engine: Engine, clock: Clock, paused: bool

@@ -1,6 +1,9 @@
 """`jobs.settle`: what happens in the same step, and the next claim in the same trip."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import ClaimantRetired
@@ -9,6 +12,7 @@ from tidemill.model.jobs.run import Answer, Failed, Then
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import (
+    START,
     Claimant,
     Clock,
     a_failure,
@@ -22,6 +26,7 @@ from tidemill.testing.contract.fixtures import (
     states_of,
 )
 
+TEMPLATE = a_job()
 APPLIED, ALREADY, STALE = Answer.APPLIED, Answer.ALREADY, Answer.STALE
 
 
@@ -69,6 +74,51 @@ async def test_then_of_a_failure_and_an_unknown_schedule(
     await claimant.settle(settlement(job, Failed(failure=a_failure()), then=then))
     assert await states_of(engine, [job, follow]) == [JobState.DEAD, JobState.READY]
     assert await engine.schedules.list() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sets"),
+    [
+        ({}, True),
+        ({"declared_at": 9}, True),
+        ({"timing": Every(seconds=7)}, False),
+        ({"job": a_job(priority=1)}, False),
+    ],
+    ids=["same", "declared again", "another timing", "another job"],
+)
+async def test_then_sets_no_time_of_a_schedule_that_has_changed(
+    engine: Engine, clock: Clock, claimant: Claimant, changes: dict[str, Any], sets: bool
+) -> None:
+    schedule = Schedule(name="s", timing=Every(seconds=3), job=TEMPLATE, next_at=START)
+    await engine.schedules.put([schedule], now=clock.now)
+    (stored,) = await engine.schedules.list()
+    await engine.jobs.enqueue(some_jobs(2), now=clock.now)
+    one, two = await claimant.take()
+    clock.forward(5)
+    await engine.schedules.put([msgspec.structs.replace(schedule, **changes)], now=clock.now)
+    then = Then(schedule="s", schedule_in=3 * SECOND, schedule_version=stored.version)
+    failure = Failed(failure=a_failure())
+    for outcome in (completed(one, then=then), settlement(two, failure, then=then)):
+        assert (await claimant.settle(outcome)).answers == [APPLIED]
+        (stored,) = await engine.schedules.list()
+        assert stored.next_at == (clock.now + 3 * SECOND if sets else START)
+        clock.forward(1)
+
+
+async def test_then_sets_no_time_of_a_schedule_that_was_made_anew(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    schedule = Schedule(name="s", timing=Every(seconds=3), job=TEMPLATE, next_at=START)
+    await engine.schedules.put([schedule], now=clock.now)
+    (stored,) = await engine.schedules.list()
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    job = await claimant.take_one()
+    clock.forward(5)
+    await engine.schedules.remove("s", now=clock.now)
+    await engine.schedules.put([schedule], now=clock.now)
+    then = Then(schedule="s", schedule_in=3 * SECOND, schedule_version=stored.version)
+    await claimant.settle(completed(job, then=then))
+    assert [each.next_at for each in await engine.schedules.list()] == [START]
 
 
 # With a claim

@@ -201,8 +201,16 @@ async def test_what_follows_the_outcome_is_in_the_transaction(
     engine: Engine, transactions: TransactionsFacet, connection: UserConnection, worker: PlayedWorker
 ) -> None:
     await engine.schedules.put([Schedule(name="s", timing=Every(seconds=60), job=a_job(), next_at=1)])
+    (schedule,) = await engine.schedules.list()
+    old = await worker.run_of()
+    then = Then(schedule="s", schedule_in=HOUR, schedule_version=schedule.version - 1)
+    play(connection, transactions.complete(completed(old, then=then)))
+    connection.commit()
+    assert [each.next_at for each in await engine.schedules.list()] == [1]
+    connection.execute("BEGIN", ())
     run, next_one = await worker.run_of(), a_job()
-    item = completed(run, then=Then(jobs=(next_one,), schedule="s", schedule_in=HOUR))
+    then = Then(jobs=(next_one,), schedule="s", schedule_in=HOUR, schedule_version=schedule.version)
+    item = completed(run, then=then)
     play(connection, transactions.complete(item))
     assert await states_of(engine, [next_one]) == [None]
     connection.rollback()

@@ -12,9 +12,10 @@ DECLARE
     v_differs boolean;
 BEGIN
     FOR n IN 1 .. cardinality(p_names) LOOP
-        INSERT INTO schedule (name, timing, job, missed, overlap, waiting, keep, source, declared_at, next_at)
+        -- the version begins with the time, so that no schedule of this name has had it before
+        INSERT INTO schedule (name, timing, job, missed, overlap, waiting, keep, source, declared_at, next_at, version)
         VALUES (p_names[n], p_timings[n], p_jobs[n], p_missed[n], p_overlaps[n], p_waitings[n], p_keeps[n],
-                p_sources[n], p_declared_ats[n], p_next_ats[n])
+                p_sources[n], p_declared_ats[n], p_next_ats[n], coalesce(p_now, instant_v1()))
         ON CONFLICT (name) DO NOTHING;
         IF FOUND THEN
             v_changed := v_changed || p_names[n];
@@ -44,12 +45,13 @@ BEGIN
     END IF;
 END $$;
 
--- p_sets: p_next_at is to be set, NULL too.
+-- p_sets: p_next_at is to be set, NULL too, unless the version is another one.
 CREATE FUNCTION pause_schedule_v1(
-    p_name text, p_paused boolean, p_sets boolean, p_next_at bigint, p_by text, p_now bigint
+    p_name text, p_paused boolean, p_sets boolean, p_next_at bigint, p_version bigint, p_by text, p_now bigint
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE schedule SET paused = p_paused, next_at = CASE WHEN p_sets THEN p_next_at ELSE next_at END
+    UPDATE schedule SET paused = p_paused,
+        next_at = CASE WHEN p_sets AND version = coalesce(p_version, version) THEN p_next_at ELSE next_at END
     WHERE name = p_name AND paused <> p_paused;
     IF FOUND THEN
         PERFORM audit_v1(p_by, CASE WHEN p_paused THEN 'pause schedule' ELSE 'resume schedule' END, p_name, '',
@@ -60,13 +62,13 @@ BEGIN
 END $$;
 
 CREATE FUNCTION retire_schedule_v1(
-    p_name text, p_retired boolean, p_sets boolean, p_next_at bigint, p_by text, p_now bigint
+    p_name text, p_retired boolean, p_sets boolean, p_next_at bigint, p_version bigint, p_by text, p_now bigint
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_now bigint := coalesce(p_now, instant_v1());
 BEGIN
     UPDATE schedule SET retired_at = CASE WHEN p_retired THEN v_now END,
-        next_at = CASE WHEN p_sets THEN p_next_at ELSE next_at END
+        next_at = CASE WHEN p_sets AND version = coalesce(p_version, version) THEN p_next_at ELSE next_at END
     WHERE name = p_name AND (retired_at IS NOT NULL) <> p_retired;
     IF FOUND THEN
         PERFORM audit_v1(p_by, CASE WHEN p_retired THEN 'retire schedule' ELSE 'bring back schedule' END, p_name, '',
@@ -90,7 +92,7 @@ END $$;
 -- next_at or last_at. p_requested: a caller requests a run now; a pause does not refuse it.
 CREATE FUNCTION fire_v1(
     p_name text, p_tick bigint, p_before bigint, p_next_at bigint, p_last_at bigint, p_line bytea, p_kept bytea,
-    p_requested boolean, p_by text,
+    p_version bigint, p_requested boolean, p_by text,
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
@@ -104,7 +106,7 @@ BEGIN
         line = CASE WHEN p_last_at IS NULL THEN line ELSE p_line END,
         kept = CASE WHEN p_last_at IS NULL THEN kept ELSE p_kept END
     WHERE name = p_name AND next_at IS NOT DISTINCT FROM p_tick AND last_at IS NOT DISTINCT FROM p_before
-        AND (p_requested OR NOT paused) AND retired_at IS NULL;
+        AND (p_requested OR NOT paused) AND retired_at IS NULL AND version = coalesce(p_version, version);
     fired := FOUND;
     IF fired THEN
         PERFORM audit_v1(p_by, 'run schedule', p_name, '', coalesce(p_now, instant_v1()));

@@ -97,7 +97,7 @@ END $$;
 -- Outcomes, what follows from them, and the next claim, which sees the freed permits because it comes in later
 -- statements. p_one_by_one: the call names a job twice, so each outcome is judged after the one before it.
 --   p_then               17 arrays as for enqueue_v1, the first with the position of the outcome that each job follows
---   p_schedules_of, ...  positions of outcomes, and the schedules whose next time they set
+--   p_schedules_of, ...  positions of outcomes, and the schedules whose next time they set, of these versions
 -- The first row's head has `answers` (0 applied, 1 already, 2 stale), signals, and the claim's own under `claim`.
 CREATE FUNCTION settle_v1(
     p_ids bytea[], p_fences bigint[], p_kinds smallint[], p_rans bigint[], p_results bytea[], p_saids bytea[],
@@ -106,7 +106,7 @@ CREATE FUNCTION settle_v1(
     p_then_bodies bytea[], p_then_codecs smallint[], p_then_headers bytea[], p_then_keys text[],
     p_then_delays bigint[], p_then_ats bigint[], p_then_expires bigint[], p_then_timeouts bigint[],
     p_then_retries bytea[], p_then_attempts integer[], p_then_on_deads text[], p_then_schedules text[],
-    p_schedules_of integer[], p_schedules text[], p_schedule_ins bigint[], p_now bigint,
+    p_schedules_of integer[], p_schedules text[], p_schedule_ins bigint[], p_schedule_versions bigint[], p_now bigint,
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
     p_suspects integer, p_claim_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb
 ) RETURNS SETOF claim_answer_v1 LANGUAGE plpgsql AS $$
@@ -167,8 +167,8 @@ BEGIN
     END IF;
     IF p_schedules_of <> '{}' THEN
         UPDATE schedule AS s SET next_at = v_now + u.ahead
-        FROM unnest(p_schedules_of, p_schedules, p_schedule_ins) AS u (item, name, ahead)
-        WHERE s.name = u.name AND v_answers[u.item] = 0;
+        FROM unnest(p_schedules_of, p_schedules, p_schedule_ins, p_schedule_versions) AS u (item, name, ahead, version)
+        WHERE s.name = u.name AND v_answers[u.item] = 0 AND s.version = coalesce(u.version, s.version);
     END IF;
     IF EXISTS (SELECT 1 FROM ended_parent) THEN
         v_signals := v_signals || (SELECT t.signals FROM update_dependents_v1(1000, v_now) AS t);

@@ -1,7 +1,7 @@
 --# adds
 --# include store
 -- Fires a schedule: stores the jobs of one tick and sets the next one, unless another call has done so before.
--- Takes: A.name; A.tick and A.before, which must be the stored `next_at` and `last_at`; A.next_at, A.last_at,
+-- Takes: A.name; A.tick and A.before, which must be the stored `next_at` and `last_at`; A.version, nil for any; A.next_at, A.last_at,
 -- A.line and A.kept, the new ones; A.requested (a caller requests a run now: a pause does not refuse it), A.by;
 -- A.jobs as in store.lua, A.defaults.
 -- Answers: of each job 1 (new) or 0 (known); nil if it did not fire. UNKNOWNPARENT: nothing changed.
@@ -12,7 +12,8 @@ for n, row in ipairs(A.jobs) do
 end
 local raw = call('HGET', P .. 'schedule', A.name)
 local s = raw and unpack_(raw)
-if not s or s.r or (s.pa and not A.requested) or s.n ~= A.tick or s.l ~= A.before then
+if not s or s.r or (s.pa and not A.requested) or s.n ~= A.tick or s.l ~= A.before
+    or (A.version and s.v ~= A.version) then
     return false
 end
 local unknown = S.unknown_parent(list)

@@ -11,7 +11,8 @@ for _, s in ipairs(A.schedules) do
     local raw = call('HGET', P .. 'schedule', s[1])
     local old = raw and unpack_(raw)
     local new = {
-        t = s[2], j = s[3], mi = s[4], o = s[5], w = s[6], k = s[7], so = s[8], d = s[9], n = s[10], v = 1,
+        t = s[2], j = s[3], mi = s[4], o = s[5], w = s[6], k = s[7], so = s[8], d = s[9], n = s[10],
+        v = NOW, -- no schedule of this name has had it before
     }
     local differs, back = true, false
     if old then

@@ -6,7 +6,7 @@
 -- Takes: A.done, the number of plain completions, all in one blob: of each its id (16 bytes), its fence and how long it ran
 -- (8 each), and whether it has a result (1); then A.results of these, a blob each. Then A.items: {fence, kind, ran, has
 -- result, failure, retry_in, then} each, their ids and results as blobs. A failure is {kind, error, message, traceback};
--- `then` is {jobs, schedule, schedule_in}. A.claim: a claim (take.lua) or nil.
+-- `then` is {jobs, schedule, schedule_in, schedule_version}. A.claim: a claim (take.lua) or nil.
 -- Answers: {answers, claim}: of each 0 (applied), 1 (already) or 2 (stale), in the order of the call; the claim as in
 -- claim.lua, or nil.
 
@@ -41,10 +41,10 @@ local function fail(id, j, said, retry_in)
     end
 end
 
-local function set_schedule(name, at)
+local function set_schedule(name, at, version)
     local raw = call('HGET', P .. 'schedule', name)
-    if raw then
-        local s = unpack_(raw)
+    local s = raw and unpack_(raw)
+    if s and (version or s.v) == s.v then
         s.n = at
         call('HSET', P .. 'schedule', name, pack(s))
     end
@@ -73,7 +73,7 @@ local function settle(item)
             S.store(new)
         end
         if item[7][2] then
-            set_schedule(item[7][2], NOW + item[7][3])
+            set_schedule(item[7][2], NOW + item[7][3], item[7][4])
         end
     end
     return 0
