@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemill.engine.shared.flat_options import flat_options
 from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.plain import is_plain_queue
 from tidemill.model.queues.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import HOUR, MILLISECOND, MINUTE, SECOND, Span
 
@@ -147,3 +149,21 @@ def test_options_come_back_from_json() -> None:
 def test_bad_options_are_refused_in_json_too() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"concurrency":0}', type=QueueOptions)
+
+
+@pytest.mark.parametrize(
+    ("options", "plain"),
+    [
+        (QueueOptions(), True),
+        (QueueOptions(per_worker=Limit(concurrency=1), keep_body=False), True),
+        (QueueOptions(per_task={"t": Limit()}, limits={"k": Limit()}, per_key=Limit()), True),
+        (QueueOptions(concurrency=1), False),
+        (QueueOptions(fair_by="key"), False),
+        (QueueOptions(limits={"k": Limit(concurrency=1)}), False),
+        (QueueOptions(per_task={"t": Limit(concurrency=1)}), False),
+    ],
+)
+def test_engines_are_given_the_same_word_of_what_is_plain(options: QueueOptions, plain: bool) -> None:
+    flat = flat_options(options, Keep())
+    assert is_plain_queue(options) is plain
+    assert (flat.shaped or flat.limited) is not plain

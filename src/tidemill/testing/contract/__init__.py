@@ -60,6 +60,7 @@ MODULES = (
     "order.gates",
     "order.key_limits",
     "order.lanes",
+    "order.plain",
     "order.promote",
     "order.prune",
     "order.rates",

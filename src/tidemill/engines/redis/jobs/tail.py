@@ -10,6 +10,7 @@ import msgspec
 from tidemill.engines.redis.db.pack import encode
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.plain import is_plain_job
 
 _LENGTH = Struct(">I")
 _length = _LENGTH.unpack_from
@@ -55,14 +56,8 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def plain(job: NewJob) -> bool:
-    """Whether it may run at once, and nothing else is said of when it may."""
-    return not (
-        job.delay
-        or job.at is not None
-        or job.expires is not None
-        or job.after
-        or job.headers == b""  # which could not be told from none
-    )
+    """Whether it can be stored in the short form."""
+    return is_plain_job(job) and job.headers != b""  # which could not be told from none
 
 
 def tails(jobs: Iterable[NewJob]) -> Iterator[tuple[NewJob, bytes]]:
