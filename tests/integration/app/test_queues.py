@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engines import SHARED
-from tidemill import BadInput, QueueChanged, Rate, Tidemill, UnknownQueue
+from tidemill import BadInput, QueueChanged, Rate, Refused, Tidemill, UnknownQueue
 
 CEILING_S = 2.5
 """Usual are some milliseconds. It lies below the 5 s after which a worker polls without a signal."""
@@ -140,6 +140,7 @@ def test_what_makes_no_sense_is_refused(app: Tidemill) -> None:
         lambda: app.queues.set("emial", concurrency=2),
         lambda: app.queues.reset("emial"),
         lambda: app.queues.pause("emial"),
+        lambda: app.queues.retire("emial", "shop:app"),
         lambda: app.queues.resume("emial"),
         lambda: app.queues.get("emial"),
     ):
@@ -147,6 +148,8 @@ def test_what_makes_no_sense_is_refused(app: Tidemill) -> None:
             refused()
     with pytest.raises(BadInput, match=r"no option 'rte'; did you mean 'rate'\?"):
         app.queues.reset("email", "rte")
+    with pytest.raises(Refused, match="says nothing of the queue 'email'"):
+        app.queues.retire("email", "shop:app")
     with pytest.raises(BadInput, match="an override that contradicts what is in force"):
         app.queues.set("email", weights={"gold": 5})
     assert app.queues.get("email").version == 0

@@ -48,6 +48,18 @@ def test_declared_beside_set(run: Run) -> None:
 
 @pytest.mark.row("F17")
 @pytest.mark.usefixtures("declared")
+def test_what_an_app_declared_that_is_gone_is_retired(run: Run) -> None:
+    wrong = run("queues", "retire", "email", "shop.task:app")
+    assert (wrong.code, "did you mean 'shop.tasks:app'?" in wrong.err) == (1, True)
+    done = run("queues", "retire", "email", "shop.tasks:app")
+    assert (done.code, done.err) == (0, "email: declared by no app now\n")
+    assert run("queues", "show", "email", "--json").object["options"] == {}
+    again = run("queues", "retire", "email", "shop.tasks:app")
+    assert (again.code, "apps that do: none" in again.err) == (1, True)
+
+
+@pytest.mark.row("F17")
+@pytest.mark.usefixtures("declared")
 def test_pause_and_resume_with_a_reason(run: Run) -> None:
     assert run("queues", "pause", "email", "--why", "moving").code == 0
     assert ": moving" in run("queues", "show", "email").out
@@ -117,7 +129,7 @@ def test_what_cannot_be_read_is_refused_with_what_can(run: Run, said: str, answe
     assert run("queues", "show", "email", "--json").object["overrides"] == {}
 
 
-@pytest.mark.parametrize("verb", [["set", "emial", "rate=5/s"], ["reset", "emial"], ["pause", "emial"]])
+@pytest.mark.parametrize("verb", [["set", "emial", "rate=5/s"], ["reset", "emial"], ["retire", "emial", "a"]])
 @pytest.mark.usefixtures("declared")
 def test_a_queue_that_does_not_exist(run: Run, verb: list[str]) -> None:
     done = run("queues", *verb)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tidemill.app.declaring.queue_options import read_queue_options
 from tidemill.engine.protocol import Engine
-from tidemill.model.errors import BadInput, UnknownQueue
+from tidemill.model.errors import BadInput, Refused, UnknownQueue
 from tidemill.model.names import nearest
 from tidemill.model.options import unknown_option
 from tidemill.model.queues.layers import AT_ENQUEUE, NAMES, Fields, field_value
@@ -13,6 +13,8 @@ from tidemill.model.view import QueueInfo
 
 SETTABLE = tuple(name for name in NAMES if name not in AT_ENQUEUE)
 """What operators can set over what is declared."""
+TRIES = 5
+"""A worker of the app may start at the moment of a retirement: then the queue is read again."""
 _SHORT = {"keep": ("keep_completed", "keep_cancelled")}
 """What is short for several options."""
 
@@ -65,6 +67,21 @@ async def reset(
             if field not in overridden:
                 check_settable(field, where="queues.reset")
     await _known(engine, name, engine.queues.reset(name, listed or None, by=by, version=version))
+
+
+async def retire(engine: Engine, name: str, app: str, *, by: str = "") -> None:
+    """Forget what an app declares of it. That comes back with the next worker of the app."""
+    for _ in range(TRIES):
+        declared = (await find(engine, name)).declared
+        if app not in declared:
+            apps = ", ".join(sorted(declared)) or "none"
+            raise Refused(
+                f"the app {app!r} says nothing of the queue {name!r}{nearest(app, declared) or ';'} "
+                f"apps that do: {apps}"
+            )
+        if await engine.queues.retire(name, app, declared_at=declared[app].declared_at, by=by):
+            return
+    raise Refused(f"the app {app!r} declares the queue {name!r} again all the time: workers of it start")
 
 
 async def pause(engine: Engine, name: str, *, by: str = "", why: str = "") -> None:

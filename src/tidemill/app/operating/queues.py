@@ -135,6 +135,16 @@ class Queues:
         """`reset` for async code."""
         await self._run(_reset(name, options, by, version))
 
+    def retire(self, name: str, app: str, *, by: str | None = None) -> None:
+        """Forget what an app that is gone for good declares of a queue: `retire("email", "shop.tasks:app")`.
+        While workers of other apps live, nothing tells it from an app that is only down. A worker of that app
+        declares it again when it starts."""
+        self._wait("retire", lambda engine: queue_actions.retire(engine, name, app, by=_by(by)))
+
+    async def aretire(self, name: str, app: str, *, by: str | None = None) -> None:
+        """`retire` for async code."""
+        await self._run(lambda engine: queue_actions.retire(engine, name, app, by=_by(by)))
+
     def pause(self, name: str, *, by: str | None = None, why: str = "") -> None:
         """Start none of its jobs until it is resumed. What runs goes on. A queue that is paused already keeps
         the first pause's reason."""

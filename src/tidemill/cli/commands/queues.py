@@ -149,6 +149,26 @@ def reset(where: Where, name: str, options: tuple[str, ...], version: int | None
 
 @queues.command()
 @click.argument("name")
+@click.argument("declared_by", metavar="APP")
+@where_options
+def retire(where: Where, name: str, declared_by: str) -> None:
+    """Forget what an app that is gone for good declares of a queue; `queues show` names the apps.
+
+    A worker of that app declares it again when it starts. While one is running, there is no need to: what its
+    code no longer declares goes away by itself."""
+    from tidemill.app.operating import queue_actions
+
+    async def work(engine: "Engine") -> QueueInfo:
+        await queue_actions.retire(engine, name, declared_by, by=operator())
+        return await queue_actions.find(engine, name)
+
+    found = with_engine(where, work)
+    apps = sorted(found.declared)
+    click.echo(f"{name}: declared by {', '.join(apps) or 'no app'} now", err=True)
+
+
+@queues.command()
+@click.argument("name")
 @why_option
 @where_options
 def pause(where: Where, name: str, why: str) -> None:
