@@ -67,13 +67,13 @@ def permits_are_not_freed(patch: pytest.MonkeyPatch) -> None:
 
 @plant("parked::test_a_job_that_somebody_has_locked_closes_no_gate")
 def a_gate_is_parked_for_what_cannot_be_taken(patch: pytest.MonkeyPatch) -> None:
-    misses = "IF NOT FOUND THEN\n            c.misses"
-    rewrite(patch, "order/turns", misses, misses.replace("NOT FOUND", "false"))
+    missed = "IF NOT FOUND THEN\n            v_done[r.n] := true;\n            c.locked"
+    rewrite(patch, "order/turns", missed, missed.replace("NOT FOUND", "false"))
 
 
 @plant("gates::test_a_permit_comes_back")
 def the_gate_of_a_key_is_not_told(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "jobs/transitions", "IF q.key_limited THEN", "IF false THEN")
+    rewrite(patch, "jobs/transitions", "IF q.counts_runs THEN", "IF false THEN")
 
 
 @plant("rates::test_a_rate_is_exact_and_used")
@@ -93,7 +93,7 @@ def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_a_group_may_come_at_any_time")
 def lanes_are_not_announced(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "jobs/enqueue", "IF v_shaped <> '{}' THEN", "IF false THEN")
+    rewrite(patch, "jobs/enqueue", "IF v_laned <> '{}' AND v_created", "IF false AND v_created")
 
 
 @plant("lanes::test_a_reset_never_waits_behind_a_burst")

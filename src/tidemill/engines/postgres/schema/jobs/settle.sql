@@ -9,6 +9,7 @@ DECLARE
     v_small text[] := '{}';   -- queues that drop body and result
     v_none text[] := '{}';    -- queues that keep nothing but a tombstone
     v_queues text[];
+    v_tasks text[];
     v_keys text[];
     v_parents boolean;
 BEGIN
@@ -26,11 +27,11 @@ BEGIN
             result = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE i.result END
         FROM unnest(p_ids, p_fences, p_rans, p_results) AS i (id, fence, ran, result)
         WHERE j.id = ANY (ARRAY[i.id]) AND j.token IS NOT DISTINCT FROM i.fence
-        RETURNING j.id, j.queue, j.key, j.has_children
+        RETURNING j.id, j.queue, j.task, j.key, j.has_children
     )
-    SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(queue), '{}'), coalesce(array_agg(key), '{}'),
-           coalesce(bool_or(has_children), false)
-    INTO applied, v_queues, v_keys, v_parents FROM done;
+    SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(queue), '{}'), coalesce(array_agg(task), '{}'),
+           coalesce(array_agg(key), '{}'), coalesce(bool_or(has_children), false)
+    INTO applied, v_queues, v_tasks, v_keys, v_parents FROM done;
     signals := '{}';
     IF applied = '{}' THEN
         RETURN;
@@ -38,11 +39,13 @@ BEGIN
     INSERT INTO finished_new (queue, minute, completed, failed, dead, cancelled)
     SELECT u, p_now - p_now % 60000000, count(*), 0, 0, 0 FROM unnest(v_queues) AS u GROUP BY u;
     signals := notify_waiters_v1(applied, p_now);
-    IF EXISTS (SELECT 1 FROM queue WHERE name = ANY (v_queues) AND limited) THEN
-        INSERT INTO freed (queue, key)
-        SELECT DISTINCT u.queue, u.key FROM unnest(v_queues, v_keys) AS u (queue, key)
-        JOIN queue AS q ON q.name = u.queue WHERE q.key_limited;
-        signals := signals || ARRAY(SELECT 'ready:' || name FROM queue WHERE name = ANY (v_queues) AND limited);
+    IF EXISTS (SELECT 1 FROM queue WHERE name = ANY (v_queues) AND counts_runs) THEN
+        INSERT INTO freed (queue, task, key)
+        SELECT DISTINCT u.queue, CASE WHEN q.tasks ? u.task THEN u.task ELSE '' END,
+            CASE WHEN q.key_limited THEN u.key ELSE '' END
+        FROM unnest(v_queues, v_tasks, v_keys) AS u (queue, task, key)
+        JOIN queue AS q ON q.name = u.queue WHERE q.counts_runs;
+        signals := signals || ARRAY(SELECT 'ready:' || name FROM queue WHERE name = ANY (v_queues) AND counts_runs);
     END IF;
     IF v_parents THEN
         INSERT INTO ended_parent (parent, state)
@@ -113,7 +116,6 @@ CREATE FUNCTION settle_v1(
 DECLARE
     a claim_answer_v1;
     v_now bigint;
-    v_exclusive text[];
     v_applied bytea[];
     v_answers integer[];
     v_signals text[] := '{}';
@@ -123,8 +125,7 @@ DECLARE
     n integer;
 BEGIN
     IF p_claimant IS NOT NULL THEN
-        v_exclusive := lock_claim_v1(  -- the ids may be of jobs that this settle stores
-            p_member, p_claimant, CASE WHEN p_claim_ids IS NULL THEN p_queues ELSE p_then_queues END, p_claim_ids);
+        PERFORM lock_before_settle_v1(p_member, p_claimant, p_queues, p_claim_ids, p_then_queues);
     END IF;
     v_now := coalesce(p_now, instant_v1());
     IF NOT p_one_by_one AND 0 = ALL (p_kinds) THEN
@@ -178,7 +179,7 @@ BEGIN
     IF p_claimant IS NOT NULL THEN
         RETURN QUERY SELECT * FROM claim_plain_v1(
             p_member, p_claimant, p_number, p_queues, p_mosts, p_most, p_suspects, p_claim_ids, p_cursors, p_lanes,
-            p_turns, p_now, v_exclusive);
+            p_turns, p_now, true);
     END IF;
 END $$;
 

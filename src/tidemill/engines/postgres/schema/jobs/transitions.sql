@@ -16,15 +16,16 @@ CREATE FUNCTION keeps_nothing_v1(q queue, p_state integer) RETURNS boolean LANGU
     SELECT coalesce(q.keep_counts[p_state - 3] = 0, false)
 $$;
 
--- A running job of a queue with limits stops running. If keys are limited, a row in `freed` says so: the next claim opens
--- the key's gate before it counts. The gates of queues and tasks are counted anew by each claim.
+-- A running job of a queue with limits stops running. If some gate counts what runs, a row in `freed` says so: the next claim
+-- opens the gates that were parked for it.
 CREATE FUNCTION left_running_v1(j job, q queue) RETURNS text[] LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT j.gated THEN
         RETURN '{}';
     END IF;
-    IF q.key_limited THEN
-        INSERT INTO freed (queue, key) VALUES (j.queue, j.key);
+    IF q.counts_runs THEN
+        INSERT INTO freed (queue, task, key) VALUES (j.queue, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
+                                                     CASE WHEN q.key_limited THEN j.key ELSE '' END);
     END IF;
     RETURN ARRAY['ready:' || j.queue];
 END $$;
@@ -36,6 +37,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     q queue;
     v_lane text;
+    v_seq bigint;
     v_named text[] := named_v1(j, 2);
 BEGIN
     PERFORM pg_current_xact_id();  -- before the queue is read: see `reshaped` in claim_v1
@@ -48,11 +50,11 @@ BEGIN
         attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
         snoozes = j.snoozes, replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
         waits_for = 0, result = j.result, progress = j.progress, reason = p_reason
-    WHERE id = j.id;
-    IF v_lane <> '' THEN
-        INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
+    WHERE id = j.id RETURNING seq INTO v_seq;
+    IF q.laned THEN
+        INSERT INTO lane_new (queue, priority, suspect, lane, task, key, first)
         VALUES (j.queue, j.priority, j.suspect, v_lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
-                CASE WHEN q.keyed THEN j.key ELSE '' END);
+                CASE WHEN q.keyed THEN j.key ELSE '' END, CASE WHEN p_keep_seq THEN 9223372036854775807 ELSE v_seq END);
     END IF;
     IF j.state = 3 THEN
         PERFORM left_running_v1(j, q);

@@ -17,7 +17,7 @@ BEGIN
             FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue LIMIT p_concurrency) AS held;
         ELSIF p_kind = 'task' THEN
             SELECT count(*) INTO v_held
-            FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue AND task = p_name LIMIT p_concurrency) AS held;
+            FROM (SELECT 1 FROM job WHERE gated::integer = 1 AND queue = p_queue AND task = p_name LIMIT p_concurrency) AS held;
         ELSE
             SELECT count(*) INTO v_held
             FROM (SELECT 1 FROM job WHERE gated AND queue = p_queue AND key = p_name LIMIT p_concurrency) AS held;
@@ -32,17 +32,23 @@ BEGIN
     RETURN v_left;
 END $$;
 
--- model.gate.opens_at: when a rate that is used up allows a start again; NULL if it is not used up.
+-- model.gate.opens_at: when a rate that is used up allows a start again; NULL if it is not used up, or if there is none. In
+-- PL/pgSQL, because a function in SQL is planned by every call.
 CREATE FUNCTION rate_opens_at_v1(p_queue text, p_kind text, p_name text, p_count bigint, p_window bigint, p_now bigint)
-RETURNS bigint LANGUAGE sql AS $$
-    SELECT min(step) + greatest(1, p_window / 1000) + p_window FROM (
-        SELECT step, sum(count) OVER () AS total, sum(count) OVER () - sum(count) OVER (ORDER BY step) AS rest
-        FROM start
-        WHERE queue = p_queue AND kind = p_kind AND name = p_name
-          AND step > p_now - greatest(1, p_window / 1000) - p_window
-    ) AS counting
-    WHERE total >= p_count AND rest < p_count
-$$;
+RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_count IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
+        SELECT min(step) + greatest(1, p_window / 1000) + p_window FROM (
+            SELECT step, sum(count) OVER () AS total, sum(count) OVER () - sum(count) OVER (ORDER BY step) AS rest
+            FROM start
+            WHERE queue = p_queue AND kind = p_kind AND name = p_name
+              AND step > p_now - greatest(1, p_window / 1000) - p_window
+        ) AS counting
+        WHERE total >= p_count AND rest < p_count);
+END $$;
 
 CREATE TYPE limit_v1 AS (concurrency bigint, count bigint, per bigint);
 
@@ -57,13 +63,42 @@ BEGIN
     RETURN ROW((v_own ->> 0)::bigint, (v_own ->> 1)::bigint, (v_own ->> 2)::bigint)::limit_v1;
 END $$;
 
--- The room of a key's gate. p_earlier: the keys of jobs that this claim has chosen, which do not run yet.
-CREATE FUNCTION key_room_v1(q queue, p_key text, p_earlier text[], p_now bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+-- The limit of one gate of a queue.
+CREATE FUNCTION gate_limit_v1(q queue, p_kind text, p_name text) RETURNS limit_v1 LANGUAGE plpgsql AS $$
 DECLARE
-    l limit_v1 := key_limit_v1(q, p_key);
+    v_task jsonb;
 BEGIN
-    RETURN room_v1(q.name, 'key', p_key, l.concurrency, l.count, l.per,
-                   (SELECT count(*) FROM unnest(p_earlier) AS k WHERE k = p_key), p_now);
+    IF p_kind = 'key' THEN
+        RETURN key_limit_v1(q, p_name);
+    ELSIF p_kind = 'queue' THEN
+        RETURN ROW(q.concurrency, q.rate_count, q.rate_window)::limit_v1;
+    END IF;
+    v_task := q.tasks -> p_name;
+    RETURN ROW((v_task ->> 0)::bigint, (v_task ->> 1)::bigint, (v_task ->> 2)::bigint)::limit_v1;
+END $$;
+
+-- The rooms of the gates of keys, in the order of p_keys. p_earlier: the keys of jobs that this claim has chosen, which do not
+-- run yet.
+CREATE FUNCTION key_rooms_v1(q queue, p_keys text[], p_earlier text[], p_now bigint) RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT least(
+            1::bigint << 40,
+            CASE WHEN l.concurrency IS NOT NULL THEN l.concurrency - cardinality(array_positions(p_earlier, k.key)) - (
+                SELECT count(*) FROM (
+                    SELECT 1 FROM job WHERE gated AND queue = q.name AND job.key = k.key LIMIT l.concurrency
+                ) AS held) END,
+            CASE WHEN l.count IS NOT NULL THEN l.count - coalesce((
+                SELECT sum(count) FROM start WHERE queue = q.name AND kind = 'key' AND name = k.key
+                AND step > p_now - greatest(1, l.per / 1000) - l.per), 0) END)::bigint
+        FROM unnest(p_keys) WITH ORDINALITY AS k (key, n)
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN o.own IS NULL THEN q.key_concurrency ELSE (o.own ->> 0)::bigint END AS concurrency,
+                CASE WHEN o.own IS NULL THEN q.key_rate_count ELSE (o.own ->> 1)::bigint END AS count,
+                CASE WHEN o.own IS NULL THEN q.key_rate_window ELSE (o.own ->> 2)::bigint END AS per
+            FROM (SELECT q.limits -> k.key AS own) AS o OFFSET 0  -- as key_limit_v1, in this statement
+        ) AS l
+        ORDER BY k.n);
 END $$;
 
 -- Add starts to the log of one kind of rate.
@@ -112,18 +147,22 @@ BEGIN
     END IF;
 END $$;
 
--- Park the keys whose gates have no room: claims skip their lanes until a holder goes, or until the rate opens.
-CREATE FUNCTION park_keys_v1(q queue, p_keys text[], p_rooms bigint[], p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Park the gates of one kind that have no room: claims pass them until a holder goes, or until the rate opens.
+CREATE FUNCTION park_v1(q queue, p_kind text, p_names text[], p_rooms bigint[], p_now bigint) RETURNS void
+LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM unnest(p_rooms) AS k WHERE k <= 0) THEN
+    IF NOT 0 >= ANY (p_rooms) THEN
         RETURN;
     END IF;
-    INSERT INTO parked (queue, key, wake_at)
-    SELECT q.name, u.key, rate_opens_at_v1(q.name, 'key', u.key, (u.own).count, (u.own).per, p_now)
-    FROM (SELECT key, key_limit_v1(q, key) AS own FROM unnest(p_keys, p_rooms) AS k (key, room) WHERE room <= 0) AS u
-    ON CONFLICT (queue, key) DO UPDATE SET wake_at = excluded.wake_at;
-    UPDATE lane SET parked = true FROM unnest(p_keys, p_rooms) AS u (key, room)
-    WHERE u.room <= 0 AND lane.queue = q.name AND lane.key = u.key AND NOT lane.parked;
+    INSERT INTO parked (queue, kind, name, wake_at)
+    SELECT q.name, p_kind, u.name, rate_opens_at_v1(q.name, p_kind, u.name, (u.own).count, (u.own).per, p_now)
+    FROM (
+        SELECT name, gate_limit_v1(q, p_kind, name) AS own FROM unnest(p_names, p_rooms) AS g (name, room) WHERE room <= 0
+    ) AS u
+    ON CONFLICT (queue, kind, name) DO UPDATE SET wake_at = excluded.wake_at;
+    IF p_kind = 'key' THEN
+        PERFORM mark_lanes_v1(q.name, ARRAY(SELECT u.name FROM unnest(p_names, p_rooms) AS u (name, room) WHERE u.room <= 0), true);
+    END IF;
 END $$;
 
 CREATE TYPE pair_v1 AS (task text, key text);

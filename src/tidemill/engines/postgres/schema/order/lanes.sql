@@ -1,39 +1,103 @@
 -- Lanes: the jobs of one queue, priority and group, in the order of `seq`. The table is written under the queue's exclusive
 -- lock alone.
 
--- Put announced lanes into the table; open gates of keys whose time has come or whose holder is gone.
-CREATE FUNCTION fold_lanes_v1(q queue, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- The lanes of these keys are parked, or open again. Key by key (OFFSET 0), and not by lane_open: a plan that was made while the
+-- table was nearly empty read all lanes of the queue.
+CREATE FUNCTION mark_lanes_v1(p_queue text, p_keys text[], p_parked boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE lane SET parked = p_parked WHERE ctid = ANY (ARRAY(
+        SELECT e.ctid FROM unnest(p_keys) AS u (key)
+        CROSS JOIN LATERAL (
+            SELECT ctid FROM lane WHERE queue = p_queue AND lane.key = u.key AND parked IS DISTINCT FROM p_parked OFFSET 0
+        ) AS e));
+END $$;
+
+-- Gates are open again: so are the lanes of their keys. Lanes of a limited task are not marked; a choice passes over the tasks
+-- whose gates are parked.
+CREATE FUNCTION open_gates_v1(p_queue text, p_kinds text[], p_names text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM parked WHERE ctid = ANY (ARRAY(
+        SELECT e.ctid FROM unnest(p_kinds, p_names) AS u (kind, name)
+        CROSS JOIN LATERAL (
+            SELECT ctid FROM parked WHERE queue = p_queue AND parked.kind = u.kind AND parked.name = u.name OFFSET 0
+        ) AS e));
+    PERFORM mark_lanes_v1(p_queue, ARRAY(
+        SELECT u.name FROM unnest(p_kinds, p_names) AS u (kind, name) WHERE u.kind = 'key'), false);
+END $$;
+
+-- Open the gates whose time has come, or of which a holder is gone.
+CREATE FUNCTION fold_gates_v1(q queue, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    v_tasks text[];
     v_keys text[];
+    v_kinds text[];
+    v_names text[];
 BEGIN
     IF EXISTS (SELECT 1 FROM freed WHERE queue = q.name) THEN
         WITH gone AS (
             DELETE FROM freed WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM freed WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED
-            )) RETURNING key
+            )) RETURNING task, key
         )
-        SELECT array_agg(DISTINCT key) INTO v_keys FROM gone;
-        WITH opened AS (
-            DELETE FROM parked WHERE queue = q.name AND key = ANY (v_keys) AND wake_at IS NULL RETURNING key
-        )
-        UPDATE lane SET parked = false FROM opened WHERE lane.queue = q.name AND lane.key = opened.key;
+        SELECT array_agg(DISTINCT task), array_agg(DISTINCT key) INTO v_tasks, v_keys FROM gone;
+        SELECT array_agg(p.kind), array_agg(p.name) INTO v_kinds, v_names
+        FROM (
+            SELECT 'queue' AS kind, '' AS name UNION ALL SELECT 'task', unnest(v_tasks) UNION ALL SELECT 'key', unnest(v_keys)
+        ) AS u
+        CROSS JOIN LATERAL (
+            SELECT kind, name FROM parked
+            WHERE queue = q.name AND parked.kind = u.kind AND parked.name = u.name AND wake_at IS NULL OFFSET 0
+        ) AS p;
+        IF v_kinds IS NOT NULL THEN
+            PERFORM open_gates_v1(q.name, v_kinds, v_names);
+        END IF;
     END IF;
     IF EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at <= p_now) THEN
-        WITH opened AS (DELETE FROM parked WHERE queue = q.name AND wake_at <= p_now RETURNING key)
-        UPDATE lane SET parked = false FROM opened WHERE lane.queue = q.name AND lane.key = opened.key;
+        SELECT array_agg(kind), array_agg(name) INTO v_kinds, v_names FROM parked WHERE queue = q.name AND wake_at <= p_now;
+        PERFORM open_gates_v1(q.name, v_kinds, v_names);
     END IF;
+END $$;
+
+-- Put announced lanes into the table. An announcement may be of former options: what it says of the task counts only if that
+-- is limited now.
+CREATE FUNCTION fold_lanes_v1(q queue) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     IF EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name) THEN
         WITH gone AS (
             DELETE FROM lane_new WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM lane_new WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED
-            )) RETURNING priority, suspect, lane, task, key
+            )) RETURNING priority, suspect, lane, task, key, first
         )
-        INSERT INTO lane (queue, priority, suspect, lane, task, key, parked)
-        SELECT DISTINCT q.name, g.priority, g.suspect, g.lane, g.task, g.key,
-            q.key_limited AND EXISTS (SELECT 1 FROM parked AS p WHERE p.queue = q.name AND p.key = g.key)
-        FROM gone AS g
-        ON CONFLICT DO NOTHING;
+        INSERT INTO lane (queue, priority, suspect, lane, task, key, first, parked)
+        SELECT q.name, g.priority, g.suspect, g.lane, CASE WHEN q.tasks ? min(g.task) THEN min(g.task) ELSE '' END, min(g.key),
+            min(g.first), q.key_limited AND EXISTS (
+                SELECT 1 FROM parked AS p WHERE p.queue = q.name AND p.kind = 'key' AND p.name = min(g.key) OFFSET 0)
+        FROM gone AS g GROUP BY g.priority, g.suspect, g.lane
+        ON CONFLICT (queue, priority, suspect, lane) DO UPDATE SET first = excluded.first WHERE lane.first > excluded.first;
     END IF;
+END $$;
+
+-- Open the lanes without a group in which a job is ready: nobody may have announced them.
+CREATE FUNCTION open_plain_lanes_v1(p_queue text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO lane (queue, priority, suspect, lane, task, key, first)
+    SELECT p_queue, n / 2, n % 2 = 1, '', '', '', j.seq FROM generate_series(0, 21) AS n
+    CROSS JOIN LATERAL (
+        SELECT seq FROM job WHERE state = 2 AND queue = p_queue AND priority = (n / 2)::smallint AND suspect = (n % 2 = 1)
+            AND lane = '' ORDER BY seq LIMIT 1
+    ) AS j
+    ON CONFLICT (queue, priority, suspect, lane) DO UPDATE SET first = excluded.first WHERE lane.first > excluded.first;
+END $$;
+
+-- Whether a ready job of the queue stands in a lane with a group.
+CREATE FUNCTION has_groups_v1(p_queue text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT 1 FROM generate_series(0, 21) AS n
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM job WHERE state = 2 AND queue = p_queue AND priority = (n / 2)::smallint AND suspect = (n % 2 = 1)
+                AND lane > '' LIMIT 1
+        ) AS j);
 END $$;
 
 -- The queue's shape has changed: move up to 1,000 waiting jobs to their new lanes, of up to 10,000 that are checked, from the
@@ -44,6 +108,7 @@ DECLARE
     v_scanned integer := 0;
     v_moved integer := 0;
     v_at jsonb;
+    v_lane text;
 BEGIN
     FOR r IN
         SELECT id, priority, suspect, lane, seq, task, key, group_of_v1(q.keyed, q.tasks, task, key) AS target FROM job
@@ -58,12 +123,13 @@ BEGIN
             UPDATE job SET lane = r.target, back = true WHERE id = r.id AND state::integer = 2;
             v_moved := v_moved + 1;
         END IF;
-        IF r.target <> '' THEN
-            INSERT INTO lane_new (queue, priority, suspect, lane, task, key)
-            SELECT q.name, r.priority, r.suspect, r.target, CASE WHEN q.tasks ? r.task THEN r.task ELSE '' END,
-                CASE WHEN q.keyed THEN r.key ELSE '' END
-            WHERE NOT EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND priority = r.priority
-                              AND suspect = r.suspect AND lane = r.target);
+        IF q.laned AND v_lane IS DISTINCT FROM concat_ws(chr(31), r.priority, r.suspect, r.target) THEN  -- in the order of seq
+            INSERT INTO lane (queue, priority, suspect, lane, task, key, first)
+            VALUES (q.name, r.priority, r.suspect, r.target, CASE WHEN q.tasks ? r.task THEN r.task ELSE '' END,
+                    CASE WHEN q.keyed THEN r.key ELSE '' END, r.seq)
+            ON CONFLICT (queue, priority, suspect, lane) DO UPDATE SET first = excluded.first
+            WHERE lane.first > excluded.first;
+            v_lane := concat_ws(chr(31), r.priority, r.suspect, r.target);
         END IF;
         EXIT WHEN v_moved = 1000;
     END LOOP;
@@ -75,37 +141,57 @@ BEGIN
     RETURN false;
 END $$;
 
--- Delete lanes that were read to their end, unless a job is ready there after all.
-CREATE FUNCTION close_lanes_v1(p_queue text, p_priority smallint, p_lanes text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- A choice has read these lanes to their end: delete those in which no job is ready. p_taken: chosen by this claim. Of a lane
+-- in which one is ready after all (below this process's cursor, or expired), `first` moves on to it. So what was ready once
+-- is walked once, also beside a held snapshot, which keeps all of it in the index.
+CREATE FUNCTION close_lanes_v1(p_queue text, p_priority smallint, p_lanes text[], p_taken tid[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    r lane;
+    v_first bigint;
 BEGIN
-    DELETE FROM lane AS e WHERE queue = p_queue AND priority = p_priority AND lane = ANY (p_lanes) AND NOT EXISTS (
-        SELECT 1 FROM job AS j WHERE j.state = 2 AND j.queue = p_queue AND j.priority = p_priority
-        AND j.suspect = e.suspect AND j.lane = e.lane);
+    FOR r IN SELECT e.* FROM unnest(p_lanes) AS u (lane)
+             JOIN lane AS e ON e.queue = p_queue AND e.priority = p_priority AND e.lane = ANY (ARRAY[u.lane]) LOOP
+        SELECT j.seq INTO v_first FROM job AS j
+        WHERE j.state = 2 AND j.queue = p_queue AND j.priority = p_priority AND j.suspect = r.suspect AND j.lane = r.lane
+          AND j.seq >= r.first AND j.ctid <> ALL (p_taken)
+        ORDER BY j.seq LIMIT 1;
+        IF FOUND THEN
+            UPDATE lane SET first = v_first WHERE queue = p_queue AND priority = p_priority AND suspect = r.suspect
+                AND lane = r.lane AND first < v_first;
+        ELSIF NOT EXISTS (
+            SELECT 1 FROM job AS j
+            WHERE j.back AND j.queue = p_queue AND j.priority = p_priority AND j.suspect = r.suspect AND j.lane = r.lane
+              AND j.ctid <> ALL (p_taken)
+        ) THEN
+            DELETE FROM lane WHERE queue = p_queue AND priority = p_priority AND suspect = r.suspect AND lane = r.lane;
+        END IF;
+    END LOOP;
 END $$;
 
--- A lane's next jobs by seq, after one: those that are marked below the cursor, those from the cursor on, and suspects if
--- the claim may take some. STABLE, so that it becomes a part of the caller's statement and is planned with it: a SQL
+-- A lane's next jobs by seq: those that are marked below the cursor, those from the cursor on, and suspects if the claim may
+-- take some; none of the tasks in p_full. STABLE, so that it becomes a part of the caller's statement and is planned with it: a SQL
 -- function that is not is planned anew by every call.
 CREATE FUNCTION lane_jobs_v1(
-    p_queue text, p_priority smallint, p_lane text, p_after bigint, p_cursor bigint, p_most integer,
-    p_suspects boolean, p_taken tid[], p_now bigint
+    p_queue text, p_priority smallint, p_lane text, p_cursor bigint, p_most integer, p_suspects boolean,
+    p_taken tid[], p_full text[], p_now bigint
 ) RETURNS TABLE (at tid, seq bigint, suspect boolean, task text, key text) LANGUAGE sql STABLE AS $$
     SELECT at, seq, suspect, task, key FROM (
         (SELECT job.ctid AS at, job.seq, job.suspect, job.task, job.key FROM job
          WHERE back AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = p_lane
-           AND seq > p_after AND seq < p_cursor AND (expires_at IS NULL OR expires_at > p_now)
-           AND job.ctid <> ALL (p_taken)
+           AND seq < p_cursor AND (expires_at IS NULL OR expires_at > p_now)
+           AND job.ctid <> ALL (p_taken) AND task <> ALL (p_full)
          ORDER BY job.seq LIMIT p_most)
         UNION ALL
         (SELECT job.ctid, job.seq, job.suspect, job.task, job.key FROM job
          WHERE state = 2 AND queue = p_queue AND priority = p_priority AND NOT suspect AND lane = p_lane
-           AND seq > p_after AND seq >= p_cursor AND (expires_at IS NULL OR expires_at > p_now)
-           AND job.ctid <> ALL (p_taken)
+           AND seq >= p_cursor AND (expires_at IS NULL OR expires_at > p_now)
+           AND job.ctid <> ALL (p_taken) AND task <> ALL (p_full)
          ORDER BY job.seq LIMIT p_most)
         UNION ALL
         (SELECT job.ctid, job.seq, job.suspect, job.task, job.key FROM job
          WHERE p_suspects AND suspect AND state::integer = 2 AND queue = p_queue AND priority = p_priority AND lane = p_lane
-           AND seq > p_after AND (expires_at IS NULL OR expires_at > p_now) AND job.ctid <> ALL (p_taken)
+           AND (expires_at IS NULL OR expires_at > p_now) AND job.ctid <> ALL (p_taken) AND task <> ALL (p_full)
          ORDER BY job.seq LIMIT p_most)
     ) AS part
     ORDER BY seq LIMIT p_most

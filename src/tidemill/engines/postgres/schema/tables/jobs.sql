@@ -67,7 +67,7 @@ CREATE INDEX job_due       ON job (queue, due_at, seq) WHERE state = 1;
 CREATE INDEX job_blocked   ON job (queue, born) WHERE state = 0;
 CREATE INDEX job_running   ON job (claimant, claim_no) WHERE token IS NOT NULL;
 CREATE INDEX job_held_key  ON job (queue, key) WHERE gated;
-CREATE INDEX job_held_task ON job (queue, task) WHERE gated;
+CREATE INDEX job_held_task ON job (queue, task) WHERE gated::integer = 1;  -- not the condition of job_held_key: see above
 CREATE INDEX job_expires   ON job (queue, expires_at) WHERE expires_at IS NOT NULL AND state <= 2;
 CREATE INDEX job_ended     ON job (queue, state, ended_at, born) WHERE state >= 4 AND form < 2;
 CREATE INDEX job_tombstone ON job (ended_at) WHERE form = 2;

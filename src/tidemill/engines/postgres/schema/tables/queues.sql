@@ -12,7 +12,9 @@ CREATE TABLE queue (
     keyed           boolean NOT NULL DEFAULT false, -- each key has its lane
     shaped          boolean NOT NULL DEFAULT false, -- lanes have groups: by key, or by limited task
     limited         boolean NOT NULL DEFAULT false, -- some gate may hold jobs back
+    laned           boolean NOT NULL DEFAULT false, -- one of both: its lanes stand in `lane`
     key_limited     boolean NOT NULL DEFAULT false,
+    counts_runs     boolean NOT NULL DEFAULT false, -- some gate counts what runs: the end of a run leaves a row in `freed`
     concurrency     bigint,
     rate_count      bigint,
     rate_window     bigint,
