@@ -162,6 +162,7 @@ class WatchedInspect:
         self.get = watch(inspect.get)
         self.counts = watch(inspect.counts)
         self.series = watch(inspect.series)
+        self.stats = watch(inspect.stats)
         self.log = watch(inspect.log)
         self.checkpoints = watch(inspect.checkpoints)
         self.audit = watch(inspect.audit)
@@ -181,6 +182,7 @@ class WatchedQueues:
         self.list = watch(queues.list)
         self.pause = watch(queues.pause)
         self.resume = watch(queues.resume)
+        self.sample = watch(queues.sample)
 
 
 class WatchedTasks:

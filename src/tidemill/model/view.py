@@ -16,6 +16,8 @@ from tidemill.model.time import DAY, MINUTE, Instant, Span
 PAGE_LIMIT = 1_000
 SCAN_LIMIT = 10_000
 """The most jobs that one call of `inspect.list` scans."""
+HEADS_LIMIT = 1_000
+"""The most lanes of a queue whose heads are looked at for the oldest ready job."""
 WINDOW: Span = DAY
 
 
@@ -117,6 +119,9 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     window: Finished = Finished()
     age: Span = 0
     """How old the counts are."""
+    oldest_ready_at: Instant | None = None
+    """Since when the longest waiting of the ready jobs has been ready, of those at the heads of the first
+    `HEADS_LIMIT` lanes; None: no job is ready."""
 
     def in_state(self, state: JobState) -> int:
         """The count of one state."""

@@ -52,6 +52,7 @@ from tidemill.model.jobs.move import Moves
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Fate, LostRun, Release, Settlement
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo
 from tidemill.model.queues.queue import Keep
+from tidemill.model.stats.batch import StatsBatch
 from tidemill.model.time import Instant
 
 A = TypeVar("A")
@@ -287,13 +288,16 @@ class EmittingMembers:
         info: MemberInfo,
         claimants: Sequence[ClaimantHeartbeat] = (),
         *,
+        statistics: StatsBatch | None = None,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> HeartbeatReply:
         # The reply does not show what was released. A heartbeat is rare enough to request moves each time.
         emitter, named = self._emitter, Moves()
         try:
-            reply = await self._members.heartbeat(info, claimants, moves=named, now=now)
+            reply = await self._members.heartbeat(
+                info, claimants, statistics=statistics, moves=named, now=now
+            )
         except UNANSWERED as error:
             _unanswered(emitter, error)
             raise

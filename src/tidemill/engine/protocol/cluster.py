@@ -6,6 +6,7 @@ from typing import Protocol
 from tidemill.model.event import Signal
 from tidemill.model.jobs.move import Moves
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, MemberRecord
+from tidemill.model.stats.batch import StatsBatch
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import (
     Lease,
@@ -42,6 +43,7 @@ class MembersFacet(Protocol):
         info: MemberInfo,
         claimants: Sequence[ClaimantHeartbeat] = (),
         *,
+        statistics: StatsBatch | None = None,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> HeartbeatReply:
@@ -53,6 +55,13 @@ class MembersFacet(Protocol):
         `lost`, also if it is a number that no fence can be: what a child has written must not silence
         its member. Claimants that are not mentioned are left alone. `stop_requests` lists the member's
         running jobs that were asked to stop. A repeat is just another heartbeat.
+
+        `statistics`: what the member's children have seen since its last batch. It is added to the minute of
+        this call (`inspect.stats`), in the same step, if its number is higher than that of the last batch
+        that was applied for this member, as long as the member is known. Otherwise it changes nothing: it is
+        a repeat, or came too late. Of a minute `TASKS_KEPT` tasks get rows of their own: those that come
+        first, or (where batches are put together later, at the latest by `prune`) those with most jobs. What
+        the others add goes to `OTHER_TASKS` of their queue. `BadInput` for rows that cannot be kept.
 
         A store may lose what it had acknowledged (restored from a backup, restarted without its file, a
         replica took over that lagged). An engine for which that happens in ordinary operation checks for it

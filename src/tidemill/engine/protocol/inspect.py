@@ -9,6 +9,7 @@ from tidemill.model.jobs.run import (
     Checkpoint,
     StoredLine,
 )
+from tidemill.model.stats.series import StatsBy, StatsSeries
 from tidemill.model.storage import Storage
 from tidemill.model.time import Instant, Span
 from tidemill.model.view import (
@@ -40,6 +41,28 @@ class InspectFacet(Protocol):
     ) -> "list[SeriesPoint]":
         """What ended per step of whole minutes, zeros included, from `since` (rounded down to the
         step) until `until` (exclusive); of one queue or of all."""
+        ...
+
+    async def stats(
+        self,
+        *,
+        since: Instant,
+        until: Instant,
+        step: Span | None = None,
+        by: StatsBy = "queue",
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> "list[StatsSeries]":
+        """How long jobs waited and ran, what ended and arrived, per step of whole minutes: a series for each
+        queue (or, by "task", for each task in each queue), in the order of their names, of those of which
+        something is known. From `since` (rounded down to the step) until `until` (exclusive; its minute is
+        counted whole). Without `step` one step of it all, from `since` (rounded down to the minute).
+        `queue`, `task`: of these alone.
+
+        Waiting and run times come from members' batches, so they are some seconds behind (`HEARTBEAT`), and
+        lack what killed processes had seen. What ended is exact. What arrived, the stock and the oldest ready
+        job are from `queues.sample`. All is kept for 32 days. `BadInput` for a step that is not of whole
+        minutes, more than 100,000 steps, and a task without `by="task"`."""
         ...
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tidemill.model.queues.layers import Declaration, Fields
+from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import Instant
 from tidemill.model.view import (
     QueueInfo,
@@ -78,6 +79,14 @@ class QueuesFacet(Protocol):
 
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
         """End a pause. `UnknownQueue` if there is none; a repeat changes nothing."""
+        ...
+
+    async def sample(
+        self, minute: Instant, samples: Sequence[QueueSample], *, now: Instant | None = None
+    ) -> bool:
+        """Note how queues stood at the end of this minute (a whole one), for `inspect.stats`. False: the
+        minute has samples already, of these queues or others, and nothing was changed (a repeat, or another
+        controller was first). `BadInput` for a moment that is no whole minute."""
         ...
 
 

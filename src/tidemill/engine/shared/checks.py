@@ -42,7 +42,9 @@ from tidemill.model.member import (
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.queues.lane import check_priority
 from tidemill.model.schedules.schedule import Schedule, check_schedule
-from tidemill.model.time import LONGEST, Span, check_span
+from tidemill.model.stats.batch import StatsBatch, check_rows
+from tidemill.model.stats.sample import SAMPLES_LIMIT, QueueSample
+from tidemill.model.time import LONGEST, MINUTE, Instant, Span, check_span
 from tidemill.model.view import JobFilter, TaskEntry, check_filter, check_page
 
 LOCK_NAME_LIMIT = 200
@@ -250,7 +252,9 @@ def check_lost_runs(claimant: bytes, lost_runs: Sequence[LostRun]) -> None:
 # The cluster
 
 
-def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) -> None:
+def check_heartbeat(
+    info: MemberInfo, claimants: Sequence[ClaimantHeartbeat], statistics: StatsBatch | None
+) -> None:
     """Refuse a heartbeat of a member that could not be known by it."""
     check_member(info.id)
     check_text(info.name, "a member's name")
@@ -265,6 +269,22 @@ def check_heartbeat(info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) ->
         # `heartbeats.plausible` deals with those that are out of bounds
         if any(type(number) is not int for number in (each.answered_through, *each.held)):
             raise BadInput("fences and numbers of claims are whole numbers")
+    if statistics is not None:
+        check_number(statistics.number, "the number of a batch of statistics")
+        check_rows(statistics.rows)
+
+
+def check_samples(minute: Instant, samples: Sequence[QueueSample]) -> None:
+    """Refuse samples that cannot be kept."""
+    if check_number(minute, "a minute") % MINUTE:
+        raise BadInput(f"samples are of a whole minute, not of {minute}")
+    check_batch(len(samples), SAMPLES_LIMIT)
+    for sample in samples:
+        check_queue(sample.queue)
+        check_number(sample.stock, "a stock")
+        for number in (sample.arrived, sample.oldest_ready):
+            if number is not None:
+                check_number(number, "what a sample says")
 
 
 def check_entries(entries: Sequence[TaskEntry]) -> None:

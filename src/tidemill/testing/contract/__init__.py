@@ -68,6 +68,7 @@ MODULES = (
     "read.groups",
     "read.inspect",
     "read.moves",
+    "read.stats",
     "read.storage",
     "stateful.stateful",
     "transactions.blocking",

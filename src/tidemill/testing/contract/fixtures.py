@@ -32,7 +32,7 @@ from tidemill.model.jobs.run import (
 from tidemill.model.member import HEARTBEAT, LEASE, ClaimantHeartbeat, HeartbeatReply, MemberInfo
 from tidemill.model.queues.layers import Declaration, fields_of
 from tidemill.model.queues.queue import QueueOptions
-from tidemill.model.time import SECOND, Instant, Span
+from tidemill.model.time import MINUTE, SECOND, Instant, Span
 from tidemill.model.view import JobFilter
 
 T = TypeVar("T")
@@ -341,6 +341,9 @@ async def snapshot(engine: Engine, clock: Clock) -> dict[str, Any]:
         "logs": {job_id: await engine.inspect.log(job_id) for job_id in ids},
         "checkpoints": {job_id: await engine.inspect.checkpoints(job_id) for job_id in ids},
         "counts": {each.queue: [each.in_state(state) for state in JobState] for each in counts},
+        "oldest": {each.queue: each.oldest_ready_at for each in counts},
+        "stats": await engine.inspect.stats(since=0, until=now + MINUTE),
+        "stats of tasks": await engine.inspect.stats(since=0, until=now + MINUTE, by="task"),
         "windows": {each.queue: each.window for each in counts},
         "queues": await engine.queues.list(),
         "tasks": await engine.tasks.list(),

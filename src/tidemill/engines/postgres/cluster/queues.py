@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_number, check_pause
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
 from tidemill.engine.shared.flat_options import FlatLimit, flat_options
 from tidemill.engine.shared.queue_layers import (
     LayerChange,
@@ -26,6 +26,7 @@ from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
+from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
@@ -129,6 +130,17 @@ class PostgresQueues:
     async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
         check_pause(name, by)
         await self._store.change(self._store.commands, "resume_v1", name, by, now)
+
+    async def sample(
+        self, minute: Instant, samples: Sequence[QueueSample], *, now: Instant | None = None
+    ) -> bool:
+        check_samples(minute, samples)
+        (written,) = await self._store.call(
+            self._store.commands, "sample_v1", minute,
+            [each.queue for each in samples], [each.stock for each in samples],
+            [each.arrived for each in samples], [each.oldest_ready for each in samples],
+        )  # fmt: skip
+        return bool(written)
 
     async def list(self) -> "list[QueueInfo]":
         return [

@@ -44,6 +44,7 @@ SCHEMA = (
     "jobs/claim_plain",
     "jobs/settle",
     "jobs/commands",
+    "cluster/stats",
     "jobs/prune",
     "cluster/queues",
     "cluster/members",

@@ -8,15 +8,17 @@ from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.stats import StatsSpan
 from tidemill.engines.postgres.db.connect import Connection
 from tidemill.engines.postgres.db.store import PostgresStore
-from tidemill.engines.postgres.read import listing
+from tidemill.engines.postgres.read import listing, stats
 from tidemill.engines.postgres.read.groups import Groups
 from tidemill.engines.postgres.read.rows import job_of
 from tidemill.engines.postgres.read.tallies import Tallies
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import JobRecord
 from tidemill.model.jobs.run import Checkpoint, StoredLine
+from tidemill.model.stats.series import StatsBy, StatsSeries
 from tidemill.model.storage import HolderKind, Part, Storage, StorageHolder
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import (
@@ -57,6 +59,18 @@ class PostgresInspect:
         rows = await self._store.read(SQL.series, step, span.first, until, queue)
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in rows}
         return span.points(points)
+
+    async def stats(
+        self,
+        *,
+        since: Instant,
+        until: Instant,
+        step: Span | None = None,
+        by: StatsBy = "queue",
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> "list[StatsSeries]":
+        return await stats.read(self._store, StatsSpan(since, until, step, by, queue, task))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         check_number(after, "the number of lines to skip")

@@ -15,7 +15,7 @@ from tidemill.engines.postgres.db.connection import Row
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.model.jobs.job import STATES
 from tidemill.model.time import SECOND, Instant, Span
-from tidemill.model.view import Finished, QueueCounts
+from tidemill.model.view import HEADS_LIMIT, Finished, QueueCounts
 
 SQL = load_statements("tidemill.engines.postgres", "inspect")
 
@@ -71,14 +71,18 @@ class Tallies:
         begin = time.monotonic()
         old = begin - self._kept_at if self._dear and begin - self._kept_at < KEPT_S else None
 
-        async def work(connection: "Connection[Any]") -> tuple[list[Row], list[Row], list[Row]]:
+        async def work(
+            connection: "Connection[Any]",
+        ) -> tuple[list[Row], list[Row], list[Row], dict[str, Any]]:
             sql = self._store.sql
             states = self._kept if old is not None else await connection.fetch(sql(SQL.counts), MANY + 1)
             windows = await connection.fetch(sql(SQL.window), now, window)
             many = any(count > MANY for row in states for count in row[1:])
-            return list(states), windows, await connection.fetch(sql(SQL.tallies), now) if many else []
+            oldest = dict(await connection.fetch(sql(SQL.oldest), HEADS_LIMIT))
+            tallies = await connection.fetch(sql(SQL.tallies), now) if many else []
+            return list(states), windows, tallies, oldest
 
-        states, windows, tallies = await self._store.snapshot(work)
+        states, windows, tallies, oldest = await self._store.snapshot(work)
         if old is None:
             self._kept, self._kept_at = states, begin
             self._dear = sum(count for row in states for count in row[1:]) > DEAR
@@ -87,11 +91,16 @@ class Tallies:
             [(SQL.recount, (row[0], state)) for row in states for state in range(7) if row[1 + state] > MANY]
         )
         ended = {queue: Finished(completed=c, failed=f, died=d, cancelled=k) for queue, c, f, d, k in windows}
-        return [_of_queue(row, known, ended, round((old or 0) * SECOND)) for row in states]
+        age = round((old or 0) * SECOND)
+        return [_of_queue(row, known, ended, oldest.get(row[0]), age) for row in states]
 
 
 def _of_queue(
-    row: Row, known: dict[tuple[str, int], tuple[int, Span]], ended: dict[str, Finished], age: Span
+    row: Row,
+    known: dict[tuple[str, int], tuple[int, Span]],
+    ended: dict[str, Finished],
+    oldest: Instant | None,
+    age: Span,
 ) -> QueueCounts:
     name, counts = row[0], {}
     for code, state in enumerate(STATES):
@@ -100,4 +109,6 @@ def _of_queue(
             count, counted = known[name, code]
             age = max(age, counted)
         counts[state.value] = count
-    return QueueCounts(queue=name, window=ended.get(name, Finished()), age=age, **counts)
+    return QueueCounts(
+        queue=name, window=ended.get(name, Finished()), age=age, oldest_ready_at=oldest, **counts
+    )

@@ -25,6 +25,7 @@ from tidemill.engines.redis.db.schema import VERSION, eviction, evicts
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.model.jobs.move import Moves
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, MemberRecord, StopRequest
+from tidemill.model.stats.batch import StatsBatch, whole_queues
 from tidemill.model.time import Instant
 
 REMIND_S = 600.0
@@ -49,10 +50,11 @@ class RedisMembers:
         info: MemberInfo,
         claimants: Sequence[ClaimantHeartbeat] = (),
         *,
+        statistics: StatsBatch | None = None,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> HeartbeatReply:
-        check_heartbeat(info, claimants)
+        check_heartbeat(info, claimants, statistics)
         encoded = encode_member(info)
         claimants, never = plausible(claimants)
         self._store.heartbeat_within(info.lease)
@@ -66,6 +68,10 @@ class RedisMembers:
             top=self._store.top,
             version=VERSION,
         )
+        if statistics is not None:
+            rows = [*whole_queues(statistics.rows), *statistics.rows]
+            call.values["batch"] = statistics.number
+            call.values["stats"] = [(row.queue, row.task, row.packed) for row in rows]
         call.add(info.id, encoded, *(each.claimant for each in claimants))
         answer = await self._store.run(self._store.heartbeats, "heartbeat", call, now, moves)
         number, at, new, lost, stops, epoch, rolled_back, policy, options = answer

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_number, check_pause
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
 from tidemill.engine.shared.queue_layers import (
     LayerChange,
     StoredQueue,
@@ -25,6 +25,7 @@ from tidemill.engines.redis.db.call import DEFAULTS, ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.model.errors import UnknownQueue
 from tidemill.model.queues.layers import Declaration, Fields
+from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
@@ -130,6 +131,17 @@ class RedisQueues:
             await self._store.run(self._store.commands, script, call, now)
         except UnknownQueue:
             raise UnknownQueue(f"there is no queue {name!r}") from None
+
+    async def sample(
+        self, minute: Instant, samples: Sequence[QueueSample], *, now: Instant | None = None
+    ) -> bool:
+        check_samples(minute, samples)
+        rows = [
+            (each.queue, each.stock, *(False if n is None else n for n in (each.arrived, each.oldest_ready)))
+            for each in samples
+        ]
+        call = ScriptCall(minute=minute, samples=rows)
+        return bool(await self._store.run(self._store.commands, "sample", call, now))
 
     async def list(self) -> "list[QueueInfo]":
         rows = await self._store.run(self._store.reads, "queues", ScriptCall())

@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+import msgspec
+
 from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
 from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
+from tidemill.engine.shared.stats import StatsSpan
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.schema import evicts
 from tidemill.engines.redis.db.store import RedisStore
@@ -15,9 +18,11 @@ from tidemill.engines.redis.read.rows import group_of, job_of
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import STATES, JobRecord
 from tidemill.model.jobs.run import Checkpoint, StoredLine
+from tidemill.model.stats.series import StatsBy, StatsSeries
 from tidemill.model.storage import Part, Storage
 from tidemill.model.time import HOUR, Instant, Span
 from tidemill.model.view import (
+    HEADS_LIMIT,
     WINDOW,
     AuditEntry,
     Finished,
@@ -27,6 +32,8 @@ from tidemill.model.view import (
     QueueCounts,
     SeriesPoint,
 )
+
+_decode = msgspec.msgpack.Decoder(tuple[int, ...]).decode
 
 Rows = Sequence[Sequence[Any]]
 
@@ -43,14 +50,15 @@ class RedisInspect:
         return [None if row is None else job_of(row) for row in await self._read("get", call)]
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
-        first, last, names, tally, rows, position = await self._read(
-            "counts", ScriptCall(back=minutes_back(window)), now
+        first, last, names, tally, oldest, rows, position = await self._read(
+            "counts", ScriptCall(back=minutes_back(window), heads=HEADS_LIMIT), now
         )
         ended: dict[bytes, dict[str, int]] = {}
         async for name, _, kind, count in self._ended(rows, position, first=first, last=last, whole=True):
             _add(ended.setdefault(name.rpartition(b"/")[0], {}), kind, count)
         states = dict(zip(tally[::2], map(int, tally[1::2]), strict=True))
-        return [_counts(name, states, ended.get(name, {})) for name in sorted(names)]
+        heads = dict(zip(names, oldest, strict=True))
+        return [_counts(name, states, ended.get(name, {}), heads[name]) for name in sorted(names)]
 
     async def series(
         self, *, since: Instant, until: Instant, step: Span, queue: str | None = None
@@ -62,6 +70,34 @@ class RedisInspect:
         async for _, at, kind, count in self._ended([], 0, **span):
             _add(sums.setdefault(at - (at - first) % step, {}), kind, count)
         return series.points({at: Finished(**counts) for at, counts in sums.items()})
+
+    async def stats(
+        self,
+        *,
+        since: Instant,
+        until: Instant,
+        step: Span | None = None,
+        by: StatsBy = "queue",
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> "list[StatsSeries]":
+        span = StatsSpan(since, until, step, by, queue, task)
+        bounds = {"first": span.first, "last": span.until, "queue": queue}
+        seen: set[tuple[bytes, int, bytes]] = set()
+        position = 0
+        while position >= 0:
+            call = ScriptCall(position=position, of_tasks=span.by_task, task=task, **bounds)
+            rows, position = await self._read("stats_read", call)
+            for name, at, what, packed in rows:
+                if (name, at, what) not in seen:
+                    seen.add((name, at, what))
+                    _add_stats(span, name.decode(), at, what.decode(), packed)
+        if not span.by_task:
+            whole = span.step % HOUR == 0 and span.first % HOUR == 0
+            async for name, at, kind, count in self._ended([], 0, whole=whole, **bounds):
+                of = name.rpartition(b"/")[0].decode()
+                span.add_finished(of, at, Finished(**{kind.decode(): count}))
+        return span.series()
 
     async def _ended(self, rows: Rows, position: int, **span: Any) -> AsyncIterator[Sequence[Any]]:
         """What ended in a span, in parts, so that no client waits long for the server."""
@@ -145,10 +181,25 @@ class RedisInspect:
         return await self._store.run(self._store.reads, name, call, now)
 
 
+def _add_stats(span: StatsSpan, queue: str, at: Instant, what: str, packed: bytes) -> None:
+    """A row of `stats.lua`."""
+    if what == "s" and not span.by_task:
+        stock, arrived, oldest = _decode(packed)
+        known = (None if number < 0 else number for number in (arrived, oldest))
+        span.add_sample(queue, at, stock, *known)
+    else:
+        span.add_cells(queue, what, at, _decode(packed))
+
+
 def _add(sums: dict[str, int], kind: bytes, count: int) -> None:
     sums[kind.decode()] = sums.get(kind.decode(), 0) + count
 
 
-def _counts(queue: bytes, tally: dict[bytes, int], ended: dict[str, int]) -> QueueCounts:
+def _counts(queue: bytes, tally: dict[bytes, int], ended: dict[str, int], oldest: int) -> QueueCounts:
     states = {state.value: tally.get(b"%b/%d" % (queue, n), 0) for n, state in enumerate(STATES)}
-    return QueueCounts(queue=queue.decode(), window=Finished(**ended), **states)
+    return QueueCounts(
+        queue=queue.decode(),
+        window=Finished(**ended),
+        oldest_ready_at=None if oldest < 0 else oldest,
+        **states,
+    )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tidemill.engine.shared.records import encode_member
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.sqlite.cluster import stats
 from tidemill.engines.sqlite.jobs import facts
 from tidemill.engines.sqlite.jobs.facts import Facts
 from tidemill.engines.sqlite.jobs.step import Step
@@ -15,6 +16,7 @@ from tidemill.model.member import (
     StopRequest,
     steady_after_heartbeat,
 )
+from tidemill.model.stats.batch import StatsBatch
 
 SQL = load_statements("tidemill.engines.sqlite", "members")
 
@@ -23,16 +25,20 @@ def heartbeat(
     step: Step,
     info: MemberInfo,
     claimants: Sequence[ClaimantHeartbeat],
+    statistics: StatsBatch | None,
     release: Callable[[Step, Facts], None],
 ) -> HeartbeatReply:
     """A member lives, and says what its children hold."""
     now = step.now
     row = step.db.execute(SQL.last_heartbeat, (info.id,)).fetchone()
-    since, steady_since = now, now
+    since, steady_since, last_batch = now, now, 0
     if row is not None:
-        since, heartbeat_at, steady = row
+        since, heartbeat_at, steady, last_batch = row
         steady_since = steady_after_heartbeat(info, heartbeat_at, steady, now)
-    record = (info.id, info.name, encode_member(info), since, now, steady_since, now + info.lease)
+    if statistics is not None and statistics.number > last_batch:
+        last_batch = statistics.number
+        stats.add(step, statistics.rows)
+    record = (info.id, info.name, encode_member(info), since, now, steady_since, now + info.lease, last_batch)
     step.db.execute(SQL.heartbeat, record)
     number, options = step.db.execute(SQL.draw_heartbeat).fetchone()
     lost: list[Fence] = []

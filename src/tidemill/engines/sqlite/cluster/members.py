@@ -11,6 +11,7 @@ from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs import lost_runs
 from tidemill.model.jobs.move import Moves
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, MemberRecord
+from tidemill.model.stats.batch import StatsBatch
 from tidemill.model.time import Instant
 
 
@@ -25,13 +26,14 @@ class SqliteMembers:
         info: MemberInfo,
         claimants: Sequence[ClaimantHeartbeat] = (),
         *,
+        statistics: StatsBatch | None = None,
         moves: Moves | None = None,
         now: Instant | None = None,
     ) -> HeartbeatReply:
-        check_heartbeat(info, claimants)
+        check_heartbeat(info, claimants, statistics)
         known, lost = plausible(claimants)
         reply = await self._session.change(
-            lambda step: heartbeat.heartbeat(step, info, known, lost_runs.release), now, moves
+            lambda step: heartbeat.heartbeat(step, info, known, statistics, lost_runs.release), now, moves
         )
         reply.lost.extend(lost)
         return reply

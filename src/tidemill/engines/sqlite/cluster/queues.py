@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_entries, check_number, check_pause
+from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
 from tidemill.engine.shared.queue_layers import (
     StoredQueue,
     Work,
@@ -22,6 +22,7 @@ from tidemill.engine.shared.queue_layers import (
     retiring,
 )
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.sqlite.cluster import stats
 from tidemill.engines.sqlite.cluster.catalogue import KnownQueue
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs.step import Step
@@ -30,6 +31,7 @@ from tidemill.model.errors import UnknownQueue
 from tidemill.model.event import OPTIONS_TOPIC
 from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import Instant
 from tidemill.model.view import QueueInfo, TaskEntry
 
@@ -123,6 +125,12 @@ class SqliteQueues:
                 step.audit(by, "resume", name)
 
         await self._session.write(work, now)
+
+    async def sample(
+        self, minute: Instant, samples: Sequence[QueueSample], *, now: Instant | None = None
+    ) -> bool:
+        check_samples(minute, samples)
+        return await self._session.write(lambda step: stats.sample(step, minute, samples), now)
 
     async def list(self) -> "list[QueueInfo]":
         found = await self._session.read(lambda db: db.execute(SQL.list).fetchall())

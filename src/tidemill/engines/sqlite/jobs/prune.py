@@ -33,7 +33,8 @@ def prune(step: Step, limit: int) -> Pruned:
     step.db.execute(SQL.forget_starts, (step.now,))
     step.db.execute(SQL.forget_leases, (step.now,))
     step.db.execute(SQL.forget_claimants, (step.now - RETIRED_KEPT,))
-    step.db.execute(SQL.forget_minutes, (step.now - MINUTES_KEPT,))
+    for forget in (SQL.forget_minutes, SQL.forget_stats, SQL.forget_samples):
+        step.db.execute(forget, (step.now - MINUTES_KEPT,))
     return Pruned(limit - left, left <= 0)
 
 

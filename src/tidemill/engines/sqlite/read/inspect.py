@@ -9,16 +9,20 @@ from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.stats import StatsSpan
+from tidemill.engines.sqlite.cluster import stats
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.order.positions import TOMBSTONE
 from tidemill.engines.sqlite.read import groups, listing, rows
 from tidemill.engines.sqlite.read.storage import storage
 from tidemill.model.ids import JobId, check_id
-from tidemill.model.jobs.job import STATES, JobRecord
+from tidemill.model.jobs.job import STATES, JobRecord, JobState
 from tidemill.model.jobs.run import Checkpoint, StoredLine
+from tidemill.model.stats.series import StatsBy, StatsSeries
 from tidemill.model.storage import Storage
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import (
+    HEADS_LIMIT,
     WINDOW,
     AuditEntry,
     Finished,
@@ -56,6 +60,19 @@ class SqliteInspect:
         )
         points = {at: Finished(completed=c, failed=f, died=d, cancelled=k) for at, c, f, d, k in found}
         return span.points(points)
+
+    async def stats(
+        self,
+        *,
+        since: Instant,
+        until: Instant,
+        step: Span | None = None,
+        by: StatsBy = "queue",
+        queue: str | None = None,
+        task: str | None = None,
+    ) -> "list[StatsSeries]":
+        span = StatsSpan(since, until, step, by, queue, task)
+        return await self._session.read(lambda db: stats.read(db, span))
 
     async def log(self, job: JobId, *, after: int = 0, limit: int = 1_000) -> "list[StoredLine]":
         check_number(after, "the number of lines to skip")
@@ -116,6 +133,25 @@ def _counts(db: Connection, since: Instant, until: Instant) -> list[QueueCounts]
     for queue, state, count in db.execute(SQL.tallies):
         tallies.setdefault(queue, {})[STATES[state].value] = count
     return [
-        QueueCounts(queue=name, window=windows.get(pk, Finished()), **tallies.get(pk, {}))
-        for pk, name in db.execute(SQL.queues)
+        QueueCounts(
+            queue=name,
+            window=windows.get(pk, Finished()),
+            oldest_ready_at=_oldest_ready(db, pk) if tallies.get(pk, {}).get(JobState.READY) else None,
+            **tallies.get(pk, {}),
+        )
+        for pk, name in db.execute(SQL.queues).fetchall()
     ]
+
+
+def _oldest_ready(db: Connection, queue: int) -> Instant | None:
+    """The heads of the lanes: the order of ready jobs is skipped through, not walked."""
+    moments: list[Instant] = []
+    lane: tuple[int, int, str] = (-1, 0, "")
+    while len(moments) < HEADS_LIMIT:
+        head = db.execute(SQL.next_head, (queue, *lane)).fetchone()
+        if head is None:
+            break
+        *found, moment = head
+        lane = tuple(found)
+        moments.append(moment)
+    return min(moments, default=None)

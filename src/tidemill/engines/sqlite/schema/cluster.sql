@@ -8,7 +8,8 @@ CREATE TABLE member (
     since        INTEGER NOT NULL,
     heartbeat_at INTEGER NOT NULL,
     steady_since INTEGER NOT NULL,
-    gone_at      INTEGER NOT NULL               -- heartbeat_at + its lease
+    gone_at      INTEGER NOT NULL,              -- heartbeat_at + its lease
+    stats        INTEGER NOT NULL DEFAULT 0     -- the number of its last batch of statistics
 ) STRICT, WITHOUT ROWID;
 
 -- A worker process of a member: it claims under numbers that grow.

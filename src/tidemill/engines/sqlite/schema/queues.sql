@@ -37,3 +37,24 @@ CREATE TABLE finished (
     PRIMARY KEY (queue, minute)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX finished_minute ON finished (minute);
+
+-- How long jobs waited and ran, per minute: of a whole queue (grain 0, no task) and of its tasks (grain 1). `packed`: both
+-- histograms (model/stats), a list in MessagePack.
+CREATE TABLE stat (
+    grain  INTEGER NOT NULL,
+    minute INTEGER NOT NULL,
+    queue  TEXT NOT NULL,
+    task   TEXT NOT NULL,
+    packed BLOB NOT NULL,
+    PRIMARY KEY (grain, minute, queue, task)
+) STRICT, WITHOUT ROWID;
+
+-- How a queue stood at the end of a minute, as the controller noted it.
+CREATE TABLE sample (
+    minute       INTEGER NOT NULL,
+    queue        TEXT NOT NULL,
+    stock        INTEGER NOT NULL,
+    arrived      INTEGER,
+    oldest_ready INTEGER,
+    PRIMARY KEY (minute, queue)
+) STRICT, WITHOUT ROWID;

@@ -1,11 +1,11 @@
 -- Members and their heartbeats.
 
 -- name: last_heartbeat
-SELECT since, heartbeat_at, steady_since FROM member WHERE id = ?;
+SELECT since, heartbeat_at, steady_since, stats FROM member WHERE id = ?;
 
 -- name: heartbeat
-INSERT OR REPLACE INTO member (id, name, info, since, heartbeat_at, steady_since, gone_at)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO member (id, name, info, since, heartbeat_at, steady_since, gone_at, stats)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: draw_heartbeat
 UPDATE counter SET heartbeat = heartbeat + 1 RETURNING heartbeat, options;

@@ -18,3 +18,9 @@ DELETE FROM claimant WHERE retired_at <= ?;
 
 -- name: forget_minutes
 DELETE FROM finished WHERE minute < ?;
+
+-- name: forget_stats
+DELETE FROM stat WHERE grain IN (0, 1) AND minute < ?;
+
+-- name: forget_samples
+DELETE FROM sample WHERE minute < ?;

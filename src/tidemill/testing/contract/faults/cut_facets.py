@@ -12,6 +12,8 @@ from tidemill.model.jobs.run import Checkpoint, LogLine
 from tidemill.model.queues.layers import Declaration
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.schedules.schedule import Every, Schedule, tick_id
+from tidemill.model.stats.batch import StatsBatch, StatsRow
+from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import MINUTE, SECOND
 from tidemill.model.view import JobFilter, TaskEntry
 from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario
@@ -71,6 +73,20 @@ async def inspect_series(stage: Stage) -> Cut:
     await a_past(stage)
     until = START + 5 * MINUTE
     return Cut(lambda engine: engine.inspect.series(since=START, until=until, step=MINUTE), changes=False)
+
+
+@scenario
+async def inspect_stats(stage: Stage) -> Cut:
+    await a_past(stage)
+    until = START + 5 * MINUTE
+    return Cut(lambda engine: engine.inspect.stats(since=START, until=until, step=MINUTE), changes=False)
+
+
+@scenario
+async def queues_sample(stage: Stage) -> Cut:
+    samples = [QueueSample(queue="q", stock=3, arrived=2)]
+    minute = stage.now - stage.now % MINUTE
+    return Cut(lambda engine: engine.queues.sample(minute, samples, now=stage.now), lambda _: False)
 
 
 @scenario
@@ -262,6 +278,16 @@ async def members_heartbeat(stage: Stage) -> Cut:
         return await stage.claimant.heartbeat()
 
     return Cut(heartbeat, lambda first: msgspec.structs.replace(first, number=ANY))
+
+
+@scenario
+async def members_heartbeat__with_statistics(stage: Stage) -> Cut:
+    batch = StatsBatch(1, (StatsRow("q", "t", (3 << 7,)),))
+    member = stage.claimant.member
+    return Cut(
+        lambda engine: engine.members.heartbeat(member, statistics=batch, now=stage.now),
+        lambda first: msgspec.structs.replace(first, number=ANY),
+    )
 
 
 @scenario

@@ -189,9 +189,25 @@ def _counts(store: ReferenceStore, view: View) -> Iterator[str]:
             right = sum(job.queue == each.queue for job in store.in_state(state))
             if each.in_state(state) != right:
                 yield f"of {each.queue!r}: {each.in_state(state)} {state}, should be {right}"
+        yield from _oldest_ready(store, each)
         finished = window_of(store, each.queue, view.window, view.now)
         if each.window != finished:
             yield f"of {each.queue!r}: {each.window}, should be {finished}"
+
+
+def _oldest_ready(store: ReferenceStore, counts: QueueCounts) -> Iterator[str]:
+    """The oldest is at the head of some lane. However the lanes are cut, the first job of all is at the head
+    of its lane."""
+    ready = [job for job in store.in_state(JobState.READY) if job.queue == counts.queue]
+    moments = [job.ready_at for job in ready if job.ready_at is not None and job.ready_at != UNSAID]
+    if not ready:
+        if counts.oldest_ready_at is not None:
+            yield f"of {counts.queue!r}: a job is ready since {counts.oldest_ready_at}, should be none"
+    elif len(moments) == len(ready):
+        first = min(ready, key=lambda job: job.position).ready_at
+        shown, least = counts.oldest_ready_at, min(moments)
+        if shown is None or first is None or not least <= shown <= first:
+            yield f"of {counts.queue!r}: the oldest is ready since {shown}, should be {least} to {first}"
 
 
 def window_of(store: ReferenceStore, queue: str, window: Span, now: Instant) -> Finished:

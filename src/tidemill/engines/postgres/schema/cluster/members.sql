@@ -42,10 +42,12 @@ BEGIN
 END $$;
 
 -- A heartbeat: the member lives, and says which runs its claimants hold. p_held_of: for each held fence the number of its
--- claimant in p_claimants. Runs that were answered and are not held are released.
+-- claimant in p_claimants. Runs that were answered and are not held are released. p_batch: the number of a batch of statistics,
+-- whose rows follow (add_stats_v1), or NULL.
 CREATE FUNCTION heartbeat_v1(
     p_id bytea, p_name text, p_info bytea, p_heartbeat bigint, p_lease bigint, p_claimants bytea[], p_answered bigint[],
-    p_held_of integer[], p_held bigint[], p_now bigint,
+    p_held_of integer[], p_held bigint[], p_batch bigint, p_grains integer[], p_queues text[], p_tasks text[], p_packed text[],
+    p_now bigint,
     OUT number bigint, OUT at bigint, OUT new boolean, OUT lost bigint[], OUT stop_ids bytea[],
     OUT stop_fences bigint[], OUT options bigint, OUT signals text[]
 ) LANGUAGE plpgsql AS $$
@@ -65,13 +67,17 @@ BEGIN
     new := NOT FOUND;
     at := coalesce(p_now, instant_v1());
     IF new THEN
-        INSERT INTO member (id, name, info, heartbeat, lease, since, heartbeat_at, steady_since, gone_at)
-        VALUES (p_id, p_name, p_info, p_heartbeat, p_lease, at, at, at, at + p_lease)
+        INSERT INTO member (id, name, info, heartbeat, lease, since, heartbeat_at, steady_since, gone_at, stats)
+        VALUES (p_id, p_name, p_info, p_heartbeat, p_lease, at, at, at, at + p_lease, coalesce(p_batch, 0))
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, gone_at = excluded.gone_at;
     ELSE
         UPDATE member SET name = p_name, info = p_info, heartbeat = p_heartbeat, lease = p_lease, heartbeat_at = at,
-            steady_since = CASE WHEN at - m.heartbeat_at > 2 * p_heartbeat THEN at ELSE m.steady_since END, gone_at = at + p_lease
+            steady_since = CASE WHEN at - m.heartbeat_at > 2 * p_heartbeat THEN at ELSE m.steady_since END, gone_at = at + p_lease,
+            stats = greatest(stats, p_batch)
         WHERE id = p_id;
+    END IF;
+    IF p_batch > coalesce(m.stats, 0) THEN
+        PERFORM add_stats_v1(p_grains, p_queues, p_tasks, p_packed, at);
     END IF;
     number := nextval('heartbeat');
     options := (SELECT coalesce(sum(q.version), 0) FROM queue AS q);  -- no row of its own, which all would wait for

@@ -116,5 +116,7 @@ BEGIN
     END IF;
     DELETE FROM finished WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM finished WHERE minute < v_now - 32 * 86400000000 LIMIT 1000));
+    PERFORM fold_stats_v1(v_now);
+    PERFORM forget_stats_v1(v_now - 32 * 86400000000);
     signals := (SELECT t.signals FROM update_dependents_v1(1000, v_now) AS t);
 END $$;

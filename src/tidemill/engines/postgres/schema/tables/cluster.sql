@@ -10,7 +10,8 @@ CREATE TABLE member (
     since        bigint NOT NULL,
     heartbeat_at      bigint NOT NULL,
     steady_since bigint NOT NULL,
-    gone_at      bigint NOT NULL                    -- heartbeat_at + its lease
+    gone_at      bigint NOT NULL,                   -- heartbeat_at + its lease
+    stats        bigint NOT NULL DEFAULT 0          -- the number of its last batch of statistics
 );
 
 -- A worker process of a member: it claims under numbers that grow.

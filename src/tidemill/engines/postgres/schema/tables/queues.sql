@@ -84,3 +84,33 @@ CREATE TABLE finished (
     cancelled bigint NOT NULL,
     PRIMARY KEY (minute, queue)
 );
+
+-- How long jobs waited and ran, per minute: of a whole queue (grain 0, no task) and of its tasks (grain 1). `packed`: both
+-- histograms (model/stats), a number for each cell that is not empty. Appended by heartbeats; folded by prunes when the
+-- minute is over, so that a row of `stat` is written once.
+CREATE TABLE stat_new (
+    minute bigint NOT NULL,
+    grain  smallint NOT NULL,
+    queue  text COLLATE "C" NOT NULL,
+    task   text COLLATE "C" NOT NULL,
+    packed bigint[] NOT NULL
+);
+CREATE INDEX stat_new_minute ON stat_new (minute);
+CREATE TABLE stat (
+    minute bigint NOT NULL,
+    grain  smallint NOT NULL,
+    queue  text COLLATE "C" NOT NULL,
+    task   text COLLATE "C" NOT NULL,
+    packed bigint[] NOT NULL,
+    PRIMARY KEY (grain, minute, queue, task)
+);
+
+-- How a queue stood at the end of a minute, as the controller noted it.
+CREATE TABLE sample (
+    minute       bigint NOT NULL,
+    queue        text COLLATE "C" NOT NULL,
+    stock        bigint NOT NULL,
+    arrived      bigint,
+    oldest_ready bigint,
+    PRIMARY KEY (minute, queue)
+);

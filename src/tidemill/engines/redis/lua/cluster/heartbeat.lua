@@ -1,11 +1,12 @@
 --# goes on
 --# include claimants
 --# include epoch
+--# include stats
 -- Records a heartbeat and compares what the member holds with what is stored: a job that was answered but is not held is
 -- released, a fence that is held but not stored is lost. It also notices that the server has lost data (epoch.lua).
 -- Takes: A.name, A.heartbeat, A.lease; A.claimants: {answered, held fences} each; A.seen, the number of the member's last
 -- heartbeat; A.epoch, which that one answered; A.top, the highest fence that the member has got from us; A.version of the
--- keys. As blobs: the member's id, its record, the ids of the claimants.
+-- keys; A.batch: the number of a batch of statistics, or nil, with its rows in A.stats (stats.lua). As blobs: the member's id, its record, the ids of the claimants.
 -- Answers: {number, now, 1 if the member is new, lost fences, {{id, fence}, ...} that are asked to stop, epoch, 1 if data
 -- was lost since that epoch, maxmemory-policy}.
 
@@ -46,6 +47,10 @@ m.n = S.number('heartbeat')
 
 if NOW - m.at > 2 * A.heartbeat then -- model.member.steady_after_heartbeat
     m.ss = NOW
+end
+if A.batch and A.batch > (m.sn or 0) then
+    m.sn = A.batch
+    S.add_stats(A.stats)
 end
 m.name, m.info, m.bt, m.ls, m.at = A.name, info, A.heartbeat, A.lease, NOW
 call('HSET', P .. 'member', member, pack(m))

@@ -52,6 +52,10 @@ for _, name in ipairs(past('mins', NOW - A.minutes_age - HOUR)) do
     call('DEL', P .. 'min/' .. name)
     call('ZREM', P .. 'mins', name)
 end
+for _, name in ipairs(past('stats', NOW - A.minutes_age - HOUR)) do
+    call('DEL', P .. 'st/' .. name, P .. 'tt/' .. name)
+    call('ZREM', P .. 'stats', name)
+end
 
 for _, name in ipairs(past('leaseend', NOW)) do
     call('HDEL', P .. 'lease', name)

@@ -19,7 +19,7 @@ end
 for _, key in ipairs({ 'job', 'body', 'result', 'audit', 'tomb', 'watches' }) do
     add(key, key)
 end
-for _, key in ipairs({ 'meta', 'n', 'q', 'layers', 'layerv', 'tally', 'mins', 'task', 'defaults', 'schedule',
+for _, key in ipairs({ 'meta', 'n', 'q', 'layers', 'layerv', 'tally', 'mins', 'stats', 'statn', 'task', 'defaults', 'schedule',
     'member', 'claimant', 'retired', 'lease', 'leaseend' }) do
     add('rest', key)
 end

@@ -1,0 +1,1 @@
+"""Statistics: how long jobs wait and run, how many arrive."""
