@@ -54,6 +54,7 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`enqueue`", shapes.EnqueuedShape),
     ("`stats`", shapes.StatsShape),
     ("`window` of `stats`", shapes.FinishedShape),
+    ("`wait` and `run` of `stats`", shapes.TimesShape),
     ("`queues ls|show|set|reset`", shapes.QueueShape),
     ("`overrides` of a queue", shapes.OverrideShape),
     ("`scale`", shapes.ScaleShape),

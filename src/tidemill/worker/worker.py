@@ -26,6 +26,7 @@ from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
 from tidemill.model.jobs.run import Stopped
 from tidemill.model.queues.queue import QueueOptions
+from tidemill.model.stats.batch import StatsRow
 from tidemill.task.catalogue import publish, publish_schedules
 from tidemill.task.registry import Registry
 from tidemill.worker.claiming.claim_size import ClaimSize
@@ -33,6 +34,7 @@ from tidemill.worker.claiming.claim_timing import ClaimTiming
 from tidemill.worker.claiming.exchange import Exchange
 from tidemill.worker.claiming.listener import WakeupListener
 from tidemill.worker.claiming.options_watch import OptionsWatch
+from tidemill.worker.claiming.run_sums import RunSums
 from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.claiming.until_answered import GaveUp, UntilAnswered
@@ -89,7 +91,8 @@ class Worker:
         self._report = report = Report()
         active: dict[Fence, Run] = {}
         self._notebook = notebook = Notebook(engine.jobs, report.notes_lost, engine.transactions)
-        self._unsettled = unsettled = Unsettled(active, held_table, notebook, self.moments, report)
+        self._sums = sums = RunSums()
+        self._unsettled = unsettled = Unsettled(active, held_table, notebook, self.moments, report, sums)
         self._until_answered = until_answered = UntilAnswered(
             self.moments, report, leaving=unsettled.waits_for_answers_only
         )
@@ -136,6 +139,7 @@ class Worker:
             notebook,
             unsettled,
             slots,
+            sums,
             self._claims,
             until_answered,
             self.moments,
@@ -206,6 +210,10 @@ class Worker:
             self._options.heartbeat_answered(options)
         if ok and self._claims.heartbeat_answered():
             self._unsettled.claim_soon()
+
+    def take_statistics(self) -> list[StatsRow]:
+        """How long jobs waited and ran since this was last called."""
+        return self._sums.take()
 
     def publish_again(self) -> None:
         """The engine may have forgotten tasks, queues and schedules: publish them again, before the next

@@ -1,14 +1,23 @@
 """`stats`, `queues`, `members`, `migrate`, `config`."""
 
+import re
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from tests.integration.cli.conftest import Run
 from tests.integration.cli.store import Store
+from tidemill.model.member import MemberInfo
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
+from tidemill.model.stats.batch import StatsBatch, StatsRow
+from tidemill.model.stats.histogram import histogram_of, pack_both
+from tidemill.model.stats.sample import QueueSample
+from tidemill.model.time import MINUTE, SECOND
 from tidemill.task.settings import Settings
 from tidemill.testing.contract.fixtures import configure
+
+NO_TIMES = {"count": 0, "p50_s": None, "p90_s": None, "p95_s": None, "p99_s": None}
 
 
 @pytest.mark.every_engine
@@ -32,7 +41,14 @@ def test_stats_count_every_queue_now_and_in_the_window(store: Store, run: Run) -
         "window_s": 86_400.0,
         "window": {"completed": 3, "failed": 2, "died": 2, "cancelled": 0},
         "age_s": 0,
+        "oldest_ready_s": ANY,
+        "oldest_in_window_s": None,
+        "arrived": None,
+        "wait": NO_TIMES,
+        "run": NO_TIMES,
     }
+    assert empty_not["oldest_ready_s"] >= 0
+    assert empty["oldest_ready_s"] is None
     assert (empty["queue"], empty["ready"]) == ("empty", 0)
 
 
@@ -47,11 +63,41 @@ def test_stats_for_people_end_with_a_sum(store: Store, run: Run) -> None:
 def test_a_dropped_dead_letter_has_died_and_is_not_dead(store: Store, run: Run) -> None:
     store.dead(2)
     run("dead", "drop", "--all", "--yes")
-    head, queue, _ = run("stats").out.splitlines()
-    shown = dict(zip(head.replace("FAILED ATTEMPTS", "FAILED").split(), queue.split(), strict=True))
+    shown = of_first_queue(run("stats").out)
     assert (shown["DEAD"], shown["DIED"]) == ("0", "2")
     counted = run("stats", "--json").object
     assert (counted["dead"], counted["window"]["died"]) == (0, 2)
+
+
+def of_first_queue(table: str) -> dict[str, str]:
+    head, queue, *_ = (re.split(r"\s{2,}", line.strip()) for line in table.splitlines())
+    return dict(zip(head, queue, strict=True))
+
+
+@pytest.mark.row("C3")
+def test_stats_show_how_long_jobs_waited_and_ran(store: Store, run: Run) -> None:
+    wait, long = histogram_of([SECOND // 10] * 90 + [20 * SECOND] * 10), histogram_of([3 * SECOND])
+    row = StatsRow("default", "t", pack_both(wait, long))
+    store.put(1)
+    store.do(
+        lambda engine: engine.members.heartbeat(
+            MemberInfo(id=bytes(16), name="m"), statistics=StatsBatch(1, (row,))
+        )
+    )
+    minute = store.do(lambda engine: engine.now()) // MINUTE * MINUTE
+    sample = QueueSample(queue="default", stock=1, arrived=7, oldest_ready=9 * SECOND)
+    store.do(lambda engine: engine.queues.sample(minute, [sample]))
+    shown = run("stats", "--window", "5m", "--json").object
+    assert (shown["wait"]["count"], shown["run"]["count"]) == (100, 1)
+    assert shown["wait"]["p50_s"] == shown["wait"]["p90_s"] == pytest.approx(0.1, rel=0.225)
+    assert shown["wait"]["p95_s"] == shown["wait"]["p99_s"] == pytest.approx(20, rel=0.225)
+    assert shown["run"]["p50_s"] == pytest.approx(3, rel=0.225)
+    assert (shown["arrived"], shown["oldest_in_window_s"]) == (7, 9)
+    table = run("stats", "--window", "5m").out
+    texts = of_first_queue(table)
+    assert texts["WAIT P50"].endswith(" ms")
+    assert [texts[head].endswith(" s") for head in ("WAIT P95", "RUN P50", "RUN P95")] == [True] * 3
+    assert texts["OLDEST"].endswith("s")
 
 
 @pytest.mark.parametrize("window", ["0", "5", "x", "1000d"])

@@ -15,6 +15,7 @@ from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.time import HOUR
 from tidemill.model.view import CONTROLLER_LEASE
 from tidemill.task.catalogue import publish
 from tidemill.task.definition import Definition
@@ -69,6 +70,28 @@ async def test_it_works_within_its_block_and_signs_off(engine: Engine, engine_ur
     assert await state_of(engine, job) is JobState.COMPLETED
     assert await engine.members.list() == []
     assert not [thread for thread in threading.enumerate() if thread.name == "tidemill-heartbeats"]
+
+
+async def test_it_hands_over_how_long_jobs_waited_and_ran(engine: Engine, engine_url: str) -> None:
+    async def works() -> None: ...
+
+    async def counted() -> int:
+        now = await engine.now()
+        found = await engine.inspect.stats(since=now - HOUR, until=now + 1)
+        return sum(point.run.count for series in found for point in series.points)
+
+    registry = Registry()
+    registry.add(Definition(works, name="works"))
+    await engine.jobs.enqueue([a_job("works")])
+    async with EmbeddedWorker(registry, config(engine_url)) as worker:
+        await worker.moments.reached("settled")
+        number = 0
+        while number < 1:
+            await asyncio.sleep(0.02)
+            number = await counted()
+        await engine.jobs.enqueue([a_job("works") for _ in range(3)])
+        await worker.moments.reached("settled", 4)
+    assert await counted() == 4
 
 
 async def test_it_stands_for_controller_once_its_tasks_are_published(

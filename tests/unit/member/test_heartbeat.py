@@ -16,6 +16,8 @@ from tidemill.model.event import ANY_TOPIC, Signal, member_topic
 from tidemill.model.ids import JobId, new_id
 from tidemill.model.jobs.job import Fence
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo, StopRequest
+from tidemill.model.stats.batch import StatsBatch, StatsRow
+from tidemill.worker.member.handover import Handover
 from tidemill.worker.member.heartbeat import GAP_S, Heartbeats
 from tidemill.worker.process.held_table import HeldTable
 
@@ -30,14 +32,22 @@ class TheEngine:
     def __init__(self) -> None:
         self.answers: list[Any] = []
         self.heartbeats: list[Sequence[ClaimantHeartbeat]] = []
+        self.batches: list[StatsBatch | None] = []
         self.running = 0
         self.most_running = 0
         self.received: asyncio.Queue[Signal | None] = asyncio.Queue()
         self.heartbeat_answered = asyncio.Event()
         self.members = self.jobs = self.signals = self
 
-    async def heartbeat(self, info: MemberInfo, claimants: Sequence[ClaimantHeartbeat]) -> HeartbeatReply:
+    async def heartbeat(
+        self,
+        info: MemberInfo,
+        claimants: Sequence[ClaimantHeartbeat] = (),
+        *,
+        statistics: StatsBatch | None = None,
+    ) -> HeartbeatReply:
         self.heartbeats.append(claimants)
+        self.batches.append(statistics)
         self.heartbeat_answered.set()
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -112,7 +122,7 @@ def a_reply(
 
 
 def the_heartbeats(engine: TheEngine, *claimants: AClaimant, **options: Any) -> Heartbeats:
-    settings = {"heartbeat_s": 2.0, "sweep_s": 3.0, **options}
+    settings = {"heartbeat_s": 2.0, "sweep_s": 3.0, "handover": Handover(), **options}
     return Heartbeats(cast(Engine, engine), info=lambda: INFO, claimants=lambda: claimants, **settings)
 
 
@@ -297,7 +307,12 @@ async def test_however_many_signals_come_heartbeats_keep_their_gap(engine: TheEn
         return ()
 
     heartbeats = Heartbeats(
-        cast(Engine, engine), info=lambda: INFO, claimants=claimants, heartbeat_s=1_000.0, sweep_s=3.0
+        cast(Engine, engine),
+        info=lambda: INFO,
+        claimants=claimants,
+        handover=Handover(),
+        heartbeat_s=1_000.0,
+        sweep_s=3.0,
     )
     running = asyncio.ensure_future(heartbeats.run())
     await asyncio.wait_for(enough.wait(), PATIENCE_S)
@@ -314,11 +329,11 @@ async def test_a_heartbeat_under_way_ends_before_its_loop_does(engine: TheEngine
     """Or it could overtake the sign-off."""
     under_way, answer = asyncio.Event(), asyncio.get_running_loop().create_future()
 
-    async def heartbeat(*_: Any) -> Any:
+    async def heartbeat(*_: Any, **__: Any) -> Any:
         under_way.set()
         return await answer
 
-    engine.heartbeat = heartbeat  # type: ignore[assignment, method-assign]
+    engine.heartbeat = heartbeat  # type: ignore[method-assign]
     heartbeating = asyncio.ensure_future(the_heartbeats(engine).heartbeat())
     await under_way.wait()
     heartbeating.cancel()
@@ -330,6 +345,53 @@ async def test_a_heartbeat_under_way_ends_before_its_loop_does(engine: TheEngine
         answer.set_exception(AWAY)
     with pytest.raises(asyncio.CancelledError):
         await heartbeating
+
+
+# Statistics
+
+
+def a_row(task: str, count: int = 1) -> StatsRow:
+    return StatsRow("q", task, (count << 7,))
+
+
+async def test_a_batch_goes_with_heartbeats_until_one_is_answered(engine: TheEngine) -> None:
+    handover = Handover()
+    heartbeats = the_heartbeats(engine, handover=handover)
+    await heartbeats.heartbeat()
+    handover.add([a_row("a")])
+    handover.add([a_row("a"), a_row("b")])
+    first = StatsBatch(1, (a_row("a", 2), a_row("b")))
+    engine.answers = [AWAY, AWAY]
+    await heartbeats.heartbeat()
+    handover.add([a_row("c")])  # it waits for the next batch: the first one may have been applied
+    await heartbeats.heartbeat()
+    for _ in range(3):
+        await heartbeats.heartbeat()
+    assert engine.batches == [None, first, first, first, StatsBatch(2, (a_row("c"),)), None]
+
+
+async def test_what_a_broken_process_says_does_not_stop_heartbeats(engine: TheEngine) -> None:
+    handover = Handover()
+    handover.add([a_row("a"), StatsRow("q", "a", (127,))])
+    handover.add([a_row("a b")])
+    await the_heartbeats(engine, handover=handover).heartbeat()
+    assert engine.batches == [None]
+
+
+async def test_what_is_left_is_handed_over_at_the_end(engine: TheEngine) -> None:
+    handover = Handover()
+    heartbeats = the_heartbeats(engine, handover=handover)
+    await heartbeats.hand_over()
+    assert engine.batches == []
+    handover.add([a_row("a")])
+    engine.answers = [AWAY]
+    await heartbeats.heartbeat()
+    handover.add([a_row("b")])
+    await heartbeats.hand_over()
+    assert engine.batches[1:] == [StatsBatch(1, (a_row("a"),)), StatsBatch(2, (a_row("b"),))]
+    handover.add([a_row("c")])
+    engine.answers = [AWAY]
+    await heartbeats.hand_over()  # the engine is away: the end goes on
 
 
 async def test_a_slow_engine_makes_heartbeats_rarer(engine: TheEngine) -> None:

@@ -142,6 +142,16 @@ class FinishedShape(msgspec.Struct, frozen=True):
     cancelled: int
 
 
+class TimesShape(msgspec.Struct, frozen=True):
+    """Waiting or run times in the window. A percentile is at most 22.5% off, between 1 ms and 10 hours."""
+
+    count: Annotated[int, Meta(description="how many there are")]
+    p50_s: Annotated[Seconds, Meta(description="half of them were no longer")]
+    p90_s: Seconds
+    p95_s: Seconds
+    p99_s: Seconds
+
+
 class StatsShape(msgspec.Struct, frozen=True, kw_only=True):
     """One queue now, and what ended there in the window."""
 
@@ -156,6 +166,15 @@ class StatsShape(msgspec.Struct, frozen=True, kw_only=True):
     window_s: Annotated[float, Meta(description="the window's length")]
     window: Annotated[FinishedShape, Meta(description="what ended in it, not falsified by retention")]
     age_s: Annotated[float, Meta(description="how old the counts are")]
+    oldest_ready_s: Annotated[Seconds, Meta(description="how long the oldest ready job waits now")]
+    oldest_in_window_s: Annotated[
+        Seconds, Meta(description="the longest that one had waited, sampled once a minute")
+    ]
+    arrived: Annotated[
+        int | None, Meta(description="jobs that came in the window, in the minutes that were sampled")
+    ]
+    wait: Annotated[TimesShape, Meta(description="how long jobs that were taken had been ready")]
+    run: Annotated[TimesShape, Meta(description="how long runs that ended took")]
 
 
 class OverrideShape(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from tidemill.cli.output.shapes import (
     ScheduleShape,
     Seconds,
     StatsShape,
+    TimesShape,
     WarningShape,
 )
 from tidemill.cli.output.text import rfc3339
@@ -36,6 +37,8 @@ from tidemill.model.queues.layers import Layers, declared_fields
 from tidemill.model.scaling.demand import Demand
 from tidemill.model.schedules.schedule import Cron, Every, Schedule
 from tidemill.model.schedules.spoken import state_of, words_of
+from tidemill.model.stats.histogram import Histogram
+from tidemill.model.stats.series import StatsPoint
 from tidemill.model.storage import Storage, StorageWarning
 from tidemill.model.time import SECOND, Instant, Span
 from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
@@ -131,7 +134,8 @@ def payload_of(job: JobRecord) -> Payload | None:
         return None
 
 
-def stats_shape(counts: QueueCounts, window: Span) -> StatsShape:
+def stats_shape(counts: QueueCounts, window: Span, times: StatsPoint, now: Instant) -> StatsShape:
+    """`times`: the whole window as one step."""
     ended: Finished = counts.window
     return StatsShape(
         queue=counts.queue,
@@ -145,7 +149,26 @@ def stats_shape(counts: QueueCounts, window: Span) -> StatsShape:
         window_s=window / SECOND,
         window=FinishedShape(ended.completed, ended.failed, ended.died, ended.cancelled),
         age_s=counts.age / SECOND,
+        oldest_ready_s=_seconds(oldest_ready(counts, now)),
+        oldest_in_window_s=_seconds(times.oldest_ready),
+        arrived=times.arrived,
+        wait=_times(times.wait),
+        run=_times(times.run),
     )
+
+
+def oldest_ready(counts: QueueCounts, now: Instant) -> Span | None:
+    """How long the oldest ready job waits."""
+    return None if counts.oldest_ready_at is None else max(0, now - counts.oldest_ready_at)
+
+
+def _seconds(span: Span | None) -> float | None:
+    return None if span is None else span / SECOND
+
+
+def _times(histogram: Histogram) -> TimesShape:
+    shares = (_seconds(histogram.percentile(share)) for share in (0.5, 0.9, 0.95, 0.99))
+    return TimesShape(histogram.count, *shares)
 
 
 def queue_shape(queue: QueueInfo) -> QueueShape:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TextIO
 import click
 import msgspec
 
-from tidemill.model.time import SECOND, Instant, Span, moment_of
+from tidemill.model.time import MILLISECOND, SECOND, Instant, Span, moment_of
 
 NOTHING = "-"
 KIB = 1 << 10
@@ -122,6 +122,15 @@ def length(span: Span | None) -> str:
             parts.append(f"{rest // size} {unit}")
             rest %= size
     return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def about(span: Span | None) -> str:
+    """A span that is not known exactly, to one or two digits: 1.2 ms, 160 ms, 3.5 s, 4 min."""
+    if span is None:
+        return NOTHING
+    if span < SECOND:
+        return f"{span / MILLISECOND:.{1 if span < 10 * MILLISECOND else 0}f} ms"
+    return f"{span / SECOND:.1f} s" if span < 10 * SECOND else length(span)
 
 
 def size(number: int | None) -> str:

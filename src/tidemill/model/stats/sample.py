@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tidemill.model.jobs.job import LIVE
+from tidemill.model.stats.series import StatsSeries
 from tidemill.model.time import MINUTE, Instant, Span
 from tidemill.model.view import QueueCounts
 
@@ -69,3 +70,25 @@ def sampled(counts: Sequence[QueueCounts], last: LastSample | None, now: Instant
 def last_minute(now: Instant) -> Instant:
     """The minute that is over."""
     return now - now % MINUTE - MINUTE
+
+
+def is_sampled(series: Sequence[StatsSeries], minute: Instant) -> bool:
+    """Whether a minute has samples. `series`: of queues, by the minute."""
+    return any(point.at == minute and point.stock is not None for each in series for point in each.points)
+
+
+def last_sample(series: Sequence[StatsSeries], minute: Instant) -> LastSample | None:
+    """The newest samples before this minute, and what ended in the whole minutes since, this one included."""
+    sampled_at = max(
+        (p.at for each in series for p in each.points if p.at < minute and p.stock is not None), default=None
+    )
+    if sampled_at is None:
+        return None
+    stocks, ended = {}, {}
+    for each in series:
+        finished = [point.finished for point in each.points if sampled_at < point.at <= minute]
+        ended[each.queue] = sum(one.completed + one.died + one.cancelled for one in finished)
+        for point in each.points:
+            if point.at == sampled_at and point.stock is not None:
+                stocks[each.queue] = point.stock
+    return LastSample(stocks=stocks, ended=ended)

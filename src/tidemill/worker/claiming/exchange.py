@@ -33,6 +33,7 @@ from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Failed, Settlem
 from tidemill.model.schedules.firing import then_of
 from tidemill.task.failures import failure_of
 from tidemill.worker.claiming.claim_timing import ClaimTiming
+from tidemill.worker.claiming.run_sums import RunSums
 from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.claiming.until_answered import GaveUp, UntilAnswered
@@ -53,6 +54,7 @@ class Exchange:
         notebook: Notebook,
         unsettled: Unsettled,
         slots: Slots,
+        sums: RunSums,
         claims: ClaimTiming,
         until_answered: UntilAnswered,
         moments: Moments,
@@ -63,6 +65,7 @@ class Exchange:
         self._notebook = notebook
         self._unsettled = unsettled
         self._slots = slots
+        self._sums = sums
         self._claims = claims
         self._until_answered = until_answered
         self._moments = moments
@@ -129,6 +132,7 @@ class Exchange:
         runs = [Run(job, hold(job.id, job.fence), notebook) for job in claim.jobs]
         self._claims.answered(request, claim, took_s=self._loop.time() - began)
         if runs:
+            self._sums.claimed(claim.jobs, claim.now)
             self._moments.note("claimed", len(runs))
             self._slots.admit(runs)
         elif not self._slots.active:
@@ -146,6 +150,7 @@ class Exchange:
         began, repeated = self._loop.time(), self._claims.repeated
         settlements = [_settlement(run) for run in ended]
         self._slots.ahead.ended(ended)
+        self._sums.ended(ended)
         try:
             settled = await self._until_answered(
                 lambda: self._jobs.settle(settlements, claim=request and repeated(request))

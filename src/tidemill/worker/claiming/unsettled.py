@@ -11,6 +11,7 @@ from tidemill.engine.protocol import BATCH_LIMIT
 from tidemill.model.jobs.job import Fence
 from tidemill.model.jobs.run import Release, ReleaseReason
 from tidemill.model.time import Span
+from tidemill.worker.claiming.run_sums import RunSums
 from tidemill.worker.claiming.wakeup import Wakeup
 from tidemill.worker.moments import Moments
 from tidemill.worker.process.held_table import HeldTable
@@ -29,12 +30,14 @@ class Unsettled:
         notebook: Notebook,
         moments: Moments,
         report: Report,
+        sums: RunSums,
     ) -> None:
         self._active = active
         self._held_table = held_table
         self._notebook = notebook
         self._moments = moments
         self._report = report
+        self._sums = sums
         self._claim_soon = False
         self.wakeup = Wakeup()
         """Woken when there is something for the exchange to do."""
@@ -72,6 +75,7 @@ class Unsettled:
     def recorded(self, run: Run) -> None:
         """Its outcome is in the engine already."""
         self.let_go(run)
+        self._sums.ended((run,))
         self._count(1)
         self._moments.note("settled")
         self.claim_soon()  # its permits are free, its children may be ready

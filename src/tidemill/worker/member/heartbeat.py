@@ -26,6 +26,8 @@ before its next claim: otherwise limits would be missing, and nothing would be f
 **Heartbeats never overlap**: a slow engine makes heartbeats rarer, not more numerous. A signal on the
 member's topic makes the next one early, at most every `GAP_S`.
 
+**Statistics** of the worker processes go with heartbeats, in numbered batches (`handover`).
+
 **When the engine is out of reach** heartbeats fail and are counted. Nothing else happens here. Claims stop
 because the held tables show when the lease is over; running code goes on; and the first answered heartbeat
 restores everything. After `give_up_after` failures in a row `gave_up` is called, once. Embedded workers never
@@ -49,6 +51,7 @@ from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
 from tidemill.model.member import ClaimantHeartbeat, HeartbeatReply, MemberInfo
 from tidemill.worker.claiming.wakeup import Wakeup
+from tidemill.worker.member.handover import Handover
 from tidemill.worker.repeat import repeat
 
 GAP_S = 0.05
@@ -112,16 +115,19 @@ class Heartbeats:
         *,
         info: Callable[[], MemberInfo],
         claimants: Callable[[], Iterable[LocalClaimant]],
+        handover: Handover,
         heartbeat_s: float,
         sweep_s: float,
         give_up_after: int | None = None,
         gave_up: Callable[[], None] = lambda: None,
         vacant: Callable[[], None] | None = None,
     ) -> None:
-        """`vacant` is called when a controller signals that it gave up its lease."""
+        """`handover` has the statistics of the claimants. `vacant` is called when a controller signals that
+        it gave up its lease."""
         self._engine = engine
         self._info = info
         self._claimants = claimants
+        self._handover = handover
         self._heartbeat_s = heartbeat_s
         self._sweep_s = sweep_s
         self._give_up_after = give_up_after
@@ -153,7 +159,8 @@ class Heartbeats:
         claimants = list(self._claimants())
         heartbeats = [claimant.heartbeat() for claimant in claimants]
         try:
-            reply = await _to_its_end(self._engine.members.heartbeat(self._info(), heartbeats))
+            call = self._engine.members.heartbeat(self._info(), heartbeats, statistics=self._handover.batch())
+            reply = await _to_its_end(call)
         except EngineClosed:
             raise
         except EngineError as error:
@@ -161,6 +168,7 @@ class Heartbeats:
             for claimant in claimants:
                 claimant.heartbeat_answered(None)
         else:
+            self._handover.applied()
             forgotten = self._succeeded(reply)
             self._forget_old_news(reply)
             for claimant, heartbeat in zip(claimants, heartbeats, strict=True):
@@ -169,6 +177,17 @@ class Heartbeats:
                 if self._deliver(claimant, heartbeat, reply):
                     claimant.heartbeat_answered(sent_ns, reply.options)
         return max(GAP_S, self._heartbeat_s - (time.monotonic() - began))
+
+    async def hand_over(self) -> None:
+        """Send the statistics that are left, at the end of the member, when nothing runs any more. They are
+        not worth a second try."""
+        while (batch := self._handover.batch()) is not None:
+            try:
+                await self._engine.members.heartbeat(self._info(), statistics=batch)
+            except EngineError as error:
+                log.debug("the last statistics were not handed over: %s", error)
+                return
+            self._handover.applied()
 
     async def sweep(self) -> float:
         """Search once for members that are gone. Returns how long to wait until the next search."""

@@ -25,6 +25,7 @@ from tidemill.model.errors import BadInput, EngineError
 from tidemill.model.member import MemberInfo
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.candidate import candidate, stand
+from tidemill.worker.member.handover import Handover
 from tidemill.worker.member.heartbeat import Heartbeats
 from tidemill.worker.member.info import member_info
 from tidemill.worker.member.processes import MemberProcesses
@@ -62,6 +63,7 @@ class LocalMember:
         works = "worker" in config.roles
         if not works:
             self._published.set()  # it has no tasks
+        handover = Handover()
         self._processes = MemberProcesses(
             engine,
             config,
@@ -69,6 +71,7 @@ class LocalMember:
             is_ready=self._one_is_ready,
             has_published=self._published.set,
             cannot_load=self._cannot_be_loaded,
+            statistics=handover.add,
         )
         self._works = works
         self._candidate = candidate(engine, config, self._member)
@@ -76,6 +79,7 @@ class LocalMember:
             engine,
             info=self._info,
             claimants=self._processes.alive,
+            handover=handover,
             heartbeat_s=config.heartbeat_s,
             sweep_s=config.sweep_s,
             give_up_after=config.give_up_after,
@@ -216,7 +220,9 @@ class LocalMember:
     async def _leave(self) -> None:
         """Sign off. The engine releases whatever we still hold."""
         try:
-            left = await asyncio.wait_for(self._engine.members.leave(self._member), LEAVE_S)
+            async with asyncio.timeout(LEAVE_S):
+                await self._heartbeats.hand_over()
+                left = await self._engine.members.leave(self._member)
         except TimeoutError:
             log.warning("the engine did not let us sign off; our lease will run out")
             return

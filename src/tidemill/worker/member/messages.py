@@ -29,6 +29,7 @@ import msgspec
 
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
+from tidemill.model.stats.batch import StatsRow
 from tidemill.worker.config import WorkerConfig
 
 T = TypeVar("T")
@@ -104,6 +105,13 @@ class Published(msgspec.Struct, frozen=True, tag="published"):
     """The engine knows its tasks, queues and schedules."""
 
 
+class RunStatistics(msgspec.Struct, frozen=True, tag="statistics"):
+    """How long jobs waited and ran since the last such message: after each answered heartbeat, and before the
+    last message."""
+
+    rows: list[StatsRow]
+
+
 class CannotLoad(msgspec.Struct, frozen=True, tag="cannot_load"):
     """It cannot work at all, and why: the app cannot be loaded, the engine refuses us. It ends now."""
 
@@ -124,7 +132,7 @@ class Drained(msgspec.Struct, frozen=True, tag="drained"):
 
 
 ToWorker: TypeAlias = Hello | Drain | Hurry | StopRequested | Lost | HeartbeatAnswered | PublishAgain
-FromWorker: TypeAlias = Ready | Published | CannotLoad | Leaving | Drained
+FromWorker: TypeAlias = Ready | Published | RunStatistics | CannotLoad | Leaving | Drained
 
 _encode = msgspec.json.Encoder().encode
 

@@ -20,10 +20,11 @@ that duty; while both are there, the old one claims no more.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tidemill.engine.protocol import Engine
+from tidemill.model.stats.batch import StatsRow
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.info import memory_of
 from tidemill.worker.member.respawn import Respawn
@@ -51,15 +52,17 @@ class MemberProcesses:
         is_ready: Callable[[], None],
         has_published: Callable[[], None],
         cannot_load: Callable[[str], None],
+        statistics: Callable[[Sequence[StatsRow]], None],
     ) -> None:
         """`is_ready` is called for each process that is, `has_published` when it has published its tasks,
-        `cannot_load` if the app could never be loaded."""
+        `cannot_load` if the app could never be loaded, `statistics` with what it counted."""
         self._engine = engine
         self._config = config
         self._member = member
         self._is_ready = is_ready
         self._has_published = has_published
         self._cannot_load = cannot_load
+        self._statistics = statistics
         self._respawns: list[Respawn] = []
         self._group: asyncio.TaskGroup | None = None
         self._replacing: Replacing | None = None
@@ -186,6 +189,7 @@ class MemberProcesses:
             is_ready=self._one_is_ready,
             has_published=self._has_published,
             cannot_load=self._could_not_load,
+            statistics=self._statistics,
         )
         self._respawns.append(respawn)
         assert self._group is not None

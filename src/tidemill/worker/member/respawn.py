@@ -18,12 +18,13 @@ then fails has not lived at all.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from tidemill.engine.boot import boot_ns
 from tidemill.engine.protocol import Engine
 from tidemill.model.errors import EngineUnavailable
+from tidemill.model.stats.batch import StatsRow
 from tidemill.worker.backoff import Backoff
 from tidemill.worker.claiming.wakeup import Wakeup
 from tidemill.worker.config import WorkerConfig
@@ -59,6 +60,7 @@ class Respawn:
         is_ready: Callable[[], None],
         has_published: Callable[[], None],
         cannot_load: Callable[[str], None],
+        statistics: Callable[[Sequence[StatsRow]], None] = lambda _: None,
     ) -> None:
         self.process: WorkerProcess | None = None
         """The worker process that is alive now."""
@@ -73,6 +75,7 @@ class Respawn:
         self._is_ready = is_ready
         self._has_published = has_published
         self._cannot_load = cannot_load
+        self._statistics = statistics
         self._watch = self._new_watch()
         self._closing = False
         self._member_ends = False
@@ -162,6 +165,7 @@ class Respawn:
                 takes_suspects=self.takes_suspects,
                 is_ready=self._is_ready,
                 has_published=self._has_published,
+                statistics=self._statistics,
             )
             await one.start()
         except OSError as error:

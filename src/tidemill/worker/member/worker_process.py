@@ -16,6 +16,7 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import Fence
 from tidemill.model.member import ClaimantHeartbeat
+from tidemill.model.stats.batch import StatsRow
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.info import memory_of
 from tidemill.worker.member.messages import (
@@ -31,6 +32,7 @@ from tidemill.worker.member.messages import (
     PublishAgain,
     Published,
     Ready,
+    RunStatistics,
     StopRequested,
 )
 from tidemill.worker.member.spawn import Program, tidemill
@@ -54,9 +56,11 @@ class WorkerProcess:
         takes_suspects: bool,
         is_ready: Callable[[], None] = lambda: None,
         has_published: Callable[[], None] = lambda: None,
+        statistics: Callable[[Sequence[StatsRow]], None] = lambda _: None,
     ) -> None:
         """`is_ready` is called when the process says that it is. It claims nothing before the next
-        heartbeat. `has_published`: when it says that the engine knows its tasks."""
+        heartbeat. `has_published`: when it says that the engine knows its tasks.
+        `statistics` gets what it counted."""
         self.claimant = os.urandom(16)
         self.held_table = HeldTable.create(config.held_capacity)
         self.ready: Ready | None = None
@@ -75,6 +79,7 @@ class WorkerProcess:
         """By us: no task is to blame."""
         self._is_ready = is_ready
         self._has_published = has_published
+        self._statistics = statistics
         self._program: Program | None = None
         self._closed = False
         self._overdue: asyncio.TimerHandle | None = None
@@ -164,6 +169,9 @@ class WorkerProcess:
                 return
             case Published():
                 self._has_published()
+                return
+            case RunStatistics(rows):
+                self._statistics(rows)
                 return
             case Drained():
                 self.drained = message

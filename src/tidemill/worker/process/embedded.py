@@ -44,6 +44,7 @@ from tidemill.model.jobs.job import Fence
 from tidemill.model.member import ClaimantHeartbeat, MemberInfo
 from tidemill.task.registry import Registry
 from tidemill.worker.config import WorkerConfig
+from tidemill.worker.member.handover import Handover
 from tidemill.worker.member.info import member_info
 from tidemill.worker.member.messages import Drained
 from tidemill.worker.moments import Moments
@@ -78,6 +79,7 @@ class EmbeddedWorker:
         self._adopt = adopt
         self.member = os.urandom(16)
         self.moments = Moments()
+        self.handover = Handover()
         self.drained: Drained | None = None
         """How it ended; after the block."""
 
@@ -163,6 +165,7 @@ class EmbeddedWorker:
         if sent_ns is not None:
             self._held_table.heartbeat_answered(sent_ns)
         self.worker.heartbeat_answered(sent_ns is not None, options)
+        self.handover.add(self.worker.take_statistics())
 
     def _on_loop(self, call: Callable[[], None]) -> bool:
         with suppress(RuntimeError):  # the program's loop was closed
@@ -197,6 +200,7 @@ class EmbeddedWorker:
                 log.warning("%s; going on as a new one", error)
                 former, held_table = self.worker, self._held_table
                 former.abandon()
+                self.handover.add(former.take_statistics())
                 self._new_claimant()
                 former.when_over(held_table.close)
                 if self._leaving:
@@ -208,6 +212,7 @@ class EmbeddedWorker:
 
     async def _close(self) -> None:
         self._publishing.cancel()
+        self.handover.add(self.worker.take_statistics())
         try:
             await self._heartbeats.stop(leave=not self._held_table.rows())
             if self._working.done():

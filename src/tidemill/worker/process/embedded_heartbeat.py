@@ -22,6 +22,7 @@ from tidemill.model.member import MemberInfo
 from tidemill.worker.backoff import Backoff
 from tidemill.worker.config import WorkerConfig
 from tidemill.worker.member.candidate import candidate, stand
+from tidemill.worker.member.handover import Handover
 from tidemill.worker.member.heartbeat import Heartbeats, LocalClaimant
 
 NOT_SIGNED_OFF = (
@@ -37,6 +38,9 @@ class EmbeddedMember(LocalClaimant, Protocol):
     @property
     def member(self) -> bytes: ...
 
+    @property
+    def handover(self) -> Handover: ...
+
     def info(self) -> MemberInfo: ...
 
 
@@ -48,6 +52,7 @@ class EmbeddedHeartbeat:
         self._config = config
         self._engine = engine
         self._leave = False
+        self._heartbeats: Heartbeats | None = None
         self._stopped: asyncio.Event
         self._published: asyncio.Event
         self._loop: asyncio.AbstractEventLoop
@@ -113,10 +118,11 @@ class EmbeddedHeartbeat:
         engine = self._engine = self._engine or await self._connect()
         embedded, config = self._embedded, self._config
         standing = candidate(engine, config, embedded.member)
-        heartbeats = Heartbeats(
+        heartbeats = self._heartbeats = Heartbeats(
             engine,
             info=embedded.info,
             claimants=lambda: (embedded,),
+            handover=embedded.handover,
             heartbeat_s=config.heartbeat_s,
             sweep_s=config.sweep_s,
             vacant=standing.vacant if standing else None,
@@ -138,6 +144,8 @@ class EmbeddedHeartbeat:
     async def _sign_off(self, engine: Engine) -> None:
         if self._leave:
             try:
+                if self._heartbeats is not None:
+                    await self._heartbeats.hand_over()
                 await engine.members.leave(self._embedded.member)
             except EngineError as error:
                 log.warning("signing off failed; the lease will run out by itself: %s", error)

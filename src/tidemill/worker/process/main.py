@@ -48,6 +48,7 @@ from tidemill.worker.member.messages import (
     PublishAgain,
     Published,
     Ready,
+    RunStatistics,
     StopRequested,
     ToWorker,
     encode_line,
@@ -129,10 +130,11 @@ class WorkerMain:
         self._held_table = held_table
         self._end = end
         self._worker: Worker | None = None
+        self._channel: Channel | None = None
 
     async def run(self) -> int:
         """Work until drained. Returns the exit code. The process must end at once after its last message."""
-        channel = await Channel.open(self._end, ToWorker, self._receive)
+        channel = self._channel = await Channel.open(self._end, ToWorker, self._receive)
         watching = asyncio.create_task(_end_with(channel), name="supervisor")
         try:
             last_message: Drained | CannotLoad | Leaving = await self._work(channel)
@@ -142,10 +144,16 @@ class WorkerMain:
             log.exception("this worker process cannot go on")
             last_message = Leaving(in_brief(error))
         watching.cancel()
+        self._send_statistics(channel)
         channel.send(last_message)
         channel.close()
         await channel.gone.wait()
         return CANNOT_LOAD if isinstance(last_message, CannotLoad) else 0
+
+    def _send_statistics(self, channel: Channel) -> None:
+        """What was counted since the last time. If it cannot be sent now, it is lost: statistics only."""
+        if self._worker is not None and (rows := self._worker.take_statistics()):
+            channel.send(RunStatistics(rows))
 
     async def _work(self, channel: Channel) -> Drained | CannotLoad:
         hello, config = self._hello, self._hello.config
@@ -211,6 +219,8 @@ class WorkerMain:
                 worker.lost(fences)
             case HeartbeatAnswered(ok, options):
                 worker.heartbeat_answered(ok, options)
+                if ok and self._channel is not None:
+                    self._send_statistics(self._channel)
             case PublishAgain():
                 worker.publish_again()
 

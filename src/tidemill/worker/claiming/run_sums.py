@@ -1,0 +1,48 @@
+"""How long jobs waited and ran here: sums that the member hands over with its heartbeats.
+
+A job costs two increments in lists that are there already, one when it is claimed and one when it has ended:
+no lock, no call of the engine. Waiting times are the engine's own: the moment of the claim less the moment at
+which the job became ready, both by its clock.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from tidemill.model.jobs.run import ClaimedJob
+from tidemill.model.stats.batch import OTHER_TASKS, TASKS_KEPT, StatsRow, merged
+from tidemill.model.stats.histogram import CELLS, ENDS, RUN, pack
+from tidemill.model.time import Instant
+from tidemill.worker.running.run import Run
+
+MOST_TASKS = 5 * TASKS_KEPT
+"""So many tasks are kept apart until the sums are taken; what others add goes to one row a queue."""
+
+
+class RunSums(dict[tuple[str, str], list[int]]):
+    """The cells of each queue and task (`model.stats.histogram`). All on the worker's loop."""
+
+    def __missing__(self, of: tuple[str, str]) -> list[int]:
+        if len(self) >= MOST_TASKS and of[1] != OTHER_TASKS:
+            return self[of[0], OTHER_TASKS]
+        cells = self[of] = [0] * CELLS
+        return cells
+
+    def claimed(self, jobs: Iterable[ClaimedJob], now: Instant) -> None:
+        """These were claimed at this moment of the engine's clock."""
+        for job in jobs:
+            self[job.queue, job.task][bisect_left(ENDS, now - job.ready_at)] += 1
+
+    def ended(self, runs: Iterable[Run]) -> None:
+        """The code of these has ended, if it began."""
+        for run in runs:
+            if run.started_ns:
+                job = run.job
+                self[job.queue, job.task][RUN + bisect_left(ENDS, run.ran)] += 1
+
+    def take(self) -> list[StatsRow]:
+        """The sums since this was last called."""
+        if not self:
+            return []
+        rows = [StatsRow(*of, pack(dict(enumerate(cells)))) for of, cells in self.items()]
+        self.clear()
+        return merged(rows)
