@@ -23,7 +23,7 @@ LONGEST_WINDOW: Span = 31 * DAY
 NOTHING = StatsPoint(at=0)
 
 
-class Found(NamedTuple):
+class FoundStats(NamedTuple):
     """What the engine knows."""
 
     now: Instant
@@ -52,12 +52,12 @@ def stats(where: Where, window: float, as_json: bool) -> None:
     their runs took."""
     span = span_of(window)
 
-    async def work(engine: "Engine") -> Found:
+    async def work(engine: "Engine") -> FoundStats:
         now = await engine.now()
         since = now - now % MINUTE - (span // MINUTE - 1) * MINUTE
         series = await engine.inspect.stats(since=since, until=now + 1)
         times = {each.queue: total_of(each.points) for each in series}
-        return Found(now, await engine.inspect.counts(window=span), times)
+        return FoundStats(now, await engine.inspect.counts(window=span), times)
 
     found = with_engine(where, work)
     if as_json:
@@ -72,7 +72,7 @@ def stats(where: Where, window: float, as_json: bool) -> None:
     click.echo(f"up to OLDEST: now; the others: in {length(span)}", err=True)
 
 
-def _row(found: Found, counts: QueueCounts) -> tuple[object, ...]:
+def _row(found: FoundStats, counts: QueueCounts) -> tuple[object, ...]:
     now = (getattr(counts, name) for name in NOW)
     times = found.times.get(counts.queue, NOTHING)
     times = StatsPoint(at=0, wait=times.wait, run=times.run, finished=counts.window)
@@ -85,7 +85,7 @@ def _of_window(point: StatsPoint) -> tuple[object, ...]:
     return (ended.completed, ended.failed, ended.died, ended.cancelled, *times)
 
 
-def _total(found: Found) -> tuple[object, ...]:
+def _total(found: FoundStats) -> tuple[object, ...]:
     now = (sum(getattr(counts, name) for counts in found.counts) for name in NOW)
     waits = [wait for counts in found.counts if (wait := oldest_ready(counts, found.now)) is not None]
     times = total_of(list(found.times.values()))
