@@ -4,8 +4,8 @@ A job costs two increments in lists that are there already, one when it is claim
 no lock, no call of the engine. Both take 0.17 us where jobs of one task follow one another. (With a look into
 the dictionary for each job it was 0.25 us, more than 2% of a job that does nothing.)
 
-Waiting times are the engine's own: the moment of the claim less the moment at which the job became ready, both
-by its clock.
+Waiting times are the engine's own: the moment of the claim less the moment at which the job became ready,
+both by its clock.
 """
 
 from bisect import bisect_left
