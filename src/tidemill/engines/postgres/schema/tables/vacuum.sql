@@ -6,7 +6,7 @@ DO $$
 DECLARE
     t text;
 BEGIN
-    FOREACH t IN ARRAY ARRAY['failure', 'log', 'checkpoint'] LOOP
+    FOREACH t IN ARRAY ARRAY['failure', 'log', 'checkpoint', 'stat', 'sample'] LOOP
         EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
                         autovacuum_vacuum_cost_delay = 1)', t);
     END LOOP;

@@ -6,18 +6,27 @@
 -- Answers: {first and end of that span, names of queues, tally, since when the oldest of the first jobs of each queue's lanes
 -- is ready or -1, what ended (see ended.lua), where to go on}.
 
+-- Of many heads those that became ready first by their numbers are read: a released job keeps its number, so it need not be
+-- the very first. (All records of 1,000 heads took the server 15 ms.)
+local READ = 20
+
 local names, oldest = call('HKEYS', P .. 'q'), {}
 for n, name in ipairs(names) do
-    local ids, left = {}, A.heads
+    local heads, left = {}, A.heads
     for suspect = 0, 1 do
         for _, lane in ipairs(left > 0 and call('ZRANGE', P .. 'lanes/' .. name .. '/' .. suspect, 0, left - 1) or {}) do
             left = left - 1
-            ids[#ids + 1] = call('ZRANGE', S.lane_key(name, lane:byte(1) - 48, suspect, lane:sub(2)), 0, 0)[1]
+            local key = S.lane_key(name, lane:byte(1) - 48, suspect, lane:sub(2))
+            local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+            if head[1] then
+                heads[#heads + 1] = { tonumber(head[2]), head[1] }
+            end
         end
     end
     local moment = -1
-    for _, id in ipairs(ids) do
-        local ready = S.job(id).r or -1
+    table.sort(heads, function(a, b) return a[1] < b[1] end)
+    for at = 1, math.min(READ, #heads) do
+        local ready = S.job(heads[at][2]).r or -1
         if ready >= 0 and (moment < 0 or ready < moment) then
             moment = ready
         end
