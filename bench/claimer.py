@@ -12,19 +12,19 @@ from tidemill.model.time import HOUR
 
 
 class Claimer:
-    """One member with one claimant, on one queue."""
+    """One member with one claimant, on one queue or several."""
 
-    def __init__(self, engine: Engine, queue: str = QUEUE) -> None:
+    def __init__(self, engine: Engine, *queues: str) -> None:
         self._engine = engine
-        self._wants = (Want(queue),)
+        self._wants = tuple(map(Want, queues or (QUEUE,)))
         self._member = new_id()
         self._claimant = new_id()
         self._number = 0
 
     @classmethod
-    async def join(cls, engine: Engine, queue: str = QUEUE) -> "Claimer":
+    async def join(cls, engine: Engine, *queues: str) -> "Claimer":
         """A claimer whose member has sent a heartbeat: only then may it claim."""
-        claimer = cls(engine, queue)
+        claimer = cls(engine, *queues)
         info = MemberInfo(id=claimer._member, name=f"bench:{os.getpid()}", pid=os.getpid(), lease=HOUR)
         await engine.members.heartbeat(info)
         return claimer

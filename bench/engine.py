@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 
-from bench.measures import claim, crowd, enqueue, lanes, pair
+from bench.measures import claim, crowd, enqueue, lanes, limits, pair
 from bench.plan import Plan
 from bench.progress import Steps
 from bench.rounds import Comparison
@@ -14,6 +14,7 @@ MEASURES: dict[str, Measure] = {
     "claim": claim.measure,
     "pair": pair.measure,
     "lanes": lanes.measure,
+    "limits": limits.measure,
     "finished": crowd.finished,
     "scheduled": crowd.scheduled,
 }

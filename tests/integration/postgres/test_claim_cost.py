@@ -196,6 +196,27 @@ async def test_an_open_transaction_from_before_the_limit_hides_nothing(
     assert ids_of(await claimant.take()) == [job.id]
 
 
+async def test_jobs_that_move_out_of_former_groups_are_announced(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """A transaction that sees the queue's groups stores them there when it has none any more."""
+    await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    await claimant.complete(await claimant.take_one())
+    user, jobs = await plain(), [a_job(key=key) for key in "ab"]
+    async with user.transaction(isolation="repeatable_read"):
+        await user.fetch("SELECT count(*) FROM tidemill.queue")
+        await configure(engine, "q", QueueOptions(concurrency=5), now=clock.now)
+        await settled(plain, claimant, "q")
+        for statement in engine.transactions.enqueue(jobs):
+            await user.execute(statement.sql, *statement.parameters)
+    await engine.late_commits.once_a_lease()
+    assert await user.fetchval("SELECT count(*) FROM tidemill.job WHERE state = 2 AND lane = ''") == 2
+    assert await user.fetchval("SELECT count(*) FROM tidemill.lane_new WHERE lane = ''") == 1
+    await user.execute("DELETE FROM tidemill.lane_new WHERE lane <> ''")  # what it said of the former ones
+    assert sorted(ids_of(await claimant.take())) == sorted(ids_of(jobs))
+
+
 @pytest.mark.parametrize("limit", LIMITS)
 async def test_a_claim_that_is_rolled_back_closes_no_lane(
     engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock, limit: str

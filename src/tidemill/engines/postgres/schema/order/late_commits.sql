@@ -133,8 +133,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Once a lease: move jobs out of groups of a queue that has no groups any more. A transaction stored them whose snapshot is
--- older than that change (REPEATABLE READ). The lane without a group is read whatever the queue's shape.
+-- Once a lease: move jobs out of groups of a queue that has no groups any more, and announce the lane without a group. A
+-- transaction stored them whose snapshot is older than that change (REPEATABLE READ).
 CREATE FUNCTION move_strays_v1(p_queues text[]) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     v_signals text[] := '{}';
@@ -152,6 +152,10 @@ BEGIN
             ) AS j);
         IF v_left <> '{}' THEN
             UPDATE job SET lane = '', back = true WHERE id = ANY (v_left);
+            INSERT INTO lane_new (queue, priority, suspect, lane, task, key, first)
+            SELECT DISTINCT j.queue, j.priority, j.suspect, '', '', '', 9223372036854775807
+            FROM unnest(v_left) AS u (id) JOIN job AS j ON j.id = ANY (ARRAY[u.id]) JOIN queue AS q ON q.name = j.queue
+            WHERE q.laned;
             v_signals := v_signals || ('ready:' || p_queues[n]);
         END IF;
     END LOOP;
