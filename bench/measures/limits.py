@@ -59,7 +59,7 @@ class Setting:
             await declare(engine, queue, self.theirs)
         await self._hold(engine, BUSY, self.held, 2)
         if self.waiting:
-            await fill(engine, new_jobs(max(2, round(self.waiting * plan.scale)), queue=others[0], key="k"))
+            await fill(engine, new_jobs(_crowd(plan, self.waiting), queue=others[0], key="k"))
             await _exhaust(await Claimer.join(engine, others[0]))
         return Opened(plan, engine, await Claimer.join(engine, BUSY, *others), self.keys)
 
@@ -96,9 +96,10 @@ class Opened(NamedTuple):
         return turn
 
 
-def cases() -> list[Case]:
+def cases(plan: Plan) -> list[Case]:
     """What, the least rate and the most processor time (as multiples of the reference's), the setting, its
     reference."""
+    crowd = f"{_crowd(plan, CROWD):,} jobs"
     plain, keyed = Setting("plain"), Setting("keyed", options=KEYED)
     never = {
         "concurrency": QueueOptions(concurrency=NEVER),
@@ -113,14 +114,14 @@ def cases() -> list[Case]:
             for name, options in never.items()
         ),
         (
-            "100,000 jobs behind a full queue",
+            f"{crowd} behind a full queue",
             0.8,
             None,
             Setting("full", others=1, theirs=QueueOptions(concurrency=1), waiting=CROWD),
             Setting("alone", others=1),
         ),
         (
-            "100,000 jobs of a full key",
+            f"{crowd} of a full key",
             0.8,
             None,
             Setting("full-key", others=1, theirs=ONE, waiting=CROWD),
@@ -139,9 +140,9 @@ def cases() -> list[Case]:
 
 async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
     """With each limit against without it."""
-    advance = steps.begin("limits", 2 * plan.rounds * len(plan.store.batches) * len(cases()))
+    advance = steps.begin("limits", 2 * plan.rounds * len(plan.store.batches) * len(cases(plan)))
     comparisons = []
-    for case, least, most, setting, reference in cases():
+    for case, least, most, setting, reference in cases(plan):
         ours, theirs = await setting.open(plan), await reference.open(plan)
         try:
             for batch in plan.store.batches:
@@ -157,6 +158,10 @@ async def measure(plan: Plan, steps: Steps) -> list[Comparison]:
             await theirs.engine.close()
             await ours.engine.close()
     return comparisons
+
+
+def _crowd(plan: Plan, count: int) -> int:
+    return max(2, round(count * plan.scale))
 
 
 async def _exhaust(holder: Claimer) -> None:

@@ -60,7 +60,7 @@ $$;
 -- The wanted queues that exist and are not paused, in the order of the request. It locks nothing. What comes after it sends a signal.
 -- In one statement, because it is all that a claim pays for the queues that have nothing for it: about six reads of an index for
 -- each, and up to fourteen if it is plain (3.5 and 7.5 us). OFFSET 0 keeps each condition a search of its own: the planner
--- likes to hash an EXISTS, which reads all that the index has.
+-- likes to hash an EXISTS, which reads all that the index has. ORDER BY name: by parked_held, not over all that is parked.
 CREATE FUNCTION pick_queues_v1(p_queues text[], p_suspects integer, p_cursors bigint[], p_now bigint) RETURNS pick_v1[]
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -79,7 +79,7 @@ BEGIN
                 OR EXISTS (SELECT 1 FROM job WHERE back AND queue = q.name OFFSET 0)
                 OR p_suspects > 0 AND EXISTS (SELECT 1 FROM job WHERE suspect AND state::integer = 2 AND queue = q.name OFFSET 0)
             WHEN q.counts_runs AND EXISTS (SELECT 1 FROM freed WHERE queue = q.name OFFSET 0)
-                 AND EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at IS NULL OFFSET 0) THEN true
+                 AND EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at IS NULL ORDER BY name OFFSET 0) THEN true
             WHEN EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked AND (NOT suspect OR p_suspects > 0) OFFSET 0)
                  OR EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name AND (NOT suspect OR p_suspects > 0) OFFSET 0) THEN
                 NOT EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND kind = 'queue' AND name = '' OFFSET 0)

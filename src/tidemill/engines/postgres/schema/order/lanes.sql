@@ -52,8 +52,10 @@ BEGIN
             PERFORM open_gates_v1(q.name, v_kinds, v_names);
         END IF;
     END IF;
-    IF EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at <= p_now) THEN
-        SELECT array_agg(kind), array_agg(name) INTO v_kinds, v_names FROM parked WHERE queue = q.name AND wake_at <= p_now;
+    -- ordered as in parked_wake, so that no other index will do
+    SELECT array_agg(p.kind), array_agg(p.name) INTO v_kinds, v_names
+    FROM (SELECT kind, name FROM parked WHERE queue = q.name AND wake_at <= p_now ORDER BY wake_at) AS p;
+    IF v_kinds IS NOT NULL THEN
         PERFORM open_gates_v1(q.name, v_kinds, v_names);
     END IF;
 END $$;

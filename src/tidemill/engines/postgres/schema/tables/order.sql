@@ -54,7 +54,7 @@ CREATE TABLE parked (
     PRIMARY KEY (queue, kind, name)
 );
 CREATE INDEX parked_wake ON parked (queue, wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX parked_held ON parked (queue) WHERE wake_at IS NULL;
+CREATE INDEX parked_held ON parked (queue, name) WHERE wake_at IS NULL;
 
 -- The log of a rate: how many started, per step of a thousandth of its window. kind: queue, task or key.
 CREATE TABLE start (
