@@ -12,10 +12,11 @@ from pathlib import Path
 
 from tests.chaos import clock, deploy, plants
 from tests.chaos.history import Recorder
+from tests.chaos.queues import DECLARED, FAIR, KEYED, NARROW, NIP, VALVE, valve_here
 from tests.chaos.recording import connect_recorded
 from tests.chaos.swap import swap
 from tests.chaos.weather import Weather
-from tidemill import DeadJob, Limit, Retry, Tidemill, current_job
+from tidemill import DeadJob, Retry, Tidemill, current_job
 from tidemill.model.queues.queue import Keep
 from tidemill.worker.process import main
 
@@ -31,7 +32,8 @@ app = Tidemill(retry=Retry(attempts=MOST_ATTEMPTS, base=0.05, cap=0.5))
 _ALL = Keep()
 for queue in ("default", "slow"):
     app.queue(queue, keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)
-app.queue("keyed", per_key=Limit(concurrency=1), keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)
+for queue, said in {**DECLARED, VALVE: {"concurrency": valve_here()}}.items():
+    app.queue(queue, **said, keep_completed=_ALL, keep_dead=_ALL, keep_cancelled=_ALL)
 
 _recorder: Recorder | None = None
 if "CHAOS_FOLDER" in os.environ:
@@ -53,6 +55,12 @@ def _note(kind: str, text: str = "") -> int:
     return job.fence
 
 
+async def _sleep(seconds: float) -> int:
+    _note("start")
+    await asyncio.sleep(seconds)
+    return _note("end")
+
+
 @app.task
 async def quick() -> int:
     """Each returns its fence: the result tells whose outcome was recorded."""
@@ -62,9 +70,7 @@ async def quick() -> int:
 
 @app.task
 async def nap(seconds: float) -> int:
-    _note("start")
-    await asyncio.sleep(seconds)
-    return _note("end")
+    return await _sleep(seconds)
 
 
 @app.task
@@ -90,12 +96,33 @@ async def hog(seconds: float) -> int:
     return _note("end")
 
 
-@app.task(queue="keyed", key="who")
-async def alone(who: str, seconds: float) -> int:
-    """Never two of one key at once."""
-    _note("start")
-    await asyncio.sleep(seconds)
-    return _note("end")
+@app.task(queue=KEYED, key="who")
+async def share(who: str, seconds: float) -> int:
+    """Only so many of one key at once."""
+    return await _sleep(seconds)
+
+
+@app.task(queue=FAIR, key="tenant")
+async def serve(tenant: str, seconds: float) -> int:
+    """The tenants take turns."""
+    return await _sleep(seconds)
+
+
+@app.task(queue=NARROW)
+async def squeeze(seconds: float) -> int:
+    return await _sleep(seconds)
+
+
+@app.task(queue=NARROW, name=NIP)
+async def nip(seconds: float) -> int:
+    """Has a limit of its own, in the queue that has one."""
+    return await _sleep(seconds)
+
+
+@app.task(queue=VALVE)
+async def flow(seconds: float) -> int:
+    """Its queue's options change during the run."""
+    return await _sleep(seconds)
 
 
 @app.task
@@ -153,5 +180,8 @@ async def bury(dead: DeadJob) -> int:
     return _note("end", dead.id)
 
 
-ENDS_COMPLETED = ("bury", "quick", "nap", "toil", "apart", "hog", "alone", "flaky", "tock", "lap")
+ENDS_COMPLETED = (
+    "bury", "quick", "nap", "toil", "apart", "hog", "share", "serve", "squeeze", "nip", "flow", "flaky",
+    "tock", "lap",
+)  # fmt: skip
 ENDS_DEAD = ("doomed", "overruns", "poison")

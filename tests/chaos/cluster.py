@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.chaos import clock
+from tests.chaos import clock, deploy
 from tests.chaos.history import Recorder
 from tests.chaos.times import Times
 from tests.integration.supervisor.processes import children_of, is_gone
@@ -35,15 +35,17 @@ class Process:
         self.name = name
         self.wanted = True
         self.clock_file = folder / f"{name}.clock"
+        self._folder = folder
         self._command = command
         self._log_path = folder / f"{name}.log"
         self._environment = {**os.environ, "CHAOS_FOLDER": str(folder), "CHAOS_WHO": name, **environment}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        environment = {**self._environment, deploy.VARIABLE: str(deploy.release_of(self._folder, self.name))}
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *self._command()], cwd=ROOT, env=self._environment, stdin=subprocess.DEVNULL,
+                [sys.executable, *self._command()], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log,
             )  # fmt: skip
 

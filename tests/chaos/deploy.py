@@ -1,8 +1,8 @@
-"""The next release of Tidemill, as far as its schema goes: each deploy brings one more migration that expands
-(a column that old code does not know), and says that the code before it still works.
+"""The releases of a run, as far as they differ: each brings one more migration that expands (a column that
+old code does not know) and says that the code before it still works, and declares one queue otherwise.
 
-A member that is restarted in a deploy is told so by a file; its processes then know the new migrations, while
-the others work on with the old code on the new schema.
+The runner writes the release of a member into a file. It counts from the member's next start on, also for the
+worker processes that this start begins later, while the others work on with their own.
 """
 
 import os
@@ -11,10 +11,12 @@ from types import ModuleType
 
 from tidemill.engine.migrations import Migration, Script
 
+VARIABLE = "CHAOS_RELEASE"
 
-def deploy(folder: Path, who: str) -> None:
-    """The runner's side: from its next start on this member has one more migration than before."""
-    (folder / f"{who}.release").write_text(str(release_of(folder, who) + 1))
+
+def deploy(folder: Path, who: str, by: int = 1) -> None:
+    """The runner's side: from its next start on this member has a later release, or an earlier one."""
+    (folder / f"{who}.release").write_text(str(max(0, release_of(folder, who) + by)))
 
 
 def release_of(folder: Path, who: str) -> int:
@@ -22,9 +24,14 @@ def release_of(folder: Path, who: str) -> int:
     return int(path.read_text()) if path.exists() else 0
 
 
+def release_here() -> int:
+    """A process's side: the release that its member was started with."""
+    return int(os.environ.get(VARIABLE, "0"))
+
+
 def upgrade_from_environment() -> None:
-    """A process's side."""
-    extra = release_of(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"])
+    """A process's side: the migrations that it knows."""
+    extra = release_here()
     if extra:
         from tidemill.engines.postgres.db import schema as postgres
         from tidemill.engines.sqlite.db import schema as sqlite

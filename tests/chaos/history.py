@@ -22,7 +22,7 @@ class Event(msgspec.Struct, omit_defaults=True, kw_only=True):
 
     kind: str
     """enqueue, cancel, replay, look; claim, settle, release, retire; heartbeat, reclaim, leave; start, end;
-    fault, heal, death; acquire, renew, fire: see who writes them."""
+    fault, heal, death; acquire, renew, fire; declare, override, reset, pause, resume: see who writes them."""
     at: float
     pid: int
     who: str

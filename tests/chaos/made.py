@@ -5,7 +5,7 @@ from typing import Any
 from tests.chaos.app import EVERY_SECOND
 from tests.chaos.checkers.case import Case
 from tests.chaos.history import Event, merged
-from tests.chaos.reading import Reading, SeenJob, SeenSchedule
+from tests.chaos.reading import Reading, SeenJob, SeenQueue, SeenSchedule
 from tests.chaos.times import Times
 from tidemill.model.schedules.schedule import tick_id
 from tidemill.model.time import SECOND
@@ -21,7 +21,7 @@ def event(kind: str, at: float, **fields: Any) -> Event:
 
 def asked(kind: str, at: float, phase: str = "ok", **fields: Any) -> list[Event]:
     """An operation that took a tenth of a second."""
-    op = f"{kind}-{at}"
+    op = f"{kind}-{at}-{','.join(fields.get('jobs', []))}"
     answers = fields.pop("answers", [])
     return [
         event(kind, at, phase="invoked", op=op, **fields),
@@ -31,8 +31,38 @@ def asked(kind: str, at: float, phase: str = "ok", **fields: Any) -> list[Event]
 
 def claimed(at: float, job: str, fence: int, number: int = 1, claimant: str = "c") -> Event:
     return event(
-        "claim", at, began=at - 0.1, jobs=[job], fences=[fence], claimant=claimant, number=number, phase="ok"
-    )
+        "claim", at, began=at - 0.1, jobs=[job], fences=[fence], claimant=claimant, number=number, phase="ok",
+        engine_at=moment(at),
+    )  # fmt: skip
+
+
+def moment(at: float) -> int:
+    """The engine's clock then."""
+    return round((at + OFFSET_S) * SECOND)
+
+
+def held(made: "Made", since: float, until: float, number: int, claimant: str = "", **job: Any) -> str:
+    """One more job, ready all the time, and its run; its id."""
+    name = f"{number:032x}"
+    fence = 1_000 + number
+    made.jobs[name] = SeenJob(
+        state="completed", settled_fence=fence, result=str(fence), ready_at=moment(0),
+        claimed_at=moment(since), **job,
+    )  # fmt: skip
+    made.listed["completed"].append(name)
+    made.counted["completed"] += 1
+    made.finished["completed"] += 1
+    made.events += [
+        *asked("enqueue", 0.5 + number / 1_000, jobs=[name], text="quick"),
+        claimed(since, name, fence, number=number, claimant=claimant or f"c{number}"),
+        *settled(until, name, fence),
+    ]
+    return name
+
+
+def declared(at: float, limit: int, began: int) -> list[Event]:
+    """A member that started then said so of the queue whose options change."""
+    return asked("declare", at, text=str(limit), engine_at=began)
 
 
 def settled(
@@ -79,6 +109,7 @@ class Made:
         self.drained_s: float | None = 1.0
         self.caught_up_s: float | None = 1.0
         self.schedules: dict[str, SeenSchedule] = {}
+        self.valve: SeenQueue | None = None
 
     def case(self) -> Case:
         reading = Reading(
@@ -89,6 +120,7 @@ class Made:
             drained_s=self.drained_s,
             caught_up_s=self.caught_up_s,
             schedules=self.schedules,
+            valve=self.valve,
             engine_offset_s=OFFSET_S,
         )
         return Case(merged(self.events), reading, Times(slack_s=1.0))

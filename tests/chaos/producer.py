@@ -20,6 +20,8 @@ from uuid import UUID
 
 from tests.chaos import app as tasks
 from tests.chaos.history import Recorder
+from tests.chaos.operator import Operator
+from tests.chaos.queues import CROWD, TENANTS
 from tests.chaos.recording import phase_of
 from tests.integration.app.claimer import record_of
 from tidemill.model.errors import IdTaken, TidemillError, UnknownJob
@@ -34,18 +36,27 @@ READ_AT_ONCE, POLL_S = 50, 0.1
 RECENT = 200
 """How many of its own jobs it remembers to come back to."""
 PARENT_SHARE = 0.1
+ANSWERING = ("cancel", "replay", "read")
+"""Operations whose answers are written down."""
 
 MIX = {
-    "one": 40, "many": 8, "delayed": 10, "keyed": 10, "after": 5, "again": 4, "cancel": 7, "replay": 4,
-    "read": 10, "poison": 0.3,
+    "one": 40, "many": 6, "delayed": 10, "keyed": 5, "narrow": 3, "fair": 5, "crowd": 0.5, "valve": 3,
+    "after": 5, "again": 4, "cancel": 7, "replay": 4, "read": 10, "poison": 0.3, "operate": 8,
 }  # fmt: skip
 CALLS = {
     "quick": 50, "nap": 25, "toil": 8, "flaky": 8, "doomed": 2, "overruns": 1, "apart": 1, "hog": 1,
 }  # fmt: skip
 
 
+OPERATOR = "p0"
+"""The producer that changes a queue's options. One is enough: what is in force is then known."""
+CROWD_SIZE = 30
+
 NAPS_S = [float(one) for one in os.environ.get("CHAOS_NAP", "0.005 0.02 0.1 0.5").split()]
-MIX["poison"] = float(os.environ.get("CHAOS_POISON", MIX["poison"]))
+for kind in ("poison", "crowd", "narrow", "keyed", "valve", "operate"):
+    MIX[kind] = float(os.environ.get(f"CHAOS_{kind.upper()}", MIX[kind]))
+if os.environ.get("CHAOS_WHO") != OPERATOR:
+    del MIX["operate"]
 
 
 class Producer:
@@ -56,7 +67,10 @@ class Producer:
         self._dice = dice
         self._recent: list[str] = []
         self._open: deque[str] = deque()
-        self._acts: dict[str, Callable[[], None]] = {name: getattr(self, f"_{name}") for name in MIX}
+        self._operator = Operator(dice, lambda kind, text, call: self._do(kind, [], text, call))
+        self._acts: dict[str, Callable[[], None]] = {
+            name: self.operate if name == "operate" else getattr(self, f"_{name}") for name in MIX
+        }
 
     def must_wait(self) -> bool:
         """Whether too many of its jobs have not ended; reads the oldest of them."""
@@ -72,6 +86,11 @@ class Producer:
                 self._open.append(job)
         return len(self._open) > OPEN_LIMIT
 
+    def operate(self) -> None:
+        """If it is the operator."""
+        if "operate" in MIX:
+            self._operator.act()
+
     def act(self) -> None:
         """One operation."""
         (name,) = self._dice.choices(list(MIX), list(MIX.values()))
@@ -81,24 +100,30 @@ class Producer:
         self._put(self._call_name(), [new_id().hex()])
 
     def _many(self) -> None:
-        ids = [new_id().hex() for _ in range(self._dice.randint(2, 20))]
-        names = [self._call_name() for _ in ids]
-
-        def enqueue() -> Any:
-            calls = [
-                getattr(tasks, name).using(id=UUID(one)).call(*self._arguments(name))
-                for name, one in zip(names, ids, strict=True)
-            ]
-            return tasks.app.enqueue_many(calls)
-
-        self._do("enqueue", ids, ",".join(names), enqueue)
-        self._remember(ids)
+        self._put_many([self._call_name() for _ in range(self._dice.randint(2, 20))])
 
     def _delayed(self) -> None:
         self._put(self._call_name(), [new_id().hex()], delay=self._dice.uniform(0.1, 3))
 
     def _keyed(self) -> None:
-        self._put("alone", [new_id().hex()])
+        """Some of one key at once."""
+        key = f"key{self._dice.randrange(tasks.KEYS)}"
+        count = self._dice.randint(1, 6)
+        self._put_many(["share"] * count, lambda _: (key, self._dice.uniform(0.001, 0.05)))
+
+    def _narrow(self) -> None:
+        self._put_many(self._dice.choices(("squeeze", "nip"), k=self._dice.randint(3, 8)))
+
+    def _fair(self) -> None:
+        tenant, count = self._dice.choice(TENANTS), self._dice.randint(1, 6)
+        self._put_many(["serve"] * count, lambda _: (tenant, self._dice.uniform(0.001, 0.05)))
+
+    def _crowd(self) -> None:
+        """One tenant floods the queue that all share."""
+        self._put_many(["serve"] * CROWD_SIZE, lambda _: (CROWD, self._dice.uniform(0.01, 0.05)))
+
+    def _valve(self) -> None:
+        self._put_many(["flow"] * self._dice.randint(2, 8))
 
     def _after(self) -> None:
         if self._recent:
@@ -149,16 +174,32 @@ class Producer:
         self._do("enqueue", ids, name, lambda: bound.enqueue(*self._arguments(name)))
         self._remember(ids)
 
-    def _do(self, kind: str, ids: list[str], text: str, call: Callable[[], Any]) -> None:
+    def _put_many(self, names: list[str], arguments: Callable[[str], tuple[Any, ...]] | None = None) -> None:
+        ids = [new_id().hex() for _ in names]
+        arguments = arguments or self._arguments
+
+        def enqueue() -> Any:
+            return tasks.app.enqueue_many(
+                [
+                    getattr(tasks, name).using(id=UUID(one)).call(*arguments(name))
+                    for name, one in zip(names, ids, strict=True)
+                ]
+            )
+
+        self._do("enqueue", ids, ",".join(names), enqueue)
+        self._remember(ids)
+
+    def _do(self, kind: str, ids: list[str], text: str, call: Callable[[], Any]) -> bool:
+        """False: nobody knows whether it was done."""
         op = self._recorder.invoked(kind, jobs=ids, text=text)
         try:
             answer = call()
         except TidemillError as error:
             phase = phase_of(error)
             self._recorder.write(kind, op=op, phase=phase, text=f"{type(error).__name__}: {error}"[:200])
-        else:
-            answers = answer if kind != "enqueue" else []
-            self._recorder.write(kind, op=op, phase="ok", answers=answers)
+            return phase != "unknown"
+        self._recorder.write(kind, op=op, phase="ok", answers=answer if kind in ANSWERING else [])
+        return True
 
     def _call_name(self) -> str:
         (name,) = self._dice.choices(list(CALLS), list(CALLS.values()))
@@ -172,8 +213,8 @@ class Producer:
                 return (0.05,)
             case "hog":
                 return (self._dice.choice((0.1, 1.0)),)
-            case "alone":
-                return (f"key{self._dice.randrange(tasks.KEYS)}", self._dice.uniform(0.001, 0.02))
+            case "squeeze" | "nip" | "flow":
+                return (self._dice.uniform(0.01, 0.15),)
             case "flaky":
                 return (self._dice.randint(1, tasks.MOST_ATTEMPTS - 1),)
             case _:
@@ -199,6 +240,7 @@ def main(seed: int, rate: float) -> None:
     one = Producer(Recorder(Path(os.environ["CHAOS_FOLDER"]), os.environ["CHAOS_WHO"]), dice)
     while not stopping:
         if one.must_wait():
+            one.operate()  # it may wait for a queue that the operator has paused
             time.sleep(POLL_S)
             continue
         one.act()

@@ -5,9 +5,11 @@ from collections.abc import Collection
 
 import msgspec
 
+from tests.chaos.queues import VALVE
 from tidemill.engine.protocol import BATCH_LIMIT, Engine
 from tidemill.model.jobs.job import STATES, Failure, JobRecord
-from tidemill.model.view import PAGE_LIMIT, JobFilter
+from tidemill.model.queues.layers import Layers, declared_fields
+from tidemill.model.view import PAGE_LIMIT, JobFilter, QueueInfo
 
 
 class SeenJob(msgspec.Struct, kw_only=True):
@@ -15,6 +17,9 @@ class SeenJob(msgspec.Struct, kw_only=True):
 
     state: str
     task: str = "quick"
+    queue: str = "default"
+    key: str = ""
+    suspect: bool = False
     attempts: int = 1
     max_attempts: int = 5
     crashes: int = 0
@@ -27,6 +32,9 @@ class SeenJob(msgspec.Struct, kw_only=True):
     schedule: str = ""
     on_dead: str = ""
     created_at: int = 0
+    ready_at: int | None = None
+    """The last time that it became ready."""
+    claimed_at: int | None = None
     ended_at: int | None = None
 
 
@@ -35,6 +43,16 @@ class SeenSchedule(msgspec.Struct, kw_only=True):
 
     last_at: int | None = None
     next_at: int | None = None
+
+
+class SeenQueue(msgspec.Struct, kw_only=True):
+    """The queue whose options change: its concurrency, as each layer has it."""
+
+    declared: int | None = None
+    overrides: list[int | None] = []
+    """The value that is set over it, if one is."""
+    in_force: int | None = None
+    paused: bool = False
 
 
 class Reading(msgspec.Struct, kw_only=True):
@@ -50,6 +68,8 @@ class Reading(msgspec.Struct, kw_only=True):
     drained_s: float | None = None
     """How long it took from the last healing until nothing was live; None: it never came to that."""
     schedules: dict[str, SeenSchedule] = {}
+    valve: SeenQueue | None = None
+    """None: nobody has declared it."""
     caught_up_s: float | None = None
     """How long it took from the last healing until every schedule had fired what was due by then; None: it
     never came to that."""
@@ -61,6 +81,9 @@ def seen(job: JobRecord) -> SeenJob:
     return SeenJob(
         state=job.state.value,
         task=job.task.rpartition(".")[2],
+        queue=job.queue,
+        key=job.key or "",
+        suspect=job.suspect,
         attempts=job.attempts,
         max_attempts=job.max_attempts,
         crashes=job.crashes,
@@ -73,6 +96,8 @@ def seen(job: JobRecord) -> SeenJob:
         schedule=job.schedule or "",
         on_dead=job.on_dead or "",
         created_at=job.created_at,
+        ready_at=job.ready_at,
+        claimed_at=job.claimed_at,
         ended_at=job.ended_at,
     )
 
@@ -106,7 +131,18 @@ async def read_engine(
             one.name: SeenSchedule(last_at=one.last_at, next_at=one.next_at)
             for one in await engine.schedules.list()
         },
+        valve=next((seen_queue(one) for one in await engine.queues.list() if one.name == VALVE), None),
         engine_offset_s=offset,
+    )
+
+
+def seen_queue(queue: QueueInfo) -> SeenQueue:
+    declared = declared_fields(Layers(declared=queue.declared))
+    return SeenQueue(
+        declared=declared.get("concurrency"),
+        overrides=[one.value for name, one in queue.overrides.items() if name == "concurrency"],
+        in_force=queue.options.concurrency,
+        paused=queue.paused_at is not None,
     )
 
 

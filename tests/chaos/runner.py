@@ -21,13 +21,14 @@ from tests.chaos.checkers.rescue import Rescue, rescues
 from tests.chaos.cluster import Cluster
 from tests.chaos.history import Recorder, read_history
 from tests.chaos.plan import Step, make_plan
+from tests.chaos.queues import VALVE
 from tests.chaos.reading import Reading, live, read_engine
 from tests.chaos.recording.facet import DEATH
 from tests.chaos.stores import STORES, make_store
 from tests.chaos.times import Times
 from tidemill.engine.protocol import Engine
 from tidemill.engine.registry import connect
-from tidemill.model.errors import EngineUnavailable
+from tidemill.model.errors import EngineUnavailable, UnknownQueue
 from tidemill.model.time import Instant
 from tidemill.model.view import CONTROLLER_LEASE
 
@@ -41,6 +42,11 @@ PATIENCE_S = 60.0
 """For an engine that is to answer again after everything was healed."""
 PLAY_PATIENCE_S = 180.0
 """For faults that take longer than the plan says: rolling restarts, a server that is slow to come back."""
+OPERATIONS = (
+    "enqueue", "cancel", "replay", "read", "settle", "release", "retire",
+    "declare", "override", "reset", "pause", "resume",
+)  # fmt: skip
+"""Those that are counted."""
 T = TypeVar("T")
 
 Say = Callable[[str], None]
@@ -114,7 +120,7 @@ async def run(
         say("healed; waiting until everything has ended")
         played_s = time.monotonic() - began
         await cluster.end_producers()
-        ending = await _settle_down(store.url(), times)
+        ending = await _settle_down(store.url(), times, recorder)
         keeping.cancel()
         await cluster.end_members()  # else counts move while they are read
         verdict = await _judge(engine, store.url(), history_folder, seed, played_s, times, ending)
@@ -163,11 +169,12 @@ class Ending(NamedTuple):
     drained_s: float | None
 
 
-async def _settle_down(url: str, times: Times) -> Ending:
+async def _settle_down(url: str, times: Times, recorder: Recorder) -> Ending:
     """Until the schedules have made up for what they missed, then without them until all jobs have ended."""
     began = time.monotonic()
     engine = await _opened(url)
     try:
+        await _resume(engine, recorder)
         healed_at = await _answered(engine.now)
         caught_up_s = await _until(lambda: _caught_up(engine, healed_at), began, times.catch_up_s)
         for name in (EVERY_SECOND, INTERVAL):
@@ -176,6 +183,14 @@ async def _settle_down(url: str, times: Times) -> Ending:
     finally:
         await engine.close()
     return Ending(caught_up_s, drained_s)
+
+
+async def _resume(engine: Engine, recorder: Recorder) -> None:
+    """The operator has gone, perhaps with the queue paused."""
+    op = recorder.invoked("resume")
+    with suppress(UnknownQueue):
+        await _answered(lambda: engine.queues.resume(VALVE))
+    recorder.write("resume", op=op, phase="ok")
 
 
 async def _caught_up(engine: Engine, healed_at: Instant) -> bool:
@@ -201,9 +216,9 @@ async def _judge(
     (folder / "reading.json").write_bytes(msgspec.json.encode(reading))
     case = Case(history, reading, times)
     outcomes: dict[str, int] = {}
-    for operation in history.operations("enqueue", "cancel", "replay", "read", "settle", "release", "retire"):
+    for operation in history.operations(*OPERATIONS):
         outcomes[operation.phase] = outcomes.get(operation.phase, 0) + 1
-    outcomes["ok"] = outcomes.get("ok", 0) + len(history.of("claim"))
+    outcomes["ok"] = outcomes.get("ok", 0) + sum(bool(one.jobs) for one in history.of("claim"))
     played: dict[str, int] = {}
     for event in history.of("fault"):
         played[event.text] = played.get(event.text, 0) + 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from tests.chaos.plan import Step
 
 SHORT_S, SHORT_RATE = 5.0, 12.0
-SHORT_SEEDS = {"sqlite": 4, "postgres": 1, "redis": 1}
+SHORT_SEEDS = {"sqlite": 3, "postgres": 1, "redis": 1}
 """What `./dev test` plays."""
 
 

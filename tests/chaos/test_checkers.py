@@ -19,15 +19,18 @@ from tests.chaos.made import (
     asked,
     blamed,
     claimed,
+    declared,
     elected,
     event,
     fired,
     heartbeat_answered,
+    held,
     ran,
     settled,
     swept,
 )
-from tests.chaos.reading import SeenJob
+from tests.chaos.queues import FAIR, KEYED, VALVE
+from tests.chaos.reading import SeenJob, SeenQueue
 from tidemill.model.jobs.job import Failure
 from tidemill.model.schedules.firing import MISSED_LIMIT
 from tidemill.model.time import SECOND
@@ -98,9 +101,35 @@ def one_holder_at_a_time(made: Made) -> None:
 
 @spoils
 def limits_hold(made: Made) -> None:
-    for job, fence in ((ONE, 5), (OTHER, 6)):
-        made.events += ran(2.2, job, fence, task="alone", key="key1")
-    made.events += [claimed(2.5, OTHER, 6, claimant="other"), *settled(2.8, OTHER, 6)]
+    for number in range(3):
+        held(made, 2.0 + number / 10, 3.0, number, queue=KEYED, task="share", key="key2")
+
+
+@spoils
+def limits_in_force_hold(made: Made) -> None:
+    made.events += declared(1.0, 2, began=1)
+    for number in range(3):
+        held(made, 2.0 + number / 10, 3.0, number, queue=VALVE, task="flow")
+
+
+@spoils
+def nothing_starts_while_paused(made: Made) -> None:
+    made.events += [*declared(0.5, 2, began=1), *asked("pause", 1.0), *asked("resume", 9.0)]
+    held(made, 2.0, 3.0, 1, queue=VALVE, task="flow")
+
+
+@spoils
+def options_are_those_last_said(made: Made) -> None:
+    """A worker process of a member that started earlier came last, and what it says is in force."""
+    made.events += [*declared(1.0, 3, began=20), *declared(2.0, 1, began=10)]
+    made.valve = SeenQueue(declared=1, in_force=1)
+
+
+@spoils
+def no_key_starves(made: Made) -> None:
+    for number in range(5):
+        held(made, 3.0 + number / 10, 9.0, number, claimant="x", queue=FAIR, key="crowd")
+    held(made, 5.0, 9.0, 5, claimant="x", queue=FAIR, key="tin")
 
 
 @spoils

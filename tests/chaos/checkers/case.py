@@ -1,6 +1,7 @@
 """What a checker is given."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -34,15 +35,22 @@ class Take(NamedTuple):
     ended: float
     call: tuple[str, int]
     """(claimant, number): a repeat of the same claim has the same."""
+    asked_at: float
+    """When that call was first made: a repeat brings what an earlier one took."""
+    engine_at: int
+    """The engine's clock at the claim; 0: unknown, or that of a repeat."""
 
 
 class Hold(NamedTuple):
-    """A stretch in which a run certainly had its job: from the claim's answer to the settle that applied."""
+    """A stretch in which a run certainly had its job: from the claim's answer until it was first settled or
+    released, if that counted."""
 
     job: str
     fence: int
     since: float
     until: float
+    asked_at: float
+    """It was taken at this moment or later."""
 
 
 class Case:
@@ -72,26 +80,41 @@ class Case:
     def takes(self) -> dict[str, list[Take]]:
         """By job, in the order of the answers."""
         found: dict[str, list[Take]] = defaultdict(list)
+        calls: dict[tuple[str, int], list[float]] = defaultdict(list)
         for event in self.history.of("claim"):
+            if event.phase != "failed":
+                calls[event.claimant, event.number].append(event.began)
+        for event in self.history.of("claim"):
+            call = (event.claimant, event.number)
+            engine_at = event.engine_at if len(calls[call]) == 1 else 0
             for job, fence in zip(event.jobs, event.fences, strict=True):
-                call = (event.claimant, event.number)
-                found[job].append(Take(job, fence, event.began, event.at, call))
+                found[job].append(Take(job, fence, event.began, event.at, call, min(calls[call]), engine_at))
         return found
 
     @cached_property
     def holds(self) -> list[Hold]:
-        first = {
-            (take.job, take.fence): take.ended for takes in self.takes.values() for take in reversed(takes)
-        }
-        applied: dict[tuple[str, int], float] = {}
-        for settle in self.settles:
-            if settle.answer == "applied":
-                applied[settle.job, settle.fence] = settle.began
+        first = {(take.job, take.fence): take for takes in self.takes.values() for take in reversed(takes)}
+        offered: dict[tuple[str, int], float] = {}
+        counted: set[tuple[str, int]] = set()
+        for job, fence, began, answer in self._ends():
+            offered[job, fence] = min(began, offered.get((job, fence), began))
+            if answer in ANSWERED:
+                counted.add((job, fence))
         return [
-            Hold(job, fence, first[job, fence], until)
-            for (job, fence), until in applied.items()
-            if (job, fence) in first and first[job, fence] < until
+            Hold(job, fence, take.ended, offered[job, fence], take.asked_at)
+            for (job, fence), take in first.items()
+            if (job, fence) in counted and take.ended < offered[job, fence]
         ]
+
+    def _ends(self) -> Iterator[tuple[str, int, float, str]]:
+        """What was offered of runs: job, fence, when, the answer."""
+        for settle in self.settles:
+            yield settle.job, settle.fence, settle.began, settle.answer
+        for one in self.history.operations("release"):
+            answers = one.answers or [one.phase] * len(one.jobs)
+            for job, fence, answer in zip(one.jobs, one.fences, answers, strict=True):
+                # released already: by us, or with its dead process, nobody knows when
+                yield job, fence, one.began, answer if answer == "applied" else one.phase
 
     @cached_property
     def starts(self) -> list[Event]:

@@ -72,18 +72,3 @@ def one_holder_at_a_time(case: Case) -> list[str]:
         for before, after in pairwise(sorted(of_it, key=lambda hold: hold.since))
         if after.since < before.until
     ]
-
-
-def limits_hold(case: Case) -> list[str]:
-    """Never two jobs of one key at once in a queue that allows one."""
-    keys = {event.jobs[0]: event.key for event in case.starts if event.task == "alone"}
-    holds: dict[str, list[Hold]] = defaultdict(list)
-    for hold in case.holds:
-        if hold.job in keys:
-            holds[keys[hold.job]].append(hold)
-    return [
-        f"{key}: {before.job} until {before.until:.3f}, {after.job} since {after.since:.3f}"
-        for key, of_it in holds.items()
-        for before, after in pairwise(sorted(of_it, key=lambda hold: hold.since))
-        if after.since < before.until and before.job != after.job
-    ]

@@ -108,6 +108,8 @@ def _noticed(case: Case, job: str, fence: int, died_at: float) -> float:
             moments.append(died_at)
         if record.ended_at is not None:  # cancelled, for one
             moments.append(case.local_time(record.ended_at))
+        if record.ready_at is not None:  # its next claim may have had to wait for a limit
+            moments.append(case.local_time(record.ready_at))
     return min((max(at, died_at) for at in moments if at > died_at - 0.1), default=float("inf"))
 
 

@@ -4,10 +4,13 @@ import asyncio
 import signal
 import time
 
-from tests.chaos.cluster import send
+from tests.chaos.cluster import Process, send
 from tests.chaos.deploy import deploy
 from tests.chaos.faults.scene import Scene, fault, say
 from tests.chaos.plan import Step
+
+BACK_S = 15.0
+"""How long a restart may take before the plan goes on."""
 
 
 @fault("kill worker")
@@ -77,15 +80,27 @@ async def stop_member(scene: Scene, step: Step) -> None:
 
 @fault("rolling restart")
 async def rolling_restart(scene: Scene, step: Step) -> None:
-    """SIGTERM to one member after the other; each next one when the former is back, with a newer schema where
-    the engine has one."""
+    """SIGTERM to one member after the other; each next one when the former is back, with a newer release."""
     say(scene, step)
     for member in scene.cluster.members:
-        if scene.store.has_schema:
-            deploy(scene.folder, member.name)
-        pid = member.pid
-        if member.code is None:
-            member.tell(signal.SIGTERM)
-        give_up_at = time.monotonic() + 15
-        while (member.pid == pid or not member.children()) and time.monotonic() < give_up_at:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        deploy(scene.folder, member.name)
+        await _restart(member)
+
+
+@fault("another release")
+async def another_release(scene: Scene, step: Step) -> None:
+    """One member is restarted with a newer release or an older one, while the others have theirs."""
+    member = scene.member(step)
+    say(scene, step, who=member.name)
+    deploy(scene.folder, member.name, 1 if step.dice % 2 else -1)
+    await _restart(member)
+
+
+async def _restart(member: Process) -> None:
+    """SIGTERM, and wait until it is back."""
+    pid = member.pid
+    if member.code is None:
+        member.tell(signal.SIGTERM)
+    give_up_at = time.monotonic() + BACK_S
+    while (member.pid == pid or not member.children()) and time.monotonic() < give_up_at:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)

@@ -52,6 +52,8 @@ def step(
     return Step(at_s, kind, length_s, target, 0 if all_of_them else 1)
 
 
+CALM = (step(1, "signals doubled", 0.2),)
+"""Nothing is wrong, and the run is a long one."""
 ZOMBIES = (
     step(2.5, "stop member", 3.8, 0),
     step(7.0, "stop member", 3.8, 1),

@@ -2,9 +2,10 @@
 
 from functools import partial
 
-from tests.chaos.plants import ZOMBIES, plant
+from tests.chaos.plants import CALM, ZOMBIES, plant
 from tests.chaos.swap import swap
 from tests.rewriting import in_schema
+from tidemill.engine.shared.turns import ClaimTurns
 
 rewrite = partial(in_schema, swap)
 
@@ -30,3 +31,18 @@ def the_death_of_a_crasher_is_not_handled() -> None:
         "IF p_state = 5 AND j.on_dead IS",
         "IF p_state = 5 AND j.crashes = 0 AND j.on_dead IS",
     )
+
+
+@plant("postgres", "limits_hold", CHAOS_NARROW="15")
+def the_holders_of_a_task_are_not_counted() -> None:
+    rewrite(
+        "order/gates",
+        "AND task = p_name LIMIT p_concurrency",
+        "AND task = p_name AND false LIMIT p_concurrency",
+    )
+
+
+@plant("postgres", "no_key_starves", *CALM, CHAOS_CROWD="3")
+def turns_begin_anew_with_each_claim() -> None:
+    """So a key that comes early in their order has most of them."""
+    swap(ClaimTurns, "lane", lambda *_: (None, 0))

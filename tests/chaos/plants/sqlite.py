@@ -6,14 +6,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.chaos.plants import ZOMBIES, plant, step
+from tests.chaos.plants import CALM, ZOMBIES, plant, step
 from tests.chaos.swap import swap
 from tests.rewriting import in_statement
+from tidemill.engine.shared import queue_layers
 from tidemill.engines.sqlite.cluster import queues
+from tidemill.engines.sqlite.cluster.catalogue import Catalogue
 from tidemill.engines.sqlite.jobs import commands, enqueue, lost_runs, plain_settle, settle
 from tidemill.engines.sqlite.jobs.step import RUNNING, Step
 from tidemill.model.jobs.job import CancelAnswer, NewJob, Stored
 from tidemill.model.jobs.run import Answer
+from tidemill.model.queues.layers import Declaration, Layers
+from tidemill.model.queues.queue import Limit, QueueOptions
 
 rewrite = partial(in_statement, swap)
 
@@ -84,6 +88,45 @@ def limits_are_not_stored() -> None:
         right(step, before, replace(options, per_key=None))
 
     swap(queues, "_put_in_force", wrong)
+
+
+@plant("sqlite", "limits_hold")
+def a_key_has_no_limit_of_its_own() -> None:
+    def limit_of_key(self: QueueOptions, _key: str | None) -> Limit | None:
+        return self.per_key or None
+
+    swap(QueueOptions, "limit_of_key", limit_of_key)
+
+
+@plant("sqlite", "limits_in_force_hold", *CALM, CHAOS_VALVE="15", CHAOS_OPERATE="40")
+def a_process_does_not_see_that_a_limit_was_lowered() -> None:
+    """It keeps the highest that it has read."""
+    right = Catalogue.refresh
+
+    def refresh(self: Catalogue) -> None:
+        known = dict(self.by_name)
+        right(self)
+        for name, queue in known.items():
+            now = self.by_name[name]
+            if (queue.options.concurrency or 0) > (now.options.concurrency or 0) > 0:
+                self.by_name[name] = self.by_pk[queue.pk] = now._replace(options=queue.options)
+
+    swap(Catalogue, "refresh", refresh)
+
+
+@plant(
+    "sqlite",
+    "options_are_those_last_said",
+    step(1, "another release", target=0),
+    step(4.5, "kill worker", target=1),
+)
+def an_old_start_puts_old_options_back() -> None:
+    """As if whoever speaks last were right."""
+
+    def with_declaration(layers: Layers, app: str, declaration: Declaration) -> Layers:
+        return replace(layers, declared={**layers.declared, app: declaration})
+
+    swap(queue_layers, "with_declaration", with_declaration)
 
 
 @plant("sqlite", "fences_grow", step(1, "kill worker", target=0), step(2, "kill worker", target=1))

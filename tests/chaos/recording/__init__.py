@@ -9,7 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.chaos.history import Recorder
-from tests.chaos.recording.cluster import RecordedLeases, RecordedMembers, RecordedSchedules
+from tests.chaos.recording.cluster import (
+    RecordedLeases,
+    RecordedMembers,
+    RecordedQueues,
+    RecordedSchedules,
+)
 from tests.chaos.recording.facet import phase_of
 from tests.chaos.recording.jobs import RecordedJobs
 from tests.chaos.recording.signals import ShakySignals
@@ -29,6 +34,7 @@ class RecordedEngine:
         self.members = RecordedMembers(engine, recorder, weather)
         self.signals = ShakySignals(engine, weather)
         self.leases = RecordedLeases(engine, recorder, weather)
+        self.queues = RecordedQueues(engine, recorder, weather)
         self.schedules = RecordedSchedules(engine, recorder, weather, self.leases)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,9 +1,10 @@
-"""The facets of a cluster: members, elections, schedules."""
+"""The facets of a cluster: members, elections, schedules, declared queues."""
 
 import time
 from typing import Any
 
 from tests.chaos.history import Phase, Recorder
+from tests.chaos.queues import VALVE
 from tests.chaos.recording.facet import Facet, phase_of
 from tests.chaos.weather import Weather
 from tidemill.engine.protocol import Engine
@@ -76,3 +77,25 @@ class RecordedSchedules(Facet):
             raise
         self._recorder.write("fire", op=op, phase="ok", answers=["late" if fired is None else "fired"])
         return fired
+
+
+class RecordedQueues(Facet):
+    """The `queues` facet: what was declared of the queue whose options change, and by whom."""
+
+    def __init__(self, engine: Engine, recorder: Recorder, weather: Weather) -> None:
+        super().__init__(engine.queues, recorder, weather)
+
+    async def declare(self, app: str, declarations: Any, **options: Any) -> None:
+        said = declarations.get(VALVE)
+        if said is None:
+            return await self._ask("declare", lambda: self._facet.declare(app, declarations, **options))
+        op = self._recorder.invoked(
+            "declare", engine_at=said.declared_at, text=str(said.fields["concurrency"])
+        )
+        try:
+            await self._ask("declare", lambda: self._facet.declare(app, declarations, **options))
+        except BaseException as error:
+            self._recorder.write("declare", op=op, phase=phase_of(error))
+            raise
+        self._recorder.write("declare", op=op, phase="ok")
+        return None

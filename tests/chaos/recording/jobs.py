@@ -17,7 +17,11 @@ class RecordedJobs(Facet):
 
     async def claim(self, request: Any, **options: Any) -> Any:
         began = time.monotonic()
-        claim = await self._ask("claim", lambda: self._facet.claim(request, **options))
+        try:
+            claim = await self._ask("claim", lambda: self._facet.claim(request, **options))
+        except BaseException as error:
+            self._not_claimed(began, request, error)
+            raise
         self._claimed(began, request, claim)
         return claim
 
@@ -35,6 +39,8 @@ class RecordedJobs(Facet):
             )
         except BaseException as error:
             self._recorder.write("settle", op=op, phase=phase_of(error), text=str(error)[:200])
+            if claim is not None:
+                self._not_claimed(began, claim, error)
             raise
         self._recorder.write("settle", op=op, phase="ok", answers=[str(one) for one in settled.answers])
         if settled.claim is not None:
@@ -76,12 +82,19 @@ class RecordedJobs(Facet):
             )  # fmt: skip
         return reclaimed
 
+    def _not_claimed(self, began: float, request: Any, error: BaseException) -> None:
+        """A repeat may bring jobs that this call took."""
+        self._recorder.write(
+            "claim", phase=phase_of(error), began=began, claimant=request.claimant.hex(),
+            number=request.number,
+        )  # fmt: skip
+
     def _claimed(self, began: float, request: Any, claim: Any) -> None:
         if claim.jobs:
             self._recorder.write(
                 "claim", phase="ok", began=began, claimant=request.claimant.hex(), number=request.number,
                 jobs=[job.id.hex() for job in claim.jobs], fences=[job.fence for job in claim.jobs],
-                member=request.member.hex(),
+                member=request.member.hex(), engine_at=claim.now,
             )  # fmt: skip
 
 

@@ -23,7 +23,6 @@ _LEAVE = (
 
 class PostgresStore(Store):
     able = frozenset({"server", "links", "storm", "disk", "transaction", "clock"})
-    has_schema = True
 
     async def start(self) -> None:
         self._server = PostgresServer(settings=SETTINGS, disk=self.disk.folder)

@@ -8,7 +8,6 @@ from tests.chaos.stores.store import Store
 
 class SqliteStore(Store):
     able = frozenset({"disk", "transaction"})
-    has_schema = True
 
     async def start(self) -> None:
         pass

@@ -14,8 +14,6 @@ class Store:
     """A place for state, reached over numbered links. `able` names the faults that make sense here."""
 
     able: frozenset[str] = frozenset()
-    has_schema = False
-    """Migrated in numbered steps."""
 
     def __init__(self, folder: Path, links: int) -> None:
         self.folder = folder
