@@ -1,6 +1,7 @@
 """Planted bugs: each patches the SQLite engine as a mistake would have written it (see `planting`)."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.rewriting import in_statement
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.statements import Statements
 from tidemill.engines.sqlite import transactions
-from tidemill.engines.sqlite.claiming import claim
+from tidemill.engines.sqlite.claiming import aside, choice, claim
 from tidemill.engines.sqlite.cluster import heartbeat, schedules
 from tidemill.engines.sqlite.db import writer
 from tidemill.engines.sqlite.jobs import (
@@ -229,3 +230,24 @@ def a_passed_tick_empties_the_line(patch: pytest.MonkeyPatch) -> None:
 def only_the_death_of_a_run_is_handled(patch: pytest.MonkeyPatch) -> None:
     right = on_dead.leave_handler
     patch.setattr(on_dead, "leave_handler", lambda step, job: job.state == RUNNING and right(step, job))
+
+
+@plant("aside::test_who_knows_the_task_takes_them_in_their_old_order")
+def what_stood_aside_goes_behind_the_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(choice, "merge", lambda *parts, key: chain(*parts))
+
+
+@plant("aside::test_a_paused_task_gives_nothing_to_anybody")
+def claims_do_not_ask_for_paused_tasks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(aside, "passed_over", lambda step, request: frozenset(request.unknown))
+
+
+@plant("aside::test_a_queue_may_change_its_shape_under_them")
+def a_new_shape_forgets_who_stands_aside(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        lanes.SQL,
+        "aside_tasks",
+        "SELECT name FROM task WHERE name IS NOT NULL",
+        "SELECT name FROM task WHERE 0",
+    )

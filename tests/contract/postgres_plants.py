@@ -263,3 +263,13 @@ def claims_are_forgotten_of_which_something_runs(patch: pytest.MonkeyPatch) -> N
 @plant("deaths::test_each_death_of_an_id_that_is_used_again_has_one")
 def a_second_death_is_taken_for_the_first(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "jobs/on_dead", "EXIT WHEN v_stored <> '{}';", "EXIT;")
+
+
+@plant("aside::test_who_knows_the_task_takes_them_in_their_old_order")
+def what_comes_back_from_aside_is_not_marked(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "order/aside", "aside = false, back = true,", "aside = false,")
+
+
+@plant("aside::test_a_paused_task_gives_nothing_to_anybody")
+def plain_claims_do_not_ask_for_paused_tasks(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "jobs/claim_plain", "AND NOT EXISTS (SELECT 1 FROM paused_task)", "")

@@ -69,7 +69,7 @@ def turns_begin_anew_with_every_claim(patch: pytest.MonkeyPatch) -> None:
 
 @plant("lanes::test_waiting_jobs_move_when_a_queue_becomes_fair")
 def changed_lanes_are_not_moved(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "change_layers", "call('ZADD', P .. 'stale/' .. name, 0, suspect .. member)", "")
+    rewrite(patch, "change_layers", "call('ZADD', P .. 'stale/' .. name, 0, kind .. member)", "")
 
 
 @plant("promote::test_due_jobs_stand_in_the_order_of_their_due_times")
@@ -195,3 +195,18 @@ def a_replaced_schedule_loses_its_line(patch: pytest.MonkeyPatch) -> None:
 @plant("deaths::test_each_way_to_die_leaves_a_handler")
 def the_death_of_a_crasher_is_not_handled(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "moves", "if state == DEAD and j.od then", "if state == DEAD and j.od and not j.su then")
+
+
+@plant("aside::test_who_knows_the_task_takes_them_in_their_old_order")
+def what_stood_aside_goes_behind_the_others(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        "sources",
+        "(not h or tonumber(other.ids[other.at + 1]) < tonumber(h.ids[h.at + 1]))",
+        "not h",
+    )
+
+
+@plant("aside::test_the_end_of_a_pause_signals_where_jobs_stand_aside")
+def the_end_of_a_pause_signals_nobody(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "resume_task", "S.ready_signal(queue)", "")

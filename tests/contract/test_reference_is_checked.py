@@ -127,8 +127,8 @@ PLANTED = [
 ]
 
 
-COMMANDS, MOST = 6, 300
-"""With these commands each of the errors is found within ten turns; with most others some take hundreds.
+COMMANDS, MOST = 38, 300
+"""With these commands each of the errors is found within a dozen turns; with most others some take hundreds.
 Another Hypothesis may make other commands of the number: then it takes longer."""
 
 

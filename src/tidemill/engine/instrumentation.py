@@ -191,6 +191,8 @@ class WatchedTasks:
     def __init__(self, tasks: TasksFacet, watch: _Watch) -> None:
         self.publish = watch(tasks.publish)
         self.list = watch(tasks.list)
+        self.pause = watch(tasks.pause)
+        self.resume = watch(tasks.resume)
 
 
 class WatchedSchedules:

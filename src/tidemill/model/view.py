@@ -169,6 +169,10 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True):
     schema: bytes | None = None
     """JSON schema of the parameters."""
     on_dead: str | None = None
+    paused_at: Instant | None = None
+    """Since when an operator holds its jobs back. A pause is read with the entry, not published with it."""
+    paused_by: str = ""
+    paused_why: str = ""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,7 +83,7 @@ class Report:
         if now - self._mentioned.get(task, -UNKNOWN_TASK_EVERY_S) >= UNKNOWN_TASK_EVERY_S:
             self._mentioned[task] = now
             log.warning(
-                "no task %r here (job %s in queue %r): its jobs are released until a worker has it; "
+                "no task %r here (job %s in queue %r): its jobs stand aside until a worker has it; "
                 "is its module imported by the app?",
                 task,
                 show_id(run.job.id),

@@ -36,6 +36,7 @@ from tidemill.worker.claiming.listener import WakeupListener
 from tidemill.worker.claiming.options_watch import OptionsWatch
 from tidemill.worker.claiming.run_sums import RunSums
 from tidemill.worker.claiming.slots import Slots
+from tidemill.worker.claiming.unknown_tasks import UnknownTasks
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.claiming.until_answered import GaveUp, UntilAnswered
 from tidemill.worker.config import WorkerConfig
@@ -104,11 +105,13 @@ class Worker:
         )
         steps = RunSteps(held_table, stops, unsettled, endings, resolver)
         self._threads = ThreadRunner(steps, config.slots)
+        unknown = UnknownTasks(registry)
         pipeline = Pipeline(
             TaskRulesBook(registry),
             steps,
             stops.deadlines,
             unsettled,
+            unknown,
             report,
             loop=LoopRunner(steps),
             thread=self._threads,
@@ -126,6 +129,7 @@ class Worker:
             slots,
             stops,
             claim_size,
+            unknown,
             take_claim_soon=unsettled.take_claim_soon,
             member=member,
             claimant=claimant,

@@ -107,7 +107,7 @@ async def test_a_claim_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = ClaimMemory().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 14))})",
         *request,
         clock.now,
     )
@@ -130,7 +130,7 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     plans = await Plans(connection).begin()
     request = ClaimMemory().parameters(claimant.request(most=100, suspects=2))
     rows = await connection.fetch(
-        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 13))})",
+        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 14))})",
         *request,
         clock.now,
     )
@@ -138,6 +138,26 @@ async def test_a_claim_of_lanes_finds_its_jobs_by_the_index(
     assert "job_ready" in plans.of("FROM lane_jobs_v1(")
     assert "job_held_key" in plans.of("job.key = k.key")
     assert "lane_open" in plans.of("DISTINCT ON (u.late, u.lane)")
+    assert "Seq Scan on job" not in "\n".join(plans.texts)
+
+
+async def test_a_claim_finds_what_stands_aside_by_its_own_index(
+    engine: PostgresEngine, claimant: Claimant, clock: Clock, plain: Plain
+) -> None:
+    await fill(engine, clock)
+    assert (await claimant.claim(most=1, unknown=("t",))).wait == 0
+    connection = await plain()
+    plans = await Plans(connection).begin()
+    request = ClaimMemory().parameters(claimant.request(most=100, suspects=2))
+    rows = await connection.fetch(
+        f"SELECT * FROM tidemill.claim_plain_v1({', '.join(f'${n}' for n in range(1, 14))})",
+        *request,
+        clock.now,
+    )
+    assert len(rows) == 101
+    for part in ("task > v_task", "(j.priority, j.suspect, j.lane) >", "ORDER BY j.seq LIMIT v_most"):
+        assert "Index Scan using job_aside on job" in plans.of(part).replace("Only Scan", "Scan"), part
+        assert "Sort" not in plans.of(part), part
     assert "Seq Scan on job" not in "\n".join(plans.texts)
 
 

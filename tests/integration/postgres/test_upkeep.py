@@ -25,7 +25,7 @@ from tidemill.testing.contract.fixtures import (
     some_jobs,
 )
 
-SELDOM_CHANGED = {"meta", "task", "audit", "queue_layers"}
+SELDOM_CHANGED = {"meta", "task", "paused_task", "audit", "queue_layers"}
 
 
 async def test_tables_are_vacuumed_by_dead_rows(plain: Plain) -> None:

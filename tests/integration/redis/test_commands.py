@@ -26,7 +26,7 @@ SINCE = {
     "4.0.0": "MEMORY UNLINK",
 }
 """The version of Redis that brought each command, as the documentation of Redis says."""
-NO_COMMANDS = {"BADCLAIMANT", "LIMIT", "UNKNOWNQUEUE", "USAGE", "WITHSCORES"}
+NO_COMMANDS = {"BADCLAIMANT", "LIMIT", "UNKNOWNQUEUE", "UNKNOWNTASK", "USAGE", "WITHSCORES"}
 """Other words that stand in quotes."""
 
 

@@ -238,7 +238,7 @@ async def leases_acquire__after_another(stage: Stage) -> Cut:
 
 
 OF_THE_CONTRACT = (
-    "blocking_enqueue",
+    "blocking_enqueue", "jobs_claim__of_who_does_not_know_all_tasks", "tasks_pause", "tasks_resume",
     "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_run_now", "jobs_watch", "jobs_promote",
     "queues_pause", "queues_resume", "queues_override", "queues_reset", "queues_retire", "tasks_publish",
     "schedules_put", "schedules_fire", "schedules_pause", "schedules_retire", "schedules_remove",

@@ -39,16 +39,17 @@ def is_sound(db: sqlite3.Connection) -> None:
     assert set(db.execute("SELECT queue, state, count FROM tally WHERE count <> 0")) == set(recount)
     stray = """SELECT count(*) FROM job_now AS job WHERE state = 2 AND NOT EXISTS (
         SELECT 1 FROM lane WHERE lane.queue = job.queue AND lane.priority = job.priority
-            AND lane.suspect = job.suspect AND lane.lane = job.lane)"""
+            AND lane.kind = job.suspect + 2 * (instr(job.lane, char(30)) > 0) AND lane.lane = job.lane
+            AND ifnull(lane.aside, '') = substr(job.lane, 1, max(0, instr(job.lane, char(30)) - 1)))"""
     assert db.execute(stray).fetchone() == (0,)
     for text, jobs in _STANDING.items():
         assert sorted(db.execute(text)) == sorted(db.execute(jobs)), text
 
 
-_READY = """WITH RECURSIVE each (queue, priority, suspect, lane, at, last, ahead) AS (
-    SELECT queue, priority, suspect, lane, first, last, ahead FROM ready
-    UNION ALL SELECT queue, priority, suspect, lane, at + 1, last, ahead FROM each WHERE at < last
-) SELECT queue, priority, suspect, lane, at, at - ahead FROM each"""
+_READY = """WITH RECURSIVE each (queue, priority, kind, lane, at, last, ahead) AS (
+    SELECT queue, priority, kind, lane, first, last, ahead FROM ready
+    UNION ALL SELECT queue, priority, kind, lane, at + 1, last, ahead FROM each WHERE at < last
+) SELECT queue, priority, kind, lane, at, at - ahead FROM each"""
 _RUNNING = """WITH RECURSIVE each (queue, at, last, ahead) AS (
     SELECT queue, first, last, ahead FROM run
     UNION ALL SELECT queue, at + 1, last, ahead FROM each WHERE at < last
@@ -60,7 +61,8 @@ _ENDED = """WITH RECURSIVE each (queue, state, ended_at, at, last) AS (
 _STANDING = {
     "SELECT queue, pk FROM blocked": "SELECT queue, pk FROM job_now WHERE state = 0",
     "SELECT queue, due_at, seq, pk FROM due": "SELECT queue, due_at, seq, pk FROM job_now WHERE state = 1",
-    _READY: "SELECT queue, priority, suspect, lane, seq, pk FROM job_now WHERE state = 2",
+    _READY: "SELECT queue, priority, suspect + 2 * (instr(lane, char(30)) > 0), lane, seq, pk FROM job_now "
+    "WHERE state = 2",
     _RUNNING: "SELECT queue, pk, fence FROM job_now WHERE state = 3",
     _ENDED: "SELECT queue, state, ended_at, pk FROM job_now WHERE state > 3 AND form < 2",
     "SELECT queue, task, ended_at, pk FROM dead":

@@ -155,43 +155,43 @@ def test_such_a_walk_is_found(db: sqlite3.Connection) -> None:
     [
         (
             ready_rows.IN_LANE,
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=? AND last>?)",
         ),
         (ready_rows.IN_LANE, "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (
             STATEMENTS["claim.front"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=?)",
         ),
         (STATEMENTS["claim.front"], "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (
             STATEMENTS["claim.take_whole"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last<?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=? AND last<?)",
         ),
         (
             STATEMENTS["claim.take_front"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last=?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=? AND last=?)",
         ),
         (STATEMENTS["lanes.check_queue"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["lanes.check_queue"], "lane_stale (queue=?)"),
         (STATEMENTS["lanes.check_plain_queue"], "lane_open (queue=?)"),
         (
             STATEMENTS["lanes.check_plain_queue"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=?)",
         ),
         (STATEMENTS["promote.due"], "due USING PRIMARY KEY (queue=? AND due_at<?)"),
         (STATEMENTS["promote.next_due"], "due USING PRIMARY KEY (queue=?)"),
         (
             STATEMENTS["lanes.open_lanes"],
-            "lane_open (queue=? AND priority=? AND suspect=? AND task=? AND lane>? AND lane<?)",
+            "lane_open (queue=? AND priority=? AND kind=? AND task=? AND lane>? AND lane<?)",
         ),
         (STATEMENTS["lanes.next_priority"], "lane_open (queue=? AND priority>?)"),
         (
             STATEMENTS["lanes.stale_jobs"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=? AND last>?)",
         ),
         (
             STATEMENTS["ranges.ready_find"],
-            "ready USING PRIMARY KEY (queue=? AND priority=? AND suspect=? AND lane=? AND last>?)",
+            "ready USING PRIMARY KEY (queue=? AND priority=? AND kind=? AND lane=? AND last>?)",
         ),
         (STATEMENTS["ranges.run_find"], "run USING INTEGER PRIMARY KEY (rowid>?)"),
         (STATEMENTS["settle.runs_plainly"], "run USING INTEGER PRIMARY KEY (rowid>?)"),

@@ -39,6 +39,10 @@ cleared when a job ends. Children react to their parents' end after the call's o
 unblocking, in the order in which that happens, and *kept* by release, retire, reclaim and a heartbeat
 that releases. Jobs of one call get theirs in the order of the call.
 
+**Aside.** A ready job may *stand aside*: claims that know its task read it at its old place, the others do
+not read it at all. What a claim does not take because of its task is set aside, so that each job is passed
+over once. Everything else treats it as what it is: a ready job.
+
 **Signals.** After the step, the process that made it publishes (may be lost): `ready_topic(queue)` when
 something became claimable there, or will by time alone (so that timers are set); `waiter_topic(waiter)`
 for each watched job that ended; `member_topic(member)` when a running job of that member was asked to
@@ -70,22 +74,26 @@ from tidemill.engine.protocol.engine import Engine, OpenEngine
 from tidemill.engine.protocol.inspect import InspectFacet
 from tidemill.engine.protocol.jobs import JobsFacet, Promoted, Pruned, Reclaimed, Settled
 from tidemill.engine.protocol.limits import (
+    ASIDE_LIMIT,
     BATCH_LIMIT,
     HANDLED_LIMIT,
     PROMOTE_LIMIT,
     PRUNE_LEAST,
     PRUNE_LIMIT,
+    UNKNOWN_LIMIT,
 )
 from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
 from tidemill.engine.protocol.schedules import Fired, SchedulesFacet
 from tidemill.engine.protocol.transactions import BlockingFacet, CheckKnown, Script, TransactionsFacet
 
 __all__ = [
+    "ASIDE_LIMIT",
     "BATCH_LIMIT",
     "HANDLED_LIMIT",
     "PROMOTE_LIMIT",
     "PRUNE_LEAST",
     "PRUNE_LIMIT",
+    "UNKNOWN_LIMIT",
     "BlockingFacet",
     "CheckKnown",
     "Engine",

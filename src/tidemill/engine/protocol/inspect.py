@@ -87,7 +87,9 @@ class InspectFacet(Protocol):
         """Jobs by filter, without body, result and `failures` (`error` is filled).
 
         By state (in the order of `JobState`), then queue name, then: ready by priority, plain jobs
-        before suspects, group, seq; scheduled by due time, then seq; blocked and running by creation;
+        before suspects, group, seq (those that stand aside in groups of their own, by task: where these stand
+        in their priority is the engine's choice); scheduled by due time, then seq; blocked and running by
+        creation;
         finished ones newest end first, then newest creation. The
         cursor continues exactly there: a job that stays put is neither skipped nor repeated. It belongs to
         this filter and no other: with another one, cut off or altered, it is `BadInput`.

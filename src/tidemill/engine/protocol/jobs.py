@@ -133,12 +133,18 @@ class JobsFacet(Protocol):
           this claimant last stopped (positions are the engine object's memory);
         - in a lane, by `seq`;
         - a job whose `expires_at` has come is not taken but becomes dead ("expired");
+        - a job of a task that is paused or that `request.unknown` names (at most `UNKNOWN_LIMIT`, each once,
+          else `BadInput`) is not taken but *set aside*: it stays ready with its `seq`, and from now on only
+          claims that may take it read it, by `seq`, as if it stood in its lane as before. It uses no permit,
+          counts for no bound and holds back no other. If the claim named its task, it shows the reason
+          "unknown task", as if the claimant had released it. One claim sets at most `ASIDE_LIMIT` aside; if
+          it meets more, it may end there, and `wait` is 0;
         - suspects: at most `request.suspects`; they do not hold back others of their lane;
         - gates: a lane gives jobs only while each of its gates (`model.gate`) has room: running jobs
           behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
           step, at every instant by the engine's clock. A rate permit is never returned.
 
-        With `ids`, only those jobs are considered, in that order, under the same gates and pauses,
+        With `ids`, only those jobs are considered, in that order, under the same gates, pauses and tasks,
         whatever queue they are in.
 
         Effects on a taken job: state, fence (growing in the order of the answer), claimant, member,
@@ -147,8 +153,9 @@ class JobsFacet(Protocol):
         Concurrent claims never take the same job, and never pass over a visible free one except while
         another is taking it. (An engine with concurrent writers may find a late commit up to 1 s later,
         and what a rolled-back claim had locked up to one lease later.) The cost depends on open lanes,
-        never on the number of scheduled, parked or finished jobs. A claim that takes nothing writes
-        nothing durable. `Claim.wait` as documented there; exact to the engine's clock.
+        never on the number of scheduled, parked or finished jobs, nor of those that stand aside for
+        others. A claim that takes nothing and sets nothing aside writes nothing durable; one that sets
+        something aside signals the queue. `Claim.wait` as documented there; exact to the engine's clock.
         """
         ...
 
@@ -209,7 +216,8 @@ class JobsFacet(Protocol):
         due time comes in between. A repeat (`ALREADY`) changes no reason. Runs that are released for their
         holder (retire, reclaim, leave, heartbeat) have none. With the reason "snooze" a job that becomes
         ready or scheduled has one more of `snoozes`, in the same step: a repeat does not count again, and
-        the next claim brings the number.
+        the next claim brings the number. With the reason "unknown task" a job that becomes ready stands
+        aside: see `claim`.
         """
         ...
 

@@ -94,9 +94,21 @@ class TasksFacet(Protocol):
     """The catalogue of tasks that workers publish."""
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
-        """Add or replace entries by name."""
+        """Add or replace entries by name. A pause is no part of what is published, and stays."""
         ...
 
     async def list(self) -> "list[TaskEntry]":
-        """All entries, by name."""
+        """All entries, by name, each with its pause."""
+        ...
+
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        """No claim takes a job of this task, in any queue; what runs goes on. Its jobs stay ready, and keep
+        their places: claims set aside those that they meet. `UnknownTask` if it has no entry. A repeat keeps
+        the first pause's time and reason. Where the store has more than one writer, a claim that is under way
+        may still take some. In the audit it is a "pause task"."""
+        ...
+
+    async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        """End a pause: its jobs are taken in their old order. Signals the queues where some stand aside.
+        `UnknownTask` if it has no entry; a repeat changes nothing. In the audit it is a "resume task"."""
         ...

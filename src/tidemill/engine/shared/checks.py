@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import get_args
 
-from tidemill.engine.protocol import BATCH_LIMIT
+from tidemill.engine.protocol import BATCH_LIMIT, UNKNOWN_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import ID_SIZE, JobId, check_id
 from tidemill.model.jobs.job import PAYLOAD_LIMIT, Edit, NewJob, check_edit, check_new_jobs
@@ -151,6 +151,17 @@ def check_claim(request: ClaimRequest) -> None:
             check_number(want.most, "a claim's bound of a queue")
     if len({want.queue for want in request.wants}) != len(request.wants):
         raise BadInput("a claim names each queue once")
+    if request.unknown:
+        _check_unknown(request.unknown)
+
+
+def _check_unknown(tasks: Sequence[str]) -> None:
+    if len(tasks) > UNKNOWN_LIMIT:
+        raise BadInput(f"a claim names at most {UNKNOWN_LIMIT} tasks as unknown, not {len(tasks):,}")
+    for task in tasks:
+        check_task(task)
+    if len(set(tasks)) != len(tasks):
+        raise BadInput("a claim names each unknown task once")
 
 
 def _check_run(run: Settlement | Note | Release) -> None:

@@ -5,7 +5,7 @@ The numbers are those of `schema/` and `lua/`. Also here: the message of a refus
 
 from typing import NamedTuple
 
-from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused
+from tidemill.model.errors import BadInput, ClaimantRetired, ClaimOutOfOrder, MemberGone, Refused, UnknownTask
 from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Failure, ReplayAnswer, RunNowAnswer
 from tidemill.model.jobs.run import (
     Answer,
@@ -116,3 +116,8 @@ def refusal(kind: str, request: ClaimRequest, last: int) -> Refused:
 def another_members_claimant() -> BadInput:
     """Why a claim makes no sense: its claimant has taken jobs for another member."""
     return BadInput("this claimant has claimed under another member: each member has claimants of its own")
+
+
+def unknown_task(name: str) -> UnknownTask:
+    """The refusal to pause or resume what is not in the catalogue."""
+    return UnknownTask(f"no worker has published a task {name!r}; its name is the one that workers publish")

@@ -36,7 +36,7 @@ _KEYS: dict[JobState, tuple[type, ...]] = {
     JobState.DEAD: (int, int),
     JobState.CANCELLED: (int, int),
 }
-"""By creation; due time, seq; priority, suspect, group, seq; end, creation."""
+"""By creation; due time, seq; priority, kind (plain, suspect, the same aside), lane, seq; end, creation."""
 
 
 class Cursor(msgspec.Struct, array_like=True):
@@ -106,7 +106,7 @@ def _fits(only: JobFilter, cursor: Cursor) -> bool:
                 return False
         elif not 0 <= part < EXACT:
             return False
-    return cursor.state is not JobState.READY or (key[0] in PRIORITIES and key[1] in (0, 1))
+    return cursor.state is not JobState.READY or (key[0] in PRIORITIES and key[1] in range(4))
 
 
 def positions_after(

@@ -9,6 +9,7 @@ from tidemill.model.errors import BadInput
 from tidemill.model.jobs.job import JobRecord, NewJob, Stored
 from tidemill.model.member import MemberInfo, MemberRecord, health
 from tidemill.model.time import Instant
+from tidemill.model.view import TaskEntry
 
 _encode = msgspec.json.Encoder().encode
 decode_member = msgspec.json.Decoder(MemberInfo).decode
@@ -42,6 +43,20 @@ def member_of(row: Sequence[Any], now: Instant) -> MemberRecord:
 def stored_of(jobs: Sequence[NewJob], created: Iterable[object]) -> list[Stored]:
     """The answer to an enqueue of which every job is known by its own id."""
     return [Stored(job.id, bool(new)) for job, new in zip(jobs, created, strict=True)]
+
+
+def without_pause(entry: TaskEntry) -> TaskEntry:
+    """As it is published: a pause is kept beside it."""
+    if entry.paused_at is None:
+        return entry
+    return msgspec.structs.replace(entry, paused_at=None, paused_by="", paused_why="")
+
+
+def with_pause(entry: TaskEntry, at: Instant | None, by: str, why: str) -> TaskEntry:
+    """As it is shown."""
+    if at is None:
+        return entry
+    return msgspec.structs.replace(entry, paused_at=at, paused_by=by, paused_why=why)
 
 
 def tombstone(job: JobRecord) -> JobRecord:

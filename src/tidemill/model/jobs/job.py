@@ -196,7 +196,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     on_dead: str | None = None
     schedule: str | None = None
     reason: str | None = None
-    """Why its last run was released (`ReleaseReason`); None once it is claimed again or has ended."""
+    """Why its last run was released (`ReleaseReason`), or "unknown task" if a claim has set it aside for
+    that; None once it is claimed again or has ended."""
 
     @property
     def attempts_begun(self) -> int:

@@ -69,6 +69,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How many suspects may be among them (embedded workers: none)."""
     ids: tuple[JobId, ...] | None = None
     """Only these jobs, if they are ready (delivery by a broker)."""
+    unknown: tuple[str, ...] = ()
+    """Tasks that the claimant does not know, as far as it has met them: none of their jobs are taken."""
 
 
 class Claim(msgspec.Struct):

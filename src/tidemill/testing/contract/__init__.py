@@ -57,6 +57,7 @@ MODULES = (
     "jobs.settle_then",
     "jobs.watch",
     "jobs.write",
+    "order.aside",
     "order.gates",
     "order.key_limits",
     "order.lanes",

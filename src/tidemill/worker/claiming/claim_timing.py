@@ -24,6 +24,7 @@ from tidemill.model.time import Span
 from tidemill.worker.backoff import Backoff, jittered
 from tidemill.worker.claiming.claim_size import ClaimBounds, ClaimSize
 from tidemill.worker.claiming.slots import Slots
+from tidemill.worker.claiming.unknown_tasks import UnknownTasks
 from tidemill.worker.process.held_table import HeldTable
 from tidemill.worker.running.stopping import Stopping
 
@@ -43,6 +44,7 @@ class ClaimTiming:
         slots: Slots,
         stops: Stopping,
         claim_size: ClaimSize,
+        unknown: UnknownTasks,
         *,
         take_claim_soon: Callable[[], bool],
         member: bytes,
@@ -55,6 +57,7 @@ class ClaimTiming:
         self._slots = slots
         self._stops = stops
         self._claim_size = claim_size
+        self._unknown = unknown
         self._take_claim_soon = take_claim_soon
         self._member = member
         self._claimant = claimant
@@ -108,6 +111,7 @@ class ClaimTiming:
             wants=bounds.wants,
             most=bounds.most,
             suspects=bounds.suspects,
+            unknown=self._unknown.names(),
         )
 
     def repeated(self, request: ClaimRequest) -> ClaimRequest:

@@ -1,6 +1,6 @@
 """Running one job: a pipeline of small steps over one value, `Run`.
 
-    resolve     which code, and under which rules        unknown: released with a delay
+    resolve     which code, and under which rules        unknown: released, to stand aside
     decode      the arguments, by their annotations      bad: dead at once
     start       the held table and the clock know of it  \\
     perform     the function is called                    > in its runner: loop, thread, process
@@ -16,6 +16,7 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.jobs.run import ReleaseReason
 from tidemill.model.time import SECOND, Span
 from tidemill.task.current import ControlledJob
+from tidemill.worker.claiming.unknown_tasks import UnknownTasks
 from tidemill.worker.claiming.unsettled import Unsettled
 from tidemill.worker.report import Report
 from tidemill.worker.running.deadlines import Deadlines
@@ -27,9 +28,9 @@ from tidemill.worker.running.run import Run
 from tidemill.worker.running.steps import Steps
 from tidemill.worker.running.task_rules import TaskRulesBook
 
-UNKNOWN_TASK_DELAY: Span = 10 * SECOND
-"""Jobs of a task that is not known here are released for this long: another worker may know the task, or a
-newer version of this one."""
+CANNOT_RUN_DELAY: Span = 10 * SECOND
+"""What cannot run here, and cannot be named by a claim, is released for this long: another worker may take
+it."""
 
 
 class Pipeline:
@@ -41,6 +42,7 @@ class Pipeline:
         steps: Steps,
         deadlines: Deadlines,
         unsettled: Unsettled,
+        unknown: UnknownTasks,
         report: Report,
         *,
         loop: LoopRunner,
@@ -52,6 +54,7 @@ class Pipeline:
         self._steps = steps
         self._deadlines = deadlines
         self._unsettled = unsettled
+        self._unknown_tasks = unknown
         self._report = report
         self._loop = loop
         self._thread = thread
@@ -90,15 +93,16 @@ class Pipeline:
         run.apart = True
         if self._apart is None:
             self._report.no_processes(run)
-            self._release(run, "no process runner", UNKNOWN_TASK_DELAY)
+            self._release(run, "no process runner", CANNOT_RUN_DELAY)
         elif run.job.suspect or self._decode(run):
             self._deadlines.wake()
             self._apart.begin(run)
 
     def _unknown(self, run: Run) -> None:
         self._report.unknown_task(run)
-        self._release(run, "unknown task", UNKNOWN_TASK_DELAY)
+        named = self._unknown_tasks.meet(run.job.task)
+        self._release(run, "unknown task", None if named else CANNOT_RUN_DELAY)
 
-    def _release(self, run: Run, reason: ReleaseReason, delay: Span) -> None:
+    def _release(self, run: Run, reason: ReleaseReason, delay: Span | None) -> None:
         self._unsettled.release(run, reason, delay)
         run.slots.leave(run, boot_ns())

@@ -1,10 +1,11 @@
 """The `queues` and `tasks` facets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
 import msgspec
 
 from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
+from tidemill.engine.shared.codes import unknown_task
 from tidemill.engine.shared.flat_options import FlatLimit, flat_options
 from tidemill.engine.shared.queue_layers import (
     LayerChange,
@@ -22,8 +23,10 @@ from tidemill.engine.shared.queue_layers import (
     resetting,
     retiring,
 )
+from tidemill.engine.shared.records import with_pause, without_pause
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
+from tidemill.model.errors import UnknownTask
 from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.stats.sample import QueueSample
@@ -159,14 +162,28 @@ class PostgresTasks:
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
         check_entries(entries)
-        last = {entry.name: _encode(entry) for entry in entries}
+        last = {entry.name: _encode(without_pause(entry)) for entry in entries}
         names = sorted(last)
         await self._store.see_through(
             self._store.commands.fetch(self._store.sql(SQL.publish), names, [last[name] for name in names])
         )
 
     async def list(self) -> "list[TaskEntry]":
-        return [_entry(entry) for (entry,) in await self._store.read(SQL.tasks)]
+        return [with_pause(_entry(entry), *pause) for entry, *pause in await self._store.read(SQL.tasks)]
+
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
+        await self._about(name, self._store.call(self._store.commands, "pause_task_v1", name, by, why, now))
+
+    async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
+        await self._about(name, self._store.change(self._store.commands, "resume_task_v1", name, by, now))
+
+    async def _about(self, name: str, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except UnknownTask:
+            raise unknown_task(name) from None
 
 
 def flat(options: QueueOptions) -> dict[str, object]:

@@ -16,9 +16,10 @@ from tidemill.model.errors import (
     TidemillError,
     UnknownParent,
     UnknownQueue,
+    UnknownTask,
 )
 
-_OURS = {"PN001": UnknownParent, "PN002": BadInput, "PN003": UnknownQueue}
+_OURS = {"PN001": UnknownParent, "PN002": BadInput, "PN003": UnknownQueue, "PN011": UnknownTask}
 """Raised by our own functions."""
 _AGAIN = ("40001", "40P01")
 """Serialization failure, deadlock: nothing was applied, and the engine repeats the call by itself."""

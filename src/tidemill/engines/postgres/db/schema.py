@@ -41,6 +41,7 @@ SCHEMA = (
     "order/turns",
     "order/plain_lanes",
     "jobs/claim",
+    "order/aside",
     "jobs/claim_plain",
     "jobs/settle",
     "jobs/commands",

@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 _RETRY = 13
 """The position of `retry` in a row, after the head."""
 
-NO_CLAIM: tuple[object, ...] = (None, None, None, [], [], 0, 0, None, [], "[]", "[]")
+NO_CLAIM: tuple[object, ...] = (None, None, None, [], [], 0, 0, None, [], "[]", "[]", [])
 """The parameters of a settle without a claim."""
 
 
@@ -41,7 +41,7 @@ class ClaimMemory:
             request.most, min(request.suspects, request.most),
             None if request.ids is None else list(request.ids),
             self.cursors.plain(names), _encode(lanes).decode() if any(lanes) else "[]",
-            _encode(turns).decode() if any(turns) else "[]",
+            _encode(turns).decode() if any(turns) else "[]", list(request.unknown),
         )  # fmt: skip
 
     def answer(

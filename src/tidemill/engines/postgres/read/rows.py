@@ -69,7 +69,8 @@ def job_of(row: Row, failures: Iterable[str] = ()) -> JobRecord:
     ) = row[: len(COLUMNS)]  # fmt: skip
     fields: dict[str, Any] = {
         "id": job_id, "task": task, "queue": queue, "priority": priority, "state": STATES[state], "key":
-        key or None, "group": lane, "seq": seq, "attempts": attempts, "max_attempts": max_attempts,
+        key or None, "group": lane.rpartition("\x1e")[2],
+        "seq": seq, "attempts": attempts, "max_attempts": max_attempts,
         "crashes": crashes, "lost_runs": lost_runs, "snoozes": snoozes, "suspect": suspect,
         "cancel_requested": cancel_requested,
         "replays": replays, "created_at": created_at, "due_at": due_at, "ready_at": ready_at,

@@ -24,4 +24,5 @@ INSERT INTO {schema}.task (name, entry) SELECT * FROM unnest($1::text[], $2::byt
 ON CONFLICT (name) DO UPDATE SET entry = excluded.entry;
 
 -- name: tasks
-SELECT entry FROM {schema}.task ORDER BY name;
+SELECT t.entry, p.paused_at, coalesce(p.paused_by, ''), coalesce(p.paused_why, '')
+FROM {schema}.task AS t LEFT JOIN {schema}.paused_task AS p ON p.name = t.name ORDER BY t.name;

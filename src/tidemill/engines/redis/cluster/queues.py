@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
+from tidemill.engine.shared.codes import unknown_task
 from tidemill.engine.shared.queue_layers import (
     LayerChange,
     StoredQueue,
@@ -20,10 +21,11 @@ from tidemill.engine.shared.queue_layers import (
     resetting,
     retiring,
 )
+from tidemill.engine.shared.records import with_pause, without_pause
 from tidemill.engines.redis.cluster.flat import flat
 from tidemill.engines.redis.db.call import DEFAULTS, ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
-from tidemill.model.errors import UnknownQueue
+from tidemill.model.errors import UnknownQueue, UnknownTask
 from tidemill.model.queues.layers import Declaration, Fields
 from tidemill.model.stats.sample import QueueSample
 from tidemill.model.time import Instant
@@ -165,9 +167,27 @@ class RedisTasks:
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
         check_entries(entries)
         call = ScriptCall(names=[entry.name for entry in entries], defaults=DEFAULTS)
-        call.add(*(_encode(entry) for entry in entries))
+        call.add(*(_encode(without_pause(entry)) for entry in entries))
         await self._store.run(self._store.commands, "publish", call, now)
 
     async def list(self) -> "list[TaskEntry]":
-        entries = await self._store.run(self._store.reads, "tasks", ScriptCall())
-        return sorted(map(_entry, entries), key=lambda entry: entry.name)
+        rows = await self._store.run(self._store.reads, "tasks", ScriptCall())
+        entries = [
+            with_pause(_entry(entry), at, (by or b"").decode(), (why or b"").decode())
+            for _, entry, at, by, why in rows
+        ]
+        return sorted(entries, key=lambda entry: entry.name)
+
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
+        await self._about(name, "pause_task", ScriptCall(name=name, by=by, why=why), now)
+
+    async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
+        await self._about(name, "resume_task", ScriptCall(name=name, by=by), now)
+
+    async def _about(self, name: str, script: str, call: ScriptCall, now: Instant | None) -> None:
+        try:
+            await self._store.run(self._store.commands, script, call, now)
+        except UnknownTask:
+            raise unknown_task(name) from None

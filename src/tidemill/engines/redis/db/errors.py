@@ -31,6 +31,7 @@ from tidemill.model.errors import (
     TidemillError,
     UnknownParent,
     UnknownQueue,
+    UnknownTask,
 )
 
 _NOT_NOW = (
@@ -116,6 +117,8 @@ def _of_server(text: str, url: RedisUrl) -> TidemillError:
         return UnknownParent(f"there is no job {rest} to wait for: enqueue parents first")
     if code == "UNKNOWNQUEUE":
         return UnknownQueue("there is no queue of this name")
+    if code == "UNKNOWNTASK":
+        return UnknownTask("no worker has published a task of this name")
     if code == "BADCLAIMANT":
         return another_members_claimant()
     if code in ("BUSY", "MISCONF", "NOREPLICAS"):

@@ -25,6 +25,7 @@ def add_claim(call: ScriptCall, request: ClaimRequest, after: int) -> None:
         "most": request.most,
         "suspects": min(request.suspects, request.most),
         "ids": None if request.ids is None else len(request.ids),
+        "unknown": request.unknown,
     }
     call.add(request.member, request.claimant, *(request.ids or ()))
 

@@ -12,7 +12,7 @@ import msgspec
 from tidemill.engine.shared.paging import Cursor, CursorKey, PageBuilder, chunk_size
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
-from tidemill.engines.redis.read.rows import BODY, BORN, Row, job_of
+from tidemill.engines.redis.read.rows import ASIDE, BODY, BORN, Row, job_of
 from tidemill.model.jobs.fingerprint import read_group
 from tidemill.model.jobs.job import STATES, JobRecord, JobState
 from tidemill.model.view import JobFilter, Page, states_of
@@ -67,6 +67,8 @@ def _key(job: JobRecord, row: Row) -> CursorKey:
         case JobState.SCHEDULED:
             return [job.due_at or 0, job.seq]
         case JobState.READY:
+            if row[ASIDE]:
+                return [job.priority, 2 + job.suspect, f"{job.task}\x1e{job.group}", job.seq]
             return [job.priority, int(job.suspect), job.group, job.seq]
         case _:
             return [job.ended_at or 0, row[BORN]]

@@ -12,7 +12,7 @@ from tidemill.model.view import DeadGroup
 
 Row = Sequence[Any]
 
-TOMBSTONE, BORN, BODY = 37, 38, 39
+TOMBSTONE, BORN, ASIDE, BODY = 37, 38, 39, 40
 """Positions in a row of `show.lua`."""
 
 _retry = msgspec.json.Decoder(Retry).decode
@@ -51,7 +51,7 @@ def job_of(row: Row) -> JobRecord:
         snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at,
         ended_at, expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead,
         schedule,
-        reason, failure_count, progress, headers, error, _, _, body, result, failures,
+        reason, failure_count, progress, headers, error, _, _, _, body, result, failures,
     ) = row  # fmt: skip
     kept = sorted((failure_of(failure) for failure in failures), key=lambda failure: failure.number)
     return JobRecord(

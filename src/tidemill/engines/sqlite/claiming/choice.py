@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
 
-from tidemill.engine.protocol import HANDLED_LIMIT, PROMOTE_LIMIT
+from tidemill.engine.protocol import ASIDE_LIMIT, HANDLED_LIMIT, PROMOTE_LIMIT
 from tidemill.engine.shared.turns import ClaimTurns
+from tidemill.engines.sqlite.claiming import aside
 from tidemill.engines.sqlite.claiming.ready_rows import (
     BY_PK,
     EXPIRES,
     ID,
     IN_LANE,
     KEY,
+    LANE,
     PK,
     QUEUE,
     SEQ,
@@ -29,7 +31,7 @@ from tidemill.engines.sqlite.jobs import dependents, facts, promote, transitions
 from tidemill.engines.sqlite.jobs.step import READY, Step, marks
 from tidemill.engines.sqlite.order import lanes
 from tidemill.engines.sqlite.order.gates import GateRoom, Rooms, next_wake
-from tidemill.engines.sqlite.order.positions import LaneKey
+from tidemill.engines.sqlite.order.positions import ASIDE, LaneKey, aside_lane, group_in, is_aside
 from tidemill.model.jobs.run import ClaimRequest
 from tidemill.model.names import KEY_LIMIT
 from tidemill.model.queues.lane import take_turns, weight_of
@@ -52,6 +54,10 @@ class Choice:
         self._request = request
         self._turns = turns
         self._suspects_left = request.suspects
+        self._passed = aside.passed_over(step, request)
+        self._page = max(request.most, ASIDE_LIMIT if self._passed else 0)
+        self._set_aside: list[Row] = []
+        self._aside_tasks: dict[int, list[str]] = {}
         self._rooms: dict[int, Rooms] = {}
         self._expired: list[int] = []
         self._emptied: list[LaneKey] = []
@@ -106,6 +112,8 @@ class Choice:
             job = facts.by_pk(self._step, pk)
             if job is not None:
                 transitions.expire(self._step, job)
+        if self._set_aside:
+            aside.set_aside(self._step, self._set_aside, self._request.unknown)
         if self._emptied:
             self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
 
@@ -119,7 +127,9 @@ class Choice:
         if queue is None or queue.paused:
             return None
         self._queues.append(queue)
-        due, stale = self._step.db.execute(lanes.SQL.check_queue, (queue.pk, self._step.now)).fetchone()
+        found = self._step.db.execute(lanes.SQL.check_queue, (queue.pk, self._step.now))
+        due, stale, some_aside = found.fetchone()
+        self._aside_tasks[queue.pk] = aside.tasks_in(self._step, queue.pk, self._passed) if some_aside else []
         if due:
             promote.due(self._step, queue, PROMOTE_LIMIT)
         if stale and not lanes.settle_shape(self._step, queue, PROMOTE_LIMIT):
@@ -199,12 +209,11 @@ class Choice:
         while scanned < LANES_SCANNED:
             found: set[tuple[str, str]] = set()
             complete = True
-            for suspect in self._forms():
-                for task in tasks:
-                    parameters = (queue.pk, priority, suspect, task, lowest, highest, page)
-                    rows = self._step.db.execute(lanes.SQL.open_lanes, parameters).fetchall()
-                    found.update(rows)
-                    complete = complete and len(rows) < page
+            for kind, task, begin in self._lane_kinds(queue, tasks):
+                parameters = (queue.pk, priority, kind, task, begin + lowest, begin + highest, page)
+                rows = self._step.db.execute(lanes.SQL.open_lanes, parameters).fetchall()
+                found.update(rows if kind < ASIDE else [(group_in(lane), key) for lane, key in rows])
+                complete = complete and len(rows) < page
             in_order = sorted(found)
             if not complete:  # beyond the page, lanes of another kind might come in between
                 in_order = in_order[:page]
@@ -215,14 +224,29 @@ class Choice:
             scanned += len(in_order)
         self._more_at_once = True
 
+    def _lane_kinds(self, queue: KnownQueue, tasks: list[str]) -> Iterator[tuple[int, str, str]]:
+        """Where open lanes of a group may be: kind, limited task, and what their texts begin with."""
+        for suspect in self._forms():
+            for task in tasks:
+                yield suspect, task, ""
+            for name in self._aside_tasks[queue.pk]:
+                task = name if queue.options.limit_of_task(name) else ""
+                if task in tasks:
+                    yield suspect + ASIDE, task, aside_lane(name, "")
+
     def _forms(self) -> tuple[int, ...]:
         """Whether suspects are read: (0,) or (0, 1)."""
         return (0, 1) if self._suspects_left > 0 else (0,)
 
     def _of_lane(self, queue: KnownQueue, priority: int, lane: str, key: str, rooms: Rooms) -> Iterator[Row]:
-        """A lane's jobs by seq, while its gates have room. Suspects are stored apart, so that a claim
-        that may not take them does not meet them; one that may merges the two."""
-        parts = [self._read((queue.pk, priority, suspect, lane)) for suspect in self._forms()]
+        """A lane's jobs by seq, while its gates have room. Suspects are stored apart, and what stands aside,
+        so that a claim that may not take them does not meet them; one that may merges them."""
+        texts = [(0, lane), *((ASIDE, aside_lane(task, lane)) for task in self._aside_tasks[queue.pk])]
+        parts = [
+            self._read((queue.pk, priority, suspect + kind, text))
+            for suspect in self._forms()
+            for kind, text in texts
+        ]
         rows = parts[0] if len(parts) == 1 else merge(*parts, key=_seq)
         first = next(rows, None)
         if first is not None:
@@ -238,7 +262,7 @@ class Choice:
             yield from rows
             if len(rows) < size:
                 break
-            after, size = rows[-1][SEQ], min(4 * size, self._request.most)
+            after, size = rows[-1][SEQ], min(4 * size, self._page)
         if lane[3]:  # a lane without a group is kept, empty or not: there are few of them
             self._emptied.append(lane)
 
@@ -251,6 +275,14 @@ class Choice:
                 if len(self._expired) >= PROMOTE_LIMIT:
                     self._more_at_once = True
                     return
+                continue
+            if row[TASK] in self._passed:
+                if is_aside(row[LANE]):
+                    continue
+                if len(self._set_aside) >= ASIDE_LIMIT:
+                    self._more_at_once = True
+                    return
+                self._set_aside.append(row)
                 continue
             if row[SUSPECT] and not self._suspects_left:
                 continue

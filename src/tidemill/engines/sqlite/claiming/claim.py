@@ -125,7 +125,8 @@ def _write(
     runs: list[tuple[object, ...]] = []
     parts: list[Part] = []
     for first, last in _ranges(rows):
-        lane = first[QUEUE], first[PRIORITY], first[SUSPECT], first[LANE]
+        kind = positions.kind_of(first[SUSPECT], first[LANE])
+        lane = first[QUEUE], first[PRIORITY], kind, first[LANE]
         if first[LAST] is None:  # found by its id: its range is not known
             READY_ORDER.cut(step.db, lane, first[SEQ], last[SEQ])
         else:

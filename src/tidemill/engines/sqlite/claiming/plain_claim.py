@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engines.sqlite.claiming import aside
 from tidemill.engines.sqlite.cluster.catalogue import KnownQueue
 from tidemill.engines.sqlite.jobs.step import READY, RUNNING, Step
 from tidemill.engines.sqlite.order import lanes, positions
@@ -57,13 +58,18 @@ def choose(step: Step, request: ClaimRequest) -> Plain | None:
     if queue is None or queue.paused or queue.shaped or queue.limited:
         return None
     found = step.db.execute(lanes.SQL.check_plain_queue, (queue.pk, step.now))
-    due, stale, suspects, priority = found.fetchone()
+    due, stale, suspects, priority, some_aside = found.fetchone()
     if due or stale or (suspects and request.suspects):
+        return None
+    passed = aside.passed_over(step, request)
+    if some_aside and aside.tasks_in(step, queue.pk, passed):
         return None
     left = request.most if want.most is None else min(request.most, want.most)
     plain = Plain(queue, [], {})
     while priority is not None and left > 0:
         rows = step.db.execute(SQL.front, (queue.pk, priority, left)).fetchall()
+        if passed and not passed.isdisjoint([row[3] for row in rows]):
+            return None
         if rows:
             plain.lanes.append((priority, rows))
             left -= len(rows)

@@ -20,7 +20,7 @@ KEY, RETRY, SUSPECT = 17, 19, 23
 
 IN_LANE = f"""SELECT ready.first, ready.last, {READY_COLUMNS}
 FROM ready CROSS JOIN job ON job.pk BETWEEN ready.first - ready.ahead AND ready.last - ready.ahead
-WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.suspect = ?3 AND ready.lane = ?4
+WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.kind = ?3 AND ready.lane = ?4
   AND ready.last > ?5 AND job.seq > ?5
 ORDER BY ready.last, job.pk LIMIT ?6"""
 BY_PK = f"SELECT NULL, NULL, {READY_COLUMNS} FROM job WHERE job.pk IN ({{}})"

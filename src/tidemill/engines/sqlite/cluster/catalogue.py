@@ -34,8 +34,9 @@ class Catalogue:
         self._config: int | None = None
         self.by_name: dict[str, KnownQueue] = {}
         self.by_pk: dict[int, KnownQueue] = {}
+        self.paused_tasks: frozenset[str] = frozenset()
         self.lanes: set[tuple[int, int, int]] = set()
-        """Lanes without a group that are known to be announced: (queue, priority, suspect). They go only
+        """Lanes without a group that are known to be announced: (queue, priority, kind). They go only
         when a queue is reshaped, which counts as a change of it."""
         self.watched = False
         """Some caller waits for some job."""
@@ -51,6 +52,8 @@ class Catalogue:
             queues = [_queue(*row) for row in rows]
             self.by_name = {queue.name: queue for queue in queues}
             self.by_pk = {queue.pk: queue for queue in queues}
+            paused = self._db.execute("SELECT name FROM task WHERE paused_at IS NOT NULL")
+            self.paused_tasks = frozenset([name for (name,) in paused])
             self.lanes.clear()
             self._config = config
 
@@ -60,7 +63,7 @@ class Catalogue:
         self.lanes.clear()
 
     def changed(self) -> None:
-        """This transaction changed a queue."""
+        """This transaction changed a queue, or the pause of a task."""
         self._db.execute("UPDATE counter SET config = config + 1")
         self.refresh()
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tidemill.engine.shared.checks import check_entries, check_number, check_pause, check_samples
+from tidemill.engine.shared.codes import unknown_task
 from tidemill.engine.shared.queue_layers import (
     StoredQueue,
     Work,
@@ -21,6 +22,7 @@ from tidemill.engine.shared.queue_layers import (
     resetting,
     retiring,
 )
+from tidemill.engine.shared.records import with_pause, without_pause
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.cluster import stats
 from tidemill.engines.sqlite.cluster.catalogue import KnownQueue
@@ -148,7 +150,7 @@ class SqliteTasks:
 
     async def publish(self, entries: Sequence[TaskEntry], *, now: Instant | None = None) -> None:
         check_entries(entries)
-        rows = [(entry.name, _encode(entry)) for entry in entries]
+        rows = [(entry.name, _encode(without_pause(entry))) for entry in entries]
 
         def work(step: Step) -> None:
             step.db.executemany(SQL.publish, rows)
@@ -157,7 +159,38 @@ class SqliteTasks:
 
     async def list(self) -> "list[TaskEntry]":
         found = await self._session.read(lambda db: db.execute(SQL.tasks).fetchall())
-        return [_entry(entry) for (entry,) in found]
+        return [with_pause(_entry(entry), *pause) for entry, *pause in found]
+
+    async def pause(self, name: str, *, by: str = "", why: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by, why)
+
+        def work(step: Step) -> None:
+            if not _is_paused(step, name):
+                step.db.execute(SQL.pause_task, (step.now, by, why, name))
+                step.catalogue.changed()
+                step.audit(by, "pause task", name, why)
+
+        await self._session.write(work, now)
+
+    async def resume(self, name: str, *, by: str = "", now: Instant | None = None) -> None:
+        check_pause(name, by)
+
+        def work(step: Step) -> None:
+            if _is_paused(step, name):
+                step.db.execute(SQL.resume_task, (name,))
+                step.catalogue.changed()
+                for (queue,) in step.db.execute(lanes.SQL.queues_aside, (name,)).fetchall():
+                    step.signal_ready(queue)
+                step.audit(by, "resume task", name)
+
+        await self._session.write(work, now)
+
+
+def _is_paused(step: Step, name: str) -> bool:
+    row = step.db.execute(SQL.task_pause, (name,)).fetchone()
+    if row is None:
+        raise unknown_task(name)
+    return row[0] is not None
 
 
 def _change(step: Step, name: str, work: Work, action: str, by: str, version: int | None = None) -> bool:

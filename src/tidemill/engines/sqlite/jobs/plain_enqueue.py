@@ -60,7 +60,7 @@ def store(step: Step, queue: KnownQueue, jobs: Sequence[NewJob]) -> bool:
     if not step.all_or_none((SQL.insert_alike, rows)):
         return False
     step.db.execute(RANGES.add_ready, (pk, priority, 0, "", first + count - 1, first, 0))
-    lanes.announce(step, [(pk, priority, 0, "", "", "")])
+    lanes.announce(step, [(pk, priority, 0, "", "", "", None)])
     step.move(pk, None, READY, count)
     step.signal_ready(pk)
     return True

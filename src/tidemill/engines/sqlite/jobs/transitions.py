@@ -33,7 +33,8 @@ _encode = msgspec.json.Encoder().encode
 def to_ready(step: Step, job: Facts, *, keep_seq: bool, reason: str | None = None) -> None:
     """It stands in its lane again: at its old position, or at the end. `reason`: why its run was released."""
     queue = step.catalogue.by_pk[job.queue]
-    lane = lanes.lane_of(queue, job.priority, job.suspect, job.task, job.key)
+    kind = job.suspect + positions.ASIDE if reason == "unknown task" else job.suspect
+    lane = lanes.lane_of(queue, job.priority, kind, job.task, job.key)
     seq = job.seq if keep_seq else step.draw_seq(1)
     _leave(step, job)
     if job.state >= RUNNING:

@@ -21,10 +21,35 @@ ENDED_ORDER = Ranges("ended")
 TOMBSTONE = 2
 """The form of a job of which only id, state and settled fence are left."""
 
+ASIDE = 2
+"""The kind of a lane is 0 or 1, whether its jobs are suspects; this is added if they stand aside."""
+_AFTER_TASK = "\x1e"
+"""No task and no key contains it."""
+
 LaneKey = tuple[int, int, int, str]
-"""queue, priority, suspect, group"""
+"""queue, priority, kind, lane"""
 Position = tuple[LaneKey, int, int]
 """A ready job: lane, seq, pk"""
+
+
+def aside_lane(task: str, group: str) -> str:
+    """The text of the lane in which jobs of this task and group stand aside."""
+    return f"{task}{_AFTER_TASK}{group}"
+
+
+def group_in(lane: str) -> str:
+    """The group of a lane, aside or not."""
+    return lane.rpartition(_AFTER_TASK)[2]
+
+
+def is_aside(lane: str) -> bool:
+    """Whether jobs stand aside in it."""
+    return _AFTER_TASK in lane
+
+
+def kind_of(suspect: int, lane: str) -> int:
+    """The kind of the lane in which a ready job stands."""
+    return suspect + ASIDE if is_aside(lane) else suspect
 
 
 def put_ready(step: Step, jobs: Iterable[Position]) -> None:
@@ -81,7 +106,8 @@ def leave(step: Step, job: Facts) -> None:
     if job.expires_at is not None:
         step.db.execute(SQL.forget_expiring, (job.expires_at, job.pk))
     if job.state == READY:
-        READY_ORDER.cut(step.db, (job.queue, job.priority, job.suspect, job.lane), job.seq, job.seq)
+        lane = job.queue, job.priority, kind_of(job.suspect, job.lane), job.lane
+        READY_ORDER.cut(step.db, lane, job.seq, job.seq)
     elif job.state == SCHEDULED:
         step.db.execute(SQL.forget_due, (job.queue, job.due_at, job.seq))
     elif job.state == BLOCKED:

@@ -47,10 +47,10 @@ _WALKS = {
     JobState.READY: SqliteWalk(
         "ready",
         "ready.queue = :queue",
-        ("ready.priority", "ready.suspect", "ready.lane", "job_now.seq"),
-        "ready.priority, ready.suspect, ready.lane, ready.last, job_now.pk",
-        "(ready.priority, ready.suspect, ready.lane, ready.last) > (:key0, :key1, :key2, :key3)"
-        " AND (ready.priority, ready.suspect, ready.lane, job_now.seq) > (:key0, :key1, :key2, :key3)",
+        ("ready.priority", "ready.kind", "ready.lane", "job_now.seq"),
+        "ready.priority, ready.kind, ready.lane, ready.last, job_now.pk",
+        "(ready.priority, ready.kind, ready.lane, ready.last) > (:key0, :key1, :key2, :key3)"
+        " AND (ready.priority, ready.kind, ready.lane, job_now.seq) > (:key0, :key1, :key2, :key3)",
     ),
     JobState.RUNNING: SqliteWalk(
         "run",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tidemill.engine.shared.records import tombstone
+from tidemill.engines.sqlite.order.positions import group_in
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import STATES, Failure, JobRecord, JobState
 from tidemill.model.jobs.retry import Retry
@@ -41,7 +42,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> JobReco
     ) = row  # fmt: skip
     fields: dict[str, object] = {
         "id": job_id, "task": task, "queue": queue, "priority": priority,
-        "state": state_of(state), "key": key, "group": lane, "seq": seq,
+        "state": state_of(state), "key": key, "group": group_in(str(lane)), "seq": seq,
         "attempts": attempts, "max_attempts": max_attempts, "crashes": crashes, "lost_runs": lost_runs,
         "snoozes": snoozes,
         "suspect": bool(suspect), "cancel_requested": bool(cancel_requested), "replays": replays,

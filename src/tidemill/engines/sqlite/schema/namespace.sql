@@ -15,7 +15,8 @@ CREATE TABLE meta (
 -- twice. A new job's own row says which seq it drew. This column says it for a seq that no job has: it was drawn for
 -- something else, or its job is deleted.
 --
--- `config` grows with every change of a queue: processes then read the queues again. `options` grows when the options in
+-- `config` grows with every change of a queue or of a task's pause: processes then read them again. `options` grows when
+-- the options in
 -- force of a queue change: heartbeats answer it.
 CREATE TABLE counter (
     one       INTEGER PRIMARY KEY CHECK (one = 1),

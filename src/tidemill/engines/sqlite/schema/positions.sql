@@ -2,16 +2,16 @@
 -- blocked in `blocked`, scheduled in `due`, ready in `ready`, ended in `ended` (or in `grave`, if only a tombstone is left).
 -- `dead` and `expiring` are second orders of some of them.
 
--- The order of ready jobs: ranges of seqs. A job's seq is its pk + `ahead`.
+-- The order of ready jobs: ranges of seqs. A job's seq is its pk + `ahead`. kind: as of a lane.
 CREATE TABLE ready (
     queue    INTEGER NOT NULL,
     priority INTEGER NOT NULL,
-    suspect  INTEGER NOT NULL,
+    kind     INTEGER NOT NULL,
     lane     TEXT NOT NULL,
     last     INTEGER NOT NULL,
     first    INTEGER NOT NULL,
     ahead    INTEGER NOT NULL,
-    PRIMARY KEY (queue, priority, suspect, lane, last)
+    PRIMARY KEY (queue, priority, kind, lane, last)
 ) STRICT, WITHOUT ROWID;
 
 -- The order of scheduled jobs.

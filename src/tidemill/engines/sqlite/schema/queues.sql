@@ -14,8 +14,11 @@ CREATE TABLE queue (
 
 -- The catalogue: what workers published about their tasks.
 CREATE TABLE task (
-    name  TEXT PRIMARY KEY,
-    entry BLOB NOT NULL
+    name       TEXT PRIMARY KEY,
+    entry      BLOB NOT NULL,
+    paused_at  INTEGER,
+    paused_by  TEXT NOT NULL DEFAULT '',
+    paused_why TEXT NOT NULL DEFAULT ''
 ) STRICT, WITHOUT ROWID;
 
 -- How many jobs are in each state now, kept in the same step as the change.

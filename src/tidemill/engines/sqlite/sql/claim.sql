@@ -18,7 +18,7 @@ SELECT job.pk, job.seq, job.id, job.task, job.max_attempts, job.codec, job.body,
     coalesce(job.expires_at, job.headers, job.key, job.timeout, job.retry, job.on_dead, job.schedule,
              CASE WHEN job.attempts + job.crashes + job.snoozes THEN 1 END)
 FROM ready CROSS JOIN job ON job.pk BETWEEN ready.first - ready.ahead AND ready.last - ready.ahead
-WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.suspect = 0 AND ready.lane = ''
+WHERE ready.queue = ?1 AND ready.priority = ?2 AND ready.kind = 0 AND ready.lane = ''
 ORDER BY ready.last, job.pk LIMIT ?3;
 
 -- name: odd
@@ -27,11 +27,11 @@ FROM job WHERE pk IN (SELECT value FROM json_each(?));
 
 -- name: take_whole
 -- The ranges at the front of a plain lane that end with this seq or before.
-DELETE FROM ready WHERE queue = ? AND priority = ? AND suspect = 0 AND lane = '' AND last <= ?;
+DELETE FROM ready WHERE queue = ? AND priority = ? AND kind = 0 AND lane = '' AND last <= ?;
 
 -- name: take_front
 -- The part up to this seq of the range that is now the first.
 UPDATE ready SET first = ?3 + 1
-WHERE queue = ?1 AND priority = ?2 AND suspect = 0 AND lane = '' AND first <= ?3 AND last = (
-    SELECT min(last) FROM ready WHERE queue = ?1 AND priority = ?2 AND suspect = 0 AND lane = ''
+WHERE queue = ?1 AND priority = ?2 AND kind = 0 AND lane = '' AND first <= ?3 AND last = (
+    SELECT min(last) FROM ready WHERE queue = ?1 AND priority = ?2 AND kind = 0 AND lane = ''
 );

@@ -3,6 +3,10 @@
 -- name: to_ready
 UPDATE job SET state = 2, lane = ?, seq = ?, suspect = ?, ready_at = ? WHERE pk = ?;
 
+-- name: unknown_here
+-- A claim met it that does not know its task.
+INSERT INTO more (pk, reason) VALUES (?, 'unknown task') ON CONFLICT DO UPDATE SET reason = excluded.reason;
+
 -- name: to_scheduled
 UPDATE job SET state = 1, due_at = ? WHERE pk = ?;
 

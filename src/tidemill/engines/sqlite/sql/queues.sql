@@ -22,7 +22,16 @@ UPDATE queue SET paused_at = NULL, paused_by = '', paused_why = '' WHERE pk = ?;
 SELECT name, options, layers, version, created_at, paused_at, paused_by, paused_why FROM queue ORDER BY name;
 
 -- name: publish
-INSERT OR REPLACE INTO task (name, entry) VALUES (?, ?);
+INSERT INTO task (name, entry) VALUES (?, ?) ON CONFLICT DO UPDATE SET entry = excluded.entry;
 
 -- name: tasks
-SELECT entry FROM task ORDER BY name;
+SELECT entry, paused_at, paused_by, paused_why FROM task ORDER BY name;
+
+-- name: task_pause
+SELECT paused_at FROM task WHERE name = ?;
+
+-- name: pause_task
+UPDATE task SET paused_at = ?, paused_by = ?, paused_why = ? WHERE name = ?;
+
+-- name: resume_task
+UPDATE task SET paused_at = NULL, paused_by = '', paused_why = '' WHERE name = ?;

@@ -3,18 +3,18 @@
 
 -- name: ready_find
 SELECT last, first FROM ready
-WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ? AND last >= ? ORDER BY last LIMIT 1;
+WHERE queue = ? AND priority = ? AND kind = ? AND lane = ? AND last >= ? ORDER BY last LIMIT 1;
 
 -- name: ready_shorten
-UPDATE ready SET first = ?6 WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND last = ?5;
+UPDATE ready SET first = ?6 WHERE queue = ?1 AND priority = ?2 AND kind = ?3 AND lane = ?4 AND last = ?5;
 
 -- name: ready_remove
-DELETE FROM ready WHERE queue = ? AND priority = ? AND suspect = ? AND lane = ? AND last = ?;
+DELETE FROM ready WHERE queue = ? AND priority = ? AND kind = ? AND lane = ? AND last = ?;
 
 -- name: ready_split
-INSERT INTO ready (queue, priority, suspect, lane, last, first, ahead)
-SELECT queue, priority, suspect, lane, ?6, first, ahead FROM ready
-WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND last = ?5;
+INSERT INTO ready (queue, priority, kind, lane, last, first, ahead)
+SELECT queue, priority, kind, lane, ?6, first, ahead FROM ready
+WHERE queue = ?1 AND priority = ?2 AND kind = ?3 AND lane = ?4 AND last = ?5;
 
 -- name: run_find
 SELECT last, first FROM run WHERE last >= ? ORDER BY last LIMIT 1;
@@ -45,7 +45,7 @@ SELECT queue, state, ended_at, ?5, first FROM ended
 WHERE queue = ?1 AND state = ?2 AND ended_at = ?3 AND last = ?4;
 
 -- name: add_ready
-INSERT INTO ready (queue, priority, suspect, lane, last, first, ahead) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO ready (queue, priority, kind, lane, last, first, ahead) VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_run
 INSERT INTO run (last, first, ahead, queue, claimant, claim_no, claimed_at, member)

@@ -32,7 +32,7 @@ FROM counter, queue,
 WHERE queue.name = :queue AND NOT EXISTS (SELECT 1 FROM job WHERE id = :id);
 
 -- name: put_ready
-INSERT INTO ready (queue, priority, suspect, lane, last, first, ahead)
+INSERT INTO ready (queue, priority, kind, lane, last, first, ahead)
 SELECT queue, priority, 0, '', seq, seq, 0 FROM job
 WHERE id = :id AND state = 2 AND pk = (SELECT seq FROM counter);
 
@@ -46,14 +46,14 @@ SELECT expires_at, pk FROM job
 WHERE id = :id AND expires_at IS NOT NULL AND pk = (SELECT seq FROM counter);
 
 -- name: announce_lane
-INSERT OR IGNORE INTO lane (queue, priority, suspect, lane)
+INSERT OR IGNORE INTO lane (queue, priority, kind, lane)
 SELECT queue, priority, 0, '' FROM job
 WHERE id = :id AND state = 2 AND pk = (SELECT seq FROM counter);
 
 -- name: mark_lane
 -- For the claims of a queue whose lanes have groups. A lane without misplaced jobs is soon found to be so.
 UPDATE lane SET stale = min(ifnull(stale, (SELECT seq FROM counter)), (SELECT seq FROM counter))
-WHERE suspect = 0 AND lane = '' AND priority = :priority
+WHERE kind = 0 AND lane = '' AND priority = :priority
   AND queue = (
       SELECT pk FROM queue WHERE name = :queue AND (
           instr(options, CAST('"fair_by"' AS BLOB)) OR instr(options, CAST('"per_key"' AS BLOB))

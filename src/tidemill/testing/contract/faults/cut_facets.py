@@ -185,6 +185,19 @@ async def tasks_list(stage: Stage) -> Cut:
     return Cut(lambda engine: engine.tasks.list(), changes=False)
 
 
+@scenario
+async def tasks_pause(stage: Stage) -> Cut:
+    await stage.engine.tasks.publish([TaskEntry(name="a", queue="q")], now=stage.now)
+    return Cut(lambda engine: engine.tasks.pause("a", by="ann", why="hot", now=stage.now))
+
+
+@scenario
+async def tasks_resume(stage: Stage) -> Cut:
+    await stage.engine.tasks.publish([TaskEntry(name="a", queue="q")], now=stage.now)
+    await stage.engine.tasks.pause("a", now=stage.now)
+    return Cut(lambda engine: engine.tasks.resume("a", by="ann", now=stage.now))
+
+
 async def a_schedule(stage: Stage) -> Schedule:
     schedule = Schedule(name="s", timing=Every(seconds=60), job=a_job(), next_at=100)
     await stage.engine.schedules.put([schedule], now=stage.now)

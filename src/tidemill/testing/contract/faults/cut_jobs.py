@@ -72,6 +72,25 @@ async def jobs_claim__by_id(stage: Stage) -> Cut:
 
 
 @scenario
+async def jobs_claim__of_who_does_not_know_all_tasks(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job(task) for task in ("new", "old") * 2], now=stage.now)
+    request = stage.claimant.request(unknown=("new",))
+
+    async def claim(engine: Engine) -> object:
+        return (await engine.jobs.claim(request, now=stage.now)).jobs
+
+    return Cut(claim)
+
+
+@scenario
+async def jobs_claim__that_only_set_aside(stage: Stage) -> Cut:
+    await stage.engine.jobs.enqueue([a_job("new"), a_job("new", delay=5)], now=stage.now)
+    request = stage.claimant.request(unknown=("new",))
+    nothing = Claim([], wait=5, now=stage.now)
+    return Cut(lambda engine: engine.jobs.claim(request, now=stage.now), lambda _: nothing)
+
+
+@scenario
 async def jobs_claim__that_took_nothing(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(delay=5)], now=stage.now)
     request = stage.claimant.request()

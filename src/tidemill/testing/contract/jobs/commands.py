@@ -19,6 +19,8 @@ THEN_PRIORITY = 9
 """Of jobs enqueued with an outcome: their order among unblocked children is not fixed."""
 HANDLER = TaskEntry(name="bury", queue=QUEUES[1], priority=10, timeout=MINUTE, retry=Retry(attempts=2))
 """Its jobs, too, have a priority of their own."""
+PUBLISHED = TaskEntry(name=TASKS[0], queue=QUEUES[0])
+"""Other tasks have no entry: nobody can pause them."""
 
 pick = st.integers(0, 40)
 """Points into a list from its end, so that small numbers mean what is recent."""
@@ -151,6 +153,7 @@ claims: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "suspects": st.integers(0, 2),
         "ids": one_in(8, st.lists(pick, max_size=4, unique=True), None),
         "late": seldom,
+        "unknown": one_in(5, st.sets(st.sampled_from((*TASKS, "nobody")), min_size=1), frozenset()),
     }
 )
 """`late`: under a number lower than the last."""
@@ -165,7 +168,7 @@ outcomes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "then": one_in(6, st.lists(st.sampled_from(QUEUES), min_size=1, max_size=2), None),
     }
 )
-reasons: st.SearchStrategy[ReleaseReason | None] = st.sampled_from([None, "drain", "snooze"])
+reasons: st.SearchStrategy[ReleaseReason | None] = st.sampled_from([None, "drain", "snooze", "unknown task"])
 verdicts: st.SearchStrategy[list[LostRunVerdict | None]] = st.lists(
     st.sampled_from([None, "suspect", "crash", "crash"]), min_size=6, max_size=6
 )

@@ -231,7 +231,7 @@ FORGED: dict[str, Cursor] = {
     "a number that no store has": Cursor(JobState.SCHEDULED, "q", [1 << 63, 1]),
     "a number below 0": Cursor(JobState.RUNNING, "q", [-1]),
     "no such priority": Cursor(JobState.READY, "q", [11, 0, "", 1]),
-    "half a suspect": Cursor(JobState.READY, "q", [1, 2, "", 1]),
+    "no such kind of lane": Cursor(JobState.READY, "q", [1, 4, "", 1]),
     "a zero in a group": Cursor(JobState.READY, "q", [1, 0, "a\0b", 1]),
     "a zero in a queue": Cursor(JobState.BLOCKED, "a\0b", [1]),
 }

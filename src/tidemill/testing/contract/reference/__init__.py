@@ -13,6 +13,7 @@ from tidemill.testing.contract.reference.jobs import ReferenceJobs
 from tidemill.testing.contract.reference.members import ReferenceMembers
 from tidemill.testing.contract.reference.queues import ReferenceQueues
 from tidemill.testing.contract.reference.store import ReferenceStore
+from tidemill.testing.contract.reference.tasks import ReferenceTasks
 
 __all__ = ["Reference", "ReferenceStore", "View", "differences"]
 
@@ -26,3 +27,4 @@ class Reference:
         self.claims = ReferenceClaims(self.store)
         self.members = ReferenceMembers(self.store)
         self.queues = ReferenceQueues(self.store)
+        self.tasks = ReferenceTasks(self.store)

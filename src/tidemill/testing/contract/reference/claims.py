@@ -12,6 +12,8 @@ from tidemill.testing.contract.reference.records import ClaimantRecord, Referenc
 from tidemill.testing.contract.reference.store import ReferenceStore, Seen
 from tidemill.testing.contract.reference.turns import ReferenceTurns
 
+UNKNOWN = "unknown task"
+
 
 class ReferenceClaims:
     """Judges claims, and adopts those that are legal."""
@@ -42,8 +44,11 @@ class ReferenceClaims:
             self._promote(request, now, seen, repeat=False)
             self._accept_fresh(request, claimant, answer, now, lambda: self._store.adopt_order(mark, seen))
         self._clear_expired(request, now, seen)
+        if not repeat:
+            self._adopt_set_aside(request, seen)
         if not repeat and request.ids is None:
             self._check_none_passed_over(answer, now)
+            self._check_set_aside(request, answer)
 
     def _reasons(self, request: ClaimRequest, now: Instant) -> tuple[set[type[Refused]], set[type[Refused]]]:
         """Why this claim must be refused, and why it may be."""
@@ -196,6 +201,7 @@ class ReferenceClaims:
             due = now if job.state is JobState.READY else job.due_at or now
             when = max([due, *openings(store, job, now)])
             claimable = not job.expired(when) and not job.suspect and room_for(store, job, when).sure > 0
+            claimable = claimable and job.new.task not in store.passed_over(request.unknown)
             if when > now and claimable and turns.wants_more(job.queue):
                 moments.add(when - now)
         if moments:
@@ -218,6 +224,28 @@ class ReferenceClaims:
             met = job.queue in wanted or (request.ids is not None and job.id in request.ids)
             if met and job.expired(now) and shown is not None and shown.state is JobState.DEAD:
                 self._store.expire(job, now)
+
+    def _adopt_set_aside(self, request: ClaimRequest, seen: Seen) -> None:
+        """What a claim has set aside because its claimant does not know the task shows the reason. Which
+        jobs it meets is its own choice."""
+        wanted = {want.queue for want in request.wants} if request.ids is None else set()
+        for job in self._store.in_state(JobState.READY):
+            shown = seen.get(job.id)
+            met = is_open(self._store, job.queue) and (
+                job.queue in wanted or (request.ids is not None and job.id in request.ids)
+            )
+            if met and job.new.task in request.unknown and shown is not None and shown.reason == UNKNOWN:
+                job.reason = UNKNOWN
+
+    def _check_set_aside(self, request: ClaimRequest, answer: Claim) -> None:
+        """A job of a task that the claimant does not know stands aside if it stood before one that came."""
+        store = self._store
+        taken = [store.jobs[shown.id] for shown in answer.jobs]
+        for job in store.in_state(JobState.READY):
+            if job.new.task in request.unknown and job.new.task not in store.once_paused and not job.suspect:
+                behind = [each for each in taken if each.position > job.position]
+                lane = [each for each in behind if _lane(store, each) == _lane(store, job)]
+                assert not lane or job.reason == UNKNOWN, f"{job.id.hex()} was met, and not set aside"
 
     def _check_none_passed_over(self, answer: Claim, now: Instant) -> None:
         """A job that stood before one that was taken, and had expired, is dead now."""

@@ -11,7 +11,7 @@ from tidemill.model.jobs.job import FINAL, FIRST_KEPT, LAST_KEPT, LIVE, STATES, 
 from tidemill.model.member import MemberRecord, health
 from tidemill.model.queues.layers import effective
 from tidemill.model.time import MINUTE, Instant, Span
-from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
+from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo, TaskEntry
 from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
 from tidemill.testing.contract.reference.store import ReferenceStore
 
@@ -30,6 +30,7 @@ class View:
     queues: Sequence[QueueInfo]
     members: Sequence[MemberRecord]
     groups: Sequence[DeadGroup]
+    tasks: Sequence[TaskEntry]
 
     @property
     def known(self) -> Mapping[JobId, JobRecord | None]:
@@ -46,6 +47,7 @@ def differences(store: ReferenceStore, view: View) -> list[str]:
         *(f"queues {line}" for line in _queues(store, view)),
         *(f"members {line}" for line in _members(store, view)),
         *(f"groups {line}" for line in _groups(store, view)),
+        *(f"tasks {line}" for line in _tasks(store, view)),
     ]
 
 
@@ -254,6 +256,12 @@ def _members(store: ReferenceStore, view: View) -> Iterator[str]:
     ]
     if list(view.members) != right:
         yield f"are {view.members}, should be {right}"
+
+
+def _tasks(store: ReferenceStore, view: View) -> Iterator[str]:
+    right = [entry for _, entry in sorted(store.tasks.items())]
+    if list(view.tasks) != right:
+        yield f"are {view.tasks}, should be {right}"
 
 
 def _groups(store: ReferenceStore, view: View) -> Iterator[str]:

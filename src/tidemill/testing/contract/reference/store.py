@@ -46,7 +46,9 @@ class ReferenceStore:
         self.finished: Counter[tuple[str, Instant, str]] = Counter()
         """By queue, minute and "completed", "failed", "died", "cancelled"."""
         self.tasks: dict[str, TaskEntry] = {}
-        """The catalogue."""
+        """The catalogue, each entry with its pause."""
+        self.once_paused: set[str] = set()
+        """Tasks whose jobs may stand aside because of a pause."""
         self.handlers: dict[JobId, ReferenceJob] = {}
         """Which death each handler was stored for."""
         self.options = 0
@@ -86,6 +88,10 @@ class ReferenceStore:
     def queue(self, name: str, now: Instant) -> QueueRecord:
         """The queue; it comes into being if there is none."""
         return self.queues.setdefault(name, QueueRecord(name, now))
+
+    def passed_over(self, unknown: Iterable[str]) -> set[str]:
+        """The tasks of which a claim takes no job that names these as unknown."""
+        return {*unknown, *(task.name for task in self.tasks.values() if task.paused_at is not None)}
 
     def group(self, job: ReferenceJob) -> str:
         """The group of a job under the options of this moment."""

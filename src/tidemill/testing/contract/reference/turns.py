@@ -26,6 +26,7 @@ class ReferenceTurns:
         self._now = now
         self._claimant = claimant
         self._suspects = request.suspects
+        self._passed = store.passed_over(request.unknown)
         self._left = {want.queue: request.most if want.most is None else want.most for want in request.wants}
         self._turn: dict[tuple[str, int], Position] = {}
         self._last_queues = claimant.last_queues
@@ -43,7 +44,9 @@ class ReferenceTurns:
 
     def take_by_id(self, job: ReferenceJob) -> None:
         """The same for a claim of certain jobs, where no turns are taken."""
-        assert job in self._waiting, "the job was not ready, in a paused queue, or expired"
+        assert job in self._waiting, (
+            "the job was not ready, in a paused queue, of a task passed over, or expired"
+        )
         assert not job.suspect or self._suspects > 0, "more suspects than were allowed"
         assert room_for(self._store, job, self._now).most > 0, "a gate of the job was full"
         self._claimant.last_queues = (*self._last_queues, job.queue)
@@ -72,7 +75,8 @@ class ReferenceTurns:
         return self._left.get(queue, 0) > 0
 
     def _open(self, job: ReferenceJob) -> bool:
-        return self._store.queues[job.queue].paused_at is None and not job.expired(self._now)
+        paused = self._store.queues[job.queue].paused_at is not None
+        return not paused and not job.expired(self._now) and job.new.task not in self._passed
 
     def _allowed(self, job: ReferenceJob) -> bool:
         return not job.suspect or self._suspects > 0
@@ -81,6 +85,7 @@ class ReferenceTurns:
         assert job.queue in self._left, f"queue {job.queue!r} was not wanted"
         assert job.state is JobState.READY, f"it was {job.state}, not ready"
         assert not job.expired(self._now), "it had expired"
+        assert job.new.task not in self._passed, "its task is unknown to the claimant, or paused"
         assert job in self._waiting, f"queue {job.queue!r} is paused"
         assert self._left[job.queue] > 0, f"more than asked from queue {job.queue!r}"
         assert self._allowed(job), "more suspects than were allowed"

@@ -129,6 +129,7 @@ class PlayedScript:
             most=said["most"],
             suspects=said["suspects"],
             ids=tuple({self.job(pick).id: None for pick in ids}) if ids and self.jobs else None,
+            unknown=tuple(sorted(said["unknown"])),
         )
 
     def run_of(self, child: PlayedChild, pick: int, *, stale: bool) -> list[tuple[JobId, Fence]]:

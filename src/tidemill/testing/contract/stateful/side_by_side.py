@@ -65,6 +65,7 @@ class SideBySide(RuleBasedStateMachine):
             queues=await engine.queues.list(),
             members=await engine.members.list(now=now),
             groups=(await engine.inspect.dead_groups(limit=1_000)).groups,
+            tasks=await engine.tasks.list(),
         )
 
     def compare(self, view: View | None = None) -> None:

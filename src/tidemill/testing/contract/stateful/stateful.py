@@ -31,7 +31,9 @@ from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import SECOND, Span
 from tidemill.testing.contract.jobs.commands import (
     HANDLER,
+    PUBLISHED,
     QUEUES,
+    TASKS,
     UNKNOWN_QUEUE,
     batches,
     claims,
@@ -63,8 +65,8 @@ class RandomCommands(SideBySide):
     def begin(self, a: QueueOptions, b: QueueOptions, configured: bool) -> None:
         for number in range(len(self.script.members)):
             self.heartbeat_of(number)
-        self.run(self.engine.tasks.publish([HANDLER], now=self.now))
-        self.reference.store.tasks[HANDLER.name] = HANDLER
+        self.run(self.engine.tasks.publish([HANDLER, PUBLISHED], now=self.now))
+        self.reference.tasks.publish([HANDLER, PUBLISHED])
         if configured:
             self.configure(QUEUES[0], a, again=False)
             self.configure(QUEUES[1], b, again=False)
@@ -422,6 +424,19 @@ class RandomCommands(SideBySide):
             self.both(
                 self.engine.queues.resume(queue, by="me", now=self.now),
                 lambda: self.reference.queues.resume(queue),
+            )
+
+    @rule(task=st.sampled_from((*TASKS, HANDLER.name)), paused=seldom, why=st.sampled_from(["", "deploy"]))
+    def pause_or_resume_task(self, task: str, paused: bool, why: str) -> None:
+        if paused:
+            self.both(
+                self.engine.tasks.pause(task, by="me", why=why, now=self.now),
+                lambda: self.reference.tasks.pause(task, by="me", why=why, now=self.now),
+            )
+        else:
+            self.both(
+                self.engine.tasks.resume(task, by="me", now=self.now),
+                lambda: self.reference.tasks.resume(task),
             )
 
 

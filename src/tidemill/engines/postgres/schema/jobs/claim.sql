@@ -6,6 +6,8 @@
 --       check_claim_v1           refuse, or answer a repeated number
 --       prepare_queues_v1        bring each of these queues up to date
 --       choose_named_v1          jobs that the request names by their ids, or
+--       choose_by_tasks_v1       a share of each queue where tasks are paused, unknown to the claimant, or stand aside
+--                                (order/aside), or
 --       choose_in_queues_v1      a share of each queue
 --         choose_in_queue_v1     by turns (order/turns), or in plain lanes (order/plain_lanes)
 --       wait_for_more_v1         when the claimant should come again
@@ -78,10 +80,12 @@ BEGIN
                     ) AS j)
                 OR EXISTS (SELECT 1 FROM job WHERE back AND queue = q.name OFFSET 0)
                 OR p_suspects > 0 AND EXISTS (SELECT 1 FROM job WHERE suspect AND state::integer = 2 AND queue = q.name OFFSET 0)
+                OR EXISTS (SELECT 1 FROM job WHERE aside AND queue = q.name OFFSET 0)
             WHEN q.counts_runs AND EXISTS (SELECT 1 FROM freed WHERE queue = q.name OFFSET 0)
                  AND EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at IS NULL ORDER BY name OFFSET 0) THEN true
             WHEN EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked AND (NOT suspect OR p_suspects > 0) OFFSET 0)
-                 OR EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name AND (NOT suspect OR p_suspects > 0) OFFSET 0) THEN
+                 OR EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name AND (NOT suspect OR p_suspects > 0) OFFSET 0)
+                 OR EXISTS (SELECT 1 FROM job WHERE aside AND queue = q.name OFFSET 0) THEN
                 NOT EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND kind = 'queue' AND name = '' OFFSET 0)
             WHEN q.tasks <> '{}' THEN EXISTS (
                     SELECT 1 FROM jsonb_object_keys(q.tasks) AS t (name)
@@ -430,7 +434,8 @@ BEGIN
     END IF;
     RETURN QUERY
         UPDATE job AS j SET state = 3, token = t.fence, fence = t.fence, claimant = p_claimant, claim_no = p_number,
-            member = v_member, claimed_at = p_now, started_at = NULL, back = false, gated = v_gated[t.n]
+            member = v_member, claimed_at = p_now, started_at = NULL, back = false, aside = false,
+            gated = v_gated[t.n]
         FROM unnest(s.taken, v_fences, s.queue_of) AS t (at, fence, n)
         WHERE j.ctid = t.at AND j.state::integer = 2
         RETURNING NULL::jsonb, j.id, j.fence, j.seq, j.task, j.queue, j.priority, j.attempts + 1, j.max_attempts,
@@ -443,12 +448,13 @@ END $$;
 --   p_cursors            22 for each wanted queue: by priority, the plain lane's and the suspects'
 --   p_lanes              cursors of busy lanes with a group: for each wanted queue {"priority:lane": seq}
 --   p_turns              where the claimant stopped: for each wanted queue {"priority": [lane, used]}
+--   p_unknown            tasks that the claimant does not know
 --   p_settled            the step has settled runs before: it has the locks of `lock_before_settle_v1`, and may not wait for more
 -- head: `now`; `wait`; `refused` and `number`; `again`; `signals`; `turns` {queue: {priority: [lane, used]}}; `seen`, the last
 -- seq drawn before the choice; `exhausted`, the queues that gave all they had.
 CREATE FUNCTION claim_v1(
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
-    p_suspects integer, p_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_now bigint,
+    p_suspects integer, p_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_unknown text[], p_now bigint,
     p_settled boolean DEFAULT false
 ) RETURNS SETOF claim_answer_v1 LANGUAGE plpgsql AS $$
 DECLARE
@@ -458,6 +464,7 @@ DECLARE
     v_now bigint;
     v_seen bigint;
     v_picks pick_v1[] := '{}';
+    v_ids bytea[] := p_ids;
 BEGIN
     v_seen := (SELECT last_value - (NOT is_called)::integer FROM seq);  -- a sequence that was never used says 1
     IF p_settled THEN
@@ -486,9 +493,16 @@ BEGIN
     s := prepare_queues_v1(s, v_picks, p_mosts, p_ids, v_now);
     v_now := coalesce(p_now, instant_v1());
     IF p_ids IS NOT NULL THEN
-        s := choose_named_v1(s, p_ids, v_now);
+        IF p_unknown <> '{}' OR EXISTS (SELECT 1 FROM paused_task) THEN
+            SELECT k.ids, s.signals || k.signals INTO v_ids, s.signals FROM known_ids_v1(s, p_ids, p_unknown, v_now) AS k;
+        END IF;
+        s := choose_named_v1(s, v_ids, v_now);
     ELSE
-        s := choose_in_queues_v1(s, p_cursors, p_lanes, p_turns, v_now);
+        IF needs_tasks_v1(p_unknown, s.names) THEN
+            s := choose_by_tasks_v1(s, p_unknown, p_cursors, p_lanes, p_turns, v_now);
+        ELSE
+            s := choose_in_queues_v1(s, p_cursors, p_lanes, p_turns, v_now);
+        END IF;
         s.exhausted := s.exhausted || ARRAY(SELECT k.name FROM unnest(v_picks) AS k WHERE NOT k.busy AND NOT k.exclusive);
     END IF;
     a.head := jsonb_build_object('signals', to_jsonb(s.signals), 'turns', s.turns, 'seen', v_seen,

@@ -3,7 +3,7 @@
 -- a tenth for a hundred. Every other claim goes on in `claim_v1`. Parameters and answer are those of `claim_v1`.
 CREATE FUNCTION claim_plain_v1(
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
-    p_suspects integer, p_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_now bigint,
+    p_suspects integer, p_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_unknown text[], p_now bigint,
     p_settled boolean DEFAULT false
 ) RETURNS SETOF claim_answer_v1 LANGUAGE plpgsql AS $$
 DECLARE
@@ -17,7 +17,7 @@ DECLARE
     v_opens_at bigint;             -- when time alone opens something in the other queues
     v_exhausted text[] := '{}';    -- other queues in which nothing is ready
     v_taken tid[];
-    v_plain boolean := p_ids IS NULL AND p_most > 0 AND cardinality(p_queues) > 0;
+    v_plain boolean := p_ids IS NULL AND p_unknown = '{}' AND p_most > 0 AND cardinality(p_queues) > 0;
 BEGIN
     IF v_plain AND cardinality(p_queues) > 1 THEN
         v_seen := (SELECT last_value - (NOT is_called)::integer FROM seq);
@@ -54,6 +54,8 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.queue = q.name AND j.expires_at <= v_now AND j.state <= 2)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.state = 1 AND j.queue = q.name AND j.due_at <= v_now)
             AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.back AND j.queue = q.name)
+            AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.aside AND j.queue = q.name)
+            AND NOT EXISTS (SELECT 1 FROM paused_task)
             AND (p_suspects = 0
                  OR NOT EXISTS (SELECT 1 FROM job AS j WHERE j.suspect AND j.state::integer = 2 AND j.queue = q.name)) AS plain
         INTO r
@@ -64,7 +66,7 @@ BEGIN
     IF NOT v_plain THEN
         RETURN QUERY SELECT * FROM claim_v1(
             p_member, p_claimant, p_number, p_queues, p_mosts, p_most, p_suspects, p_ids, p_cursors, p_lanes, p_turns,
-            p_now, p_settled);
+            p_unknown, p_now, p_settled);
         RETURN;
     END IF;
     v_now := coalesce(p_now, instant_v1());

@@ -111,7 +111,7 @@ CREATE FUNCTION settle_v1(
     p_then_retries bytea[], p_then_attempts integer[], p_then_on_deads text[], p_then_schedules text[],
     p_schedules_of integer[], p_schedules text[], p_schedule_ins bigint[], p_schedule_versions bigint[], p_now bigint,
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
-    p_suspects integer, p_claim_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb
+    p_suspects integer, p_claim_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_unknown text[]
 ) RETURNS SETOF claim_answer_v1 LANGUAGE plpgsql AS $$
 DECLARE
     a claim_answer_v1;
@@ -179,7 +179,7 @@ BEGIN
     IF p_claimant IS NOT NULL THEN
         RETURN QUERY SELECT * FROM claim_plain_v1(
             p_member, p_claimant, p_number, p_queues, p_mosts, p_most, p_suspects, p_claim_ids, p_cursors, p_lanes,
-            p_turns, p_now, true);
+            p_turns, p_unknown, p_now, true);
     END IF;
 END $$;
 

@@ -43,15 +43,16 @@ BEGIN
     PERFORM pg_current_xact_id();  -- before the queue is read: see `reshaped` in claim_v1
     SELECT * INTO q FROM queue WHERE name = j.queue;
     v_lane := coalesce(group_of_v1(q.keyed, q.tasks, j.task, j.key), '');
-    UPDATE job SET state = 2, lane = v_lane, seq = CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END,
-        back = p_keep_seq, xid = pg_current_xact_id(), ready_at = p_now, ended_at = j.ended_at,
+    j.aside := p_reason IS NOT DISTINCT FROM 'unknown task';
+    UPDATE job SET state = 2, lane = CASE WHEN j.aside THEN aside_lane_v1(j.task, v_lane) ELSE v_lane END, aside = j.aside, seq = CASE WHEN p_keep_seq THEN job.seq ELSE nextval('seq') END,
+        back = p_keep_seq AND NOT j.aside, xid = pg_current_xact_id(), ready_at = p_now, ended_at = j.ended_at,
         started_at = CASE WHEN j.state = 1 THEN j.started_at END,  -- run now: the last run stays visible, as at its due time
         due_at = j.due_at, expires_at = j.expires_at, token = NULL, gated = false, suspect = j.suspect,
         attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs, failures = j.failures, replays = j.replays,
         snoozes = j.snoozes, replay_token = j.replay_token, cancel_requested = j.cancel_requested, settled_fence = j.settled_fence,
         waits_for = 0, result = j.result, progress = j.progress, reason = p_reason
     WHERE id = j.id RETURNING seq INTO v_seq;
-    IF q.laned THEN
+    IF q.laned AND NOT j.aside THEN
         INSERT INTO lane_new (queue, priority, suspect, lane, task, key, first)
         VALUES (j.queue, j.priority, j.suspect, v_lane, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
                 CASE WHEN q.keyed THEN j.key ELSE '' END, CASE WHEN p_keep_seq THEN 9223372036854775807 ELSE v_seq END);
@@ -129,7 +130,7 @@ BEGIN
     IF p_state = 5 AND j.on_dead IS NOT NULL THEN
         v_signals := v_signals || leave_handler_v1(j, p_now);
     END IF;
-    UPDATE job SET state = p_state, ended_at = p_now, expires_at = NULL, token = NULL, back = false, gated = false,
+    UPDATE job SET state = p_state, ended_at = p_now, expires_at = NULL, token = NULL, back = false, aside = false, gated = false,
         waits_for = 0, suspect = j.suspect, attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs,
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at
     WHERE id = j.id;

@@ -122,7 +122,7 @@ BEGIN
         v_scanned := v_scanned + 1;
         v_at := jsonb_build_array(r.priority, r.suspect, r.lane, r.seq);
         IF r.lane <> r.target THEN
-            UPDATE job SET lane = r.target, back = true WHERE id = r.id AND state::integer = 2;
+            UPDATE job SET lane = r.target, back = true, aside = false WHERE id = r.id AND state::integer = 2;
             v_moved := v_moved + 1;
         END IF;
         IF q.laned AND v_lane IS DISTINCT FROM concat_ws(chr(31), r.priority, r.suspect, r.target) THEN  -- in the order of seq

@@ -147,7 +147,7 @@ BEGIN
             CROSS JOIN LATERAL (
                 SELECT id FROM job
                 WHERE state = 2 AND queue = p_queues[n] AND priority = (position / 2)::smallint
-                  AND suspect = (position % 2 = 1) AND lane > ''
+                  AND suspect = (position % 2 = 1) AND lane > '' AND NOT aside
                 ORDER BY lane, seq LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED
             ) AS j);
         IF v_left <> '{}' THEN

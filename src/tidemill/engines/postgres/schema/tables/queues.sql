@@ -48,6 +48,14 @@ CREATE TABLE task (
     entry bytea NOT NULL
 );
 
+-- Tasks that an operator has paused. Apart from the catalogue, so that claims look into an empty table.
+CREATE TABLE paused_task (
+    name       text COLLATE "C" PRIMARY KEY,
+    paused_at  bigint NOT NULL,
+    paused_by  text NOT NULL,
+    paused_why text NOT NULL
+);
+
 -- Counts of states too large to be counted each time; recounted, never incremented.
 CREATE TABLE tally (
     queue      text COLLATE "C" NOT NULL,

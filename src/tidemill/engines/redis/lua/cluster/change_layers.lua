@@ -42,9 +42,9 @@ local function same_tasks()
 end
 
 if (old.keyed or false) ~= (queue.keyed or false) or not same_tasks() then
-    for suspect = 0, 1 do
-        for _, member in ipairs(call('ZRANGE', P .. 'lanes/' .. name .. '/' .. suspect, 0, -1)) do
-            call('ZADD', P .. 'stale/' .. name, 0, suspect .. member)
+    for _, kind in ipairs(S.kinds(name)) do
+        for _, member in ipairs(call('ZRANGE', P .. 'lanes/' .. name .. '/' .. kind, 0, -1)) do
+            call('ZADD', P .. 'stale/' .. name, 0, kind .. member)
         end
     end
 end

@@ -7,8 +7,8 @@
 -- where the claimant stopped. In a lane jobs go by seq. Nothing becomes claimable within one claim, so a lane, a priority
 -- or a queue that had nothing is not tried again.
 --
--- ctx: suspects (how many may still be taken); expired, parked, full (what the walk met); closed (queues that offer
--- nothing yet); again (there is more to scan)
+-- ctx: suspects (how many may still be taken); passed (the tasks of which nothing is taken, or nil); expired, parked, full,
+-- aside (what the walk met); closed (queues that offer nothing yet); again (there is more to scan)
 
 local LANES = 1000
 
@@ -67,8 +67,8 @@ end
 
 local function next_priority(ctx, name, from)
     local least
-    for suspect = 0, ctx.suspects > 0 and 1 or 0 do
-        local some = call('ZRANGEBYLEX', P .. 'open/' .. name .. '/' .. suspect, '[' .. string.char(48 + from), '+',
+    for _, kind in ipairs(S.kinds_to_read(ctx, name)) do
+        local some = call('ZRANGEBYLEX', P .. 'open/' .. name .. '/' .. kind, '[' .. string.char(48 + from), '+',
             'LIMIT', 0, 1)
         if some[1] then
             least = math.min(least or 99, some[1]:byte(1) - 48)
@@ -160,6 +160,9 @@ function S.choose_by_id(ctx, ids, most)
             if j.x and j.x <= NOW then
                 chosen[id] = true
                 ctx.expired[#ctx.expired + 1] = { id, j }
+            elseif ctx.passed and ctx.passed[j.t] then
+                chosen[id] = true
+                S.pass_over(ctx, id, j)
             elseif (not j.su or ctx.suspects > 0) and not (own and own.room <= 0) and not (task and task.room <= 0)
                 and not (key and key.room <= 0) then
                 chosen[id] = true

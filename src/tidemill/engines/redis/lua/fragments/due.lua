@@ -42,8 +42,8 @@ function S.move_stale(name, limit)
         if #lane == 0 then
             return false
         end
-        local suspect, priority, group = lane[1]:sub(1, 1), lane[1]:byte(2) - 48, lane[1]:sub(3)
-        local ids = call('ZRANGEBYSCORE', S.lane_key(name, priority, suspect, group), '(' .. lane[2], '+inf', 'LIMIT', 0,
+        local kind, member = S.split_kind(lane[1])
+        local ids = call('ZRANGEBYSCORE', S.lane_key(name, member:byte(1) - 48, kind, member:sub(2)), '(' .. lane[2], '+inf', 'LIMIT', 0,
             math.min(limit, 100))
         local q, last = S.queue(name)
         for _, id in ipairs(ids) do

@@ -123,9 +123,9 @@ end
 -- A key's gate is full: its lane is not scanned until a holder goes or its rate opens.
 function S.park(name, key, gate, priority, group)
     local member = string.char(48 + priority) .. group
-    for suspect = 0, 1 do
-        if call('ZREM', P .. 'open/' .. name .. '/' .. suspect, member) == 1 then
-            call('SADD', P .. 'parked/' .. name .. '/' .. key, suspect .. member)
+    for _, kind in ipairs(S.kinds(name)) do
+        if call('ZREM', P .. 'open/' .. name .. '/' .. kind, member) == 1 then
+            call('SADD', P .. 'parked/' .. name .. '/' .. key, kind .. member)
         end
     end
     call('ZADD', P .. 'park/' .. name, gate.wake and S.int(gate.wake) or '+inf', key)

@@ -9,6 +9,7 @@
 --   st state, s seq, a attempts, cr crashes, lo lost runs, sn snoozes, su suspect, ca cancel requested, rp replays, tk replay token
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number, rr why the last run was released
+--   as it stands aside
 --   fp fingerprint of the last failure
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
 --   kd has children, w is watched, tomb tombstone
@@ -76,6 +77,7 @@ function S.leave(id, j)
         return
     elseif state == READY then
         S.leave_lane(id, j)
+        j.as = nil
     elseif state == SCHEDULED then
         call('ZREM', P .. 'due/' .. j.q, S.be8(j.s) .. id)
     elseif state == BLOCKED then
@@ -234,6 +236,7 @@ function S.release(id, j, due_at, reason)
         j.d = due_at
         S.to_scheduled(id, j)
     else
+        j.as = reason == 'unknown task' or nil
         S.to_ready(id, j, true)
     end
     S.save(id, j)

@@ -12,7 +12,7 @@ local function first_of(name, most)
         if #member > 1 then
             return nil -- a group, from before a change of options
         end
-        local key, left = S.lane_key(name, member:byte(1) - 48, 0, ''), most - #found.ids
+        local key, left = S.lane_key(name, member:byte(1) - 48, '0', ''), most - #found.ids
         if left > 0 then
             local some = call('ZRANGE', key, 0, left - 1, 'WITHSCORES')
             for n = 1, #some, 2 do
@@ -32,7 +32,8 @@ local function sources_of(ctx, wants, most)
         local bound = want[2] < 0 and most or math.min(most, want[2])
         if q and not q.pa and bound > 0 then
             local open = call('EXISTS', P .. 'open/' .. name .. '/0') == 1
-            if ctx.closed[name] or (ctx.suspects > 0 and call('EXISTS', P .. 'open/' .. name .. '/1') == 1) then
+            if ctx.closed[name] or (ctx.suspects > 0 and call('EXISTS', P .. 'open/' .. name .. '/1') == 1)
+                or call('EXISTS', P .. 'aside/' .. name) == 1 then
                 return nil
             elseif not S.plain(q) then
                 if open then
@@ -120,7 +121,7 @@ function S.start_plain(c, taken, name)
                 local some = math.min(lane.last, s.at) - before
                 if some > 0 then
                     call('ZREMRANGEBYRANK', lane.key, 0, some - 1)
-                    S.close_if_empty(lane.key, s.name, 0, lane.member)
+                    S.close_if_empty(lane.key, s.name, '0', lane.member)
                 end
                 before = lane.last
             end

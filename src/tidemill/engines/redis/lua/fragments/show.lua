@@ -24,7 +24,8 @@ function S.show(id, j, whole, text)
         j.su and 1 or 0, j.ca and 1 or 0, j.rp or 0, j.c or 0, j.d or false, j.r or false, j.cl or false,
         j.sa or false, j.e or false, j.x or false, j.m or '', j.f or false, j.sf or false, j.to or false,
         j.rt or false, j.co or 0, j.st == 0 and j.wf or 0, j.od or false, j.sc or false, j.rr or false, j.fc or 0, j.pr or false,
-        j.h or false, last, j.tomb and 1 or 0, j.b, (bulky or text) and (j.bd or call('HGET', P .. 'body', id)) or false,
+        j.h or false, last, j.tomb and 1 or 0, j.b, j.as and 1 or 0,
+        (bulky or text) and (j.bd or call('HGET', P .. 'body', id)) or false,
         bulky and (j.rs or call('HGET', P .. 'result', id)) or false, failures,
     }
 end

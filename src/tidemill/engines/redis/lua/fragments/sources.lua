@@ -5,6 +5,34 @@
 
 local CHUNK = 50
 
+-- The kinds of lanes of a queue that this claim may read. Suspects are read while some may be taken.
+function S.kinds_to_read(ctx, name)
+    local found = ctx.kinds[name]
+    if not found then
+        found = {}
+        for _, kind in ipairs(S.kinds(name)) do
+            local task = S.aside_task(kind)
+            if not (task and ctx.passed and ctx.passed[task]) and (kind:byte(1) % 2 == 0 or ctx.suspects > 0) then
+                found[#found + 1] = kind
+            end
+        end
+        ctx.kinds[name] = found
+    end
+    return found
+end
+
+-- A claim does not take this job because of its task: it is set aside, if it does not stand there. False: no more in this claim.
+function S.pass_over(ctx, id, j)
+    if not j.as then
+        if #ctx.aside >= LIMIT then
+            ctx.again = true
+            return false
+        end
+        ctx.aside[#ctx.aside + 1] = { id, j }
+    end
+    return true
+end
+
 function S.weight_of(q, group)
     return q.weights[group:match('[^\31]*$')] or 1
 end
@@ -16,14 +44,13 @@ end
 -- The jobs of one lane in the order of seq: a function that answers an id and its record, or nil.
 function S.lane_source(ctx, name, q, priority, group, hint)
     local heads = {}
-    local function head(suspect)
-        local h = heads[suspect]
-        if not h then
-            h = { at = 1, offset = 0, size = hint, ids = {} }
-            heads[suspect] = h
-        end
+    for n, kind in ipairs(S.kinds_to_read(ctx, name)) do
+        heads[n] = { at = 1, offset = 0, size = hint, ids = {}, suspects = kind:byte(1) % 2 == 1,
+                     key = S.lane_key(name, priority, kind, group) }
+    end
+    local function head(h)
         if h.at > #h.ids and not h.done then
-            h.ids = call('ZRANGE', S.lane_key(name, priority, suspect, group), h.offset, h.offset + h.size - 1, 'WITHSCORES')
+            h.ids = call('ZRANGE', h.key, h.offset, h.offset + h.size - 1, 'WITHSCORES')
             h.done = #h.ids < 2 * h.size
             local ids = {}
             for n = 1, #h.ids, 2 do
@@ -36,9 +63,12 @@ function S.lane_source(ctx, name, q, priority, group, hint)
     end
     return function()
         while true do
-            local h, other = head(0), ctx.suspects > 0 and head(1)
-            if other and (not h or tonumber(other.ids[other.at + 1]) < tonumber(h.ids[h.at + 1])) then
-                h = other
+            local h
+            for _, each in ipairs(heads) do
+                local other = (not each.suspects or ctx.suspects > 0) and head(each)
+                if other and (not h or tonumber(other.ids[other.at + 1]) < tonumber(h.ids[h.at + 1])) then
+                    h = other
+                end
             end
             if not h then
                 return nil
@@ -52,6 +82,11 @@ function S.lane_source(ctx, name, q, priority, group, hint)
                 return nil
             elseif j.x and j.x <= NOW then
                 ctx.expired[#ctx.expired + 1] = { id, j }
+                h.at = h.at + 2
+            elseif ctx.passed and ctx.passed[j.t] then
+                if not S.pass_over(ctx, id, j) then
+                    return nil
+                end
                 h.at = h.at + 2
             else
                 local own, task, key = S.own_gate(name, q), S.task_gate(name, q, j.t), S.key_gate(name, q, j.k or '')
@@ -75,11 +110,11 @@ function S.lane_source(ctx, name, q, priority, group, hint)
     end
 end
 
--- Open groups between two bounds of ZRANGEBYLEX, in order, those of plain and of suspect lanes merged.
+-- Open groups between two bounds of ZRANGEBYLEX, in order, those of all kinds of lanes merged.
 local function groups_between(ctx, name, q, from, to, pch)
     local streams = {}
-    for suspect = 0, ctx.suspects > 0 and 1 or 0 do
-        streams[#streams + 1] = { key = P .. 'open/' .. name .. '/' .. suspect, from = from, at = 1, list = {} }
+    for _, kind in ipairs(S.kinds_to_read(ctx, name)) do
+        streams[#streams + 1] = { key = P .. 'open/' .. name .. '/' .. kind, from = from, at = 1, list = {} }
     end
     local function peek(s)
         if s.at > #s.list and not s.done then

@@ -2,8 +2,8 @@
 --# include plain
 --# include choose
 --# include epoch
--- A claim. c: {number, wants, most, suspects, number of ids or nil, after: the last number that was answered with
--- jobs}, with member, claimant and ids as blobs.
+-- A claim. c: {number, wants, most, suspects, number of ids or nil, unknown: names of tasks, after: the last number that was
+-- answered with jobs}, with member, claimant and ids as blobs.
 
 function S.read_claim(c)
     c.member, c.claimant, c.list = S.blob(), S.blob(), c.ids and {} or nil
@@ -123,9 +123,9 @@ local function start(c, taken)
     S.gather()
     for n, job in ipairs(taken) do
         local id, j = job[1], job[2]
-        local suspect = j.su and 1 or 0
-        local key = S.lane_key(j.q, j.p, suspect, j.g)
-        local lane = lanes[key] or { j.q, suspect, string.char(48 + j.p) .. j.g, {} }
+        local kind = S.kind(j)
+        local key = S.lane_key(j.q, j.p, kind, j.g)
+        local lane = lanes[key] or { j.q, kind, string.char(48 + j.p) .. j.g, {} }
         lanes[key] = lane
         lane[4][#lane[4] + 1] = id
         S.tally(j.q, READY, -1)
@@ -134,7 +134,7 @@ local function start(c, taken)
             call('ZREM', P .. 'exp/' .. j.q, id)
         end
         j.st, j.f, j.m, j.mi, j.ct, j.cn, j.cl, j.sa = RUNNING, fence + n - 1, name, c.member, c.claimant, c.number, NOW, nil
-        j.rr = nil
+        j.rr, j.as = nil, nil
         run[#run + 1] = id
         local of = held[j.q] or {}
         held[j.q] = of
@@ -174,6 +174,36 @@ local function wait_of(c, ctx)
     return at and at < math.huge and math.max(0, at - NOW) or -1
 end
 
+-- The tasks of which this claim takes no job, as a set; nil if it may take any.
+local function passed_by(c)
+    local names = call('HKEYS', P .. 'paused')
+    if #names == 0 and #c.unknown == 0 then
+        return nil
+    end
+    local passed = {}
+    for _, name in ipairs(names) do
+        passed[name] = 'paused'
+    end
+    for _, name in ipairs(c.unknown) do
+        passed[name] = 'unknown'
+    end
+    return passed
+end
+
+-- What was met and passed over stands aside from now on.
+local function set_aside(ctx)
+    for _, job in ipairs(ctx.aside) do
+        local id, j = job[1], job[2]
+        S.leave_lane(id, j)
+        j.as = true
+        if ctx.passed[j.t] == 'unknown' then
+            j.rr = 'unknown task'
+        end
+        S.enter_lane(id, j)
+        S.save(id, j)
+    end
+end
+
 local function remember(c, number, last, positions)
     call('HSET', P .. 'claimant', c.claimant, pack({ m = c.member, n = number, lq = last or c.known.lq, pos = positions }))
     call('SADD', P .. 'of/' .. c.member, c.claimant)
@@ -182,6 +212,9 @@ end
 -- The answer of a claim on the plain way, or nil: {wait, now, first fence, ids, records as they were enqueued, bodies that are
 -- kept apart: nil where all records have theirs}
 local function claim_plain(c, ctx, wants)
+    if ctx.passed then
+        return nil -- the task of a job is not read on the plain way
+    end
     local taken = S.choose_plain(ctx, wants, c.most)
     if taken == false then
         return { c.most > 0 and wait_of(c, ctx) or -1, NOW, {} }
@@ -206,7 +239,8 @@ function S.claim(c)
     if c.known.n == c.number then
         return again(c)
     end
-    local ctx = { suspects = c.suspects, expired = {}, parked = {}, full = {}, closed = {} }
+    local ctx = { suspects = c.suspects, passed = passed_by(c), kinds = {}, aside = {}, expired = {}, parked = {}, full = {},
+                  closed = {} }
     prepare(c, ctx)
     local positions, taken, last = c.known.pos or {}, nil, nil
     if c.list then
@@ -233,6 +267,7 @@ function S.claim(c)
     for _, park in ipairs(ctx.parked) do -- after the starts: only then is it known when a rate opens
         S.park(unpack(park))
     end
+    set_aside(ctx)
     if #ctx.expired > 0 then
         S.update_dependents(LIMIT)
     end

@@ -1,5 +1,6 @@
 --# reads
 --# include show
+--# include lanes
 -- Reads jobs of some states in their order, from a position on. A position is a key, never a rank: a rank moves when
 -- something before it goes.
 -- Takes: A.states; A.names (queues, in order; nil: all); A.state, A.queue and A.key: the position of the last job seen, or
@@ -65,17 +66,17 @@ local function finished(key, after)
     end
 end
 
--- Of one priority, plain or suspect, from a group on: group after group, by seq.
-local function lanes(name, priority, suspect, group, seq)
+-- Of one priority and kind, from a group on: group after group, by seq.
+local function lanes(name, priority, kind, group, seq)
     local from = '[' .. string.char(48 + priority) .. (group or '')
     while #rows < A.size do
-        local members = call('ZRANGEBYLEX', P .. 'lanes/' .. name .. '/' .. suspect, from,
+        local members = call('ZRANGEBYLEX', P .. 'lanes/' .. name .. '/' .. kind, from,
             '(' .. string.char(49 + priority), 'LIMIT', 0, 50)
         for _, member in ipairs(members) do
             local here = member:sub(2)
             local after = here == group and seq and '(' .. S.int(seq) or '-inf'
             if #rows < A.size then
-                local lane = P .. 'r/' .. name .. '/' .. priority .. '/' .. suspect .. '/' .. here
+                local lane = S.lane_key(name, priority, kind, here)
                 for _, id in ipairs(call('ZRANGEBYSCORE', lane, after, '+inf', 'LIMIT', 0, A.size - #rows)) do
                     add(id)
                 end
@@ -88,13 +89,24 @@ local function lanes(name, priority, suspect, group, seq)
     end
 end
 
+-- A position of a ready job is {priority, kind as a number, lane, seq}, where lane is the group, behind task and byte 30 if it
+-- stands aside.
 local function ready(name, after)
+    local at, group
+    if after then
+        at, group = tostring(after[2]), after[3]
+        if after[2] > 1 then
+            local last = group:find('\30', 1, true) or 0
+            at, group = at .. group:sub(1, last), group:sub(last + 1)
+        end
+    end
+    local kinds = S.kinds(name)
     for priority = A.priority or after and after[1] or 0, A.priority or 10 do
-        for suspect = 0, 1 do
+        for _, kind in ipairs(kinds) do
             local here = after and priority == after[1]
-            if #rows < A.size and not (here and suspect < after[2]) then
-                local same = here and suspect == after[2]
-                lanes(name, priority, suspect, same and after[3] or nil, same and after[4] or nil)
+            if #rows < A.size and not (here and S.less(kind, at)) then
+                local same = here and kind == at
+                lanes(name, priority, kind, same and group or nil, same and after[4] or nil)
             end
         end
     end

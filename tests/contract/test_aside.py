@@ -1,0 +1,1 @@
+from tidemill.testing.contract.order.aside import *
