@@ -57,6 +57,7 @@ SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`wait` and `run` of `stats`", shapes.TimesShape),
     ("`queues ls|show|set|reset`", shapes.QueueShape),
     ("`overrides` of a queue", shapes.OverrideShape),
+    ("`tasks ls`", shapes.TaskShape),
     ("`scale`", shapes.ScaleShape),
     ("`queues` of `scale`", shapes.QueueScaleShape),
     ("`schedules ls`", shapes.ScheduleShape),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tidemill.app.job import Job
     from tidemill.app.operating.queues import Overridden, Queue, Queues
     from tidemill.app.operating.schedules import ScheduleInfo, Schedules
+    from tidemill.app.operating.tasks import TaskInfo, Tasks
     from tidemill.app.reading.events import Events
     from tidemill.app.reading.job_info import FailureInfo, JobInfo
     from tidemill.app.reading.members import Member, MemberProcess
@@ -109,6 +110,8 @@ __all__ = [
     "StartupFailed",
     "SyncInLoop",
     "Task",
+    "TaskInfo",
+    "Tasks",
     "Tidemill",
     "TidemillError",
     "Unencodable",
@@ -128,6 +131,7 @@ _HOME = {
     "tidemill.app.tidemill": ("Tidemill",),
     "tidemill.app.operating.queues": ("Overridden", "Queue", "Queues"),
     "tidemill.app.operating.schedules": ("ScheduleInfo", "Schedules"),
+    "tidemill.app.operating.tasks": ("TaskInfo", "Tasks"),
     "tidemill.app.task": ("Bound", "Call", "Task"),
     "tidemill.model.jobs.death": ("DeadJob",),
     "tidemill.model.errors": (

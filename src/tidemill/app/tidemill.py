@@ -17,6 +17,7 @@ from tidemill.app.enqueueing.same_call import check_of, refuse_taken
 from tidemill.app.job import Job
 from tidemill.app.operating.queues import Queues
 from tidemill.app.operating.schedules import Schedules
+from tidemill.app.operating.tasks import Tasks
 from tidemill.app.reading.events import Events
 from tidemill.app.reading.members import Member, members
 from tidemill.app.task import Bound, Call, Task
@@ -103,6 +104,11 @@ class Tidemill(Declaring):
     def queues(self) -> Queues:
         """All queues, as the engine has them: to list, and to set, reset, pause and resume."""
         return Queues(self._link)
+
+    @property
+    def tasks(self) -> Tasks:
+        """All tasks that workers have published: to list, pause and resume."""
+        return Tasks(self._link)
 
     def enqueue(
         self,

@@ -26,6 +26,7 @@ COMMANDS = {
     "scale": "tidemill.cli.commands.scale:scale",
     "schedules": "tidemill.cli.commands.schedules:schedules",
     "stats": "tidemill.cli.commands.stats:stats",
+    "tasks": "tidemill.cli.commands.tasks:tasks",
     "worker": "tidemill.cli.commands.worker:worker",
     # of Tidemill's own, not listed
     "_child": "tidemill.cli.commands.children:child",

@@ -9,7 +9,7 @@ from tidemill.cli.output.text import Column, Columns, local, one_line
 from tidemill.model.queues.layers import Layers, Override, declared_fields, declaring_apps, read_value
 from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.queues.spoken import words_of_limit, words_of_option
-from tidemill.model.view import QueueInfo
+from tidemill.model.view import QueueInfo, TaskEntry
 
 COLUMNS = ("QUEUE", "LIMIT", "PER KEY", "PAUSED", "SET BY OPERATORS", "OTHER OPTIONS")
 _OWN_COLUMNS = ("concurrency", "rate", "per_key")
@@ -58,13 +58,13 @@ def show_queue(queue: QueueInfo) -> None:
     show_problems(queue)
 
 
-def paused_words(queue: QueueInfo) -> str:
+def paused_words(of: QueueInfo | TaskEntry) -> str:
     """Since when, by whom and why; empty: not paused."""
-    if queue.paused_at is None:
+    if of.paused_at is None:
         return ""
-    by = f" by {queue.paused_by}" if queue.paused_by else ""
-    why = f": {queue.paused_why}" if queue.paused_why else ""
-    return f"since {local(queue.paused_at)}{by}{why}"
+    by = f" by {of.paused_by}" if of.paused_by else ""
+    why = f": {of.paused_why}" if of.paused_why else ""
+    return f"since {local(of.paused_at)}{by}{why}"
 
 
 def in_force_words(queue: QueueInfo, names: list[str]) -> str:

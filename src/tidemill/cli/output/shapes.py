@@ -70,7 +70,10 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Annotated[str | None, Meta(description="the schedule that made it")]
     reason: Annotated[
         str | None,
-        Meta(description="why a worker released it: unknown task, no process runner, drain, snooze"),
+        Meta(
+            description="why a worker released it or passed it over: unknown task, no process runner, drain, "
+            "snooze"
+        ),
     ]
     progress: Annotated[Any, Meta(description="what it last reported")]
     failure_count: Annotated[int, Meta(description="failures of any kind, over replays too")]
@@ -205,6 +208,18 @@ class QueueShape(msgspec.Struct, frozen=True, kw_only=True):
     ]
     version: Annotated[int, Meta(description="grows with every change of what is declared or set")]
     problems: Annotated[list[str], Meta(description="what had to be left out of the options")]
+
+
+class TaskShape(msgspec.Struct, frozen=True, kw_only=True):
+    """One task as workers have published it."""
+
+    name: str
+    queue: Annotated[str, Meta(description="where its jobs go unless the call says otherwise")]
+    priority: int
+    timeout_s: Annotated[float | None, Meta(description="null: as its queue or app says")]
+    paused_at: Annotated[Time, Meta(description="null: not paused")]
+    paused_by: str
+    paused_why: str
 
 
 class ScheduleShape(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from tidemill.cli.output.shapes import (
     ScheduleShape,
     Seconds,
     StatsShape,
+    TaskShape,
     TimesShape,
     WarningShape,
 )
@@ -41,7 +42,7 @@ from tidemill.model.stats.histogram import Histogram
 from tidemill.model.stats.series import StatsPoint
 from tidemill.model.storage import Storage, StorageWarning
 from tidemill.model.time import SECOND, Instant, Span
-from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo
+from tidemill.model.view import DeadGroup, Finished, QueueCounts, QueueInfo, TaskEntry
 
 
 def seconds_of(span: Span | None) -> Seconds:
@@ -187,6 +188,18 @@ def queue_shape(queue: QueueInfo) -> QueueShape:
         },
         version=queue.version,
         problems=list(queue.problems),
+    )
+
+
+def task_shape(task: TaskEntry) -> TaskShape:
+    return TaskShape(
+        name=task.name,
+        queue=task.queue,
+        priority=task.priority,
+        timeout_s=seconds_of(task.timeout),
+        paused_at=rfc3339(task.paused_at),
+        paused_by=task.paused_by,
+        paused_why=task.paused_why,
     )
 
 

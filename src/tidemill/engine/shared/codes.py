@@ -120,4 +120,6 @@ def another_members_claimant() -> BadInput:
 
 def unknown_task(name: str) -> UnknownTask:
     """The refusal to pause or resume what is not in the catalogue."""
-    return UnknownTask(f"no worker has published a task {name!r}; its name is the one that workers publish")
+    return UnknownTask(
+        f"no worker has published a task {name!r}; `tidemill tasks ls` lists those that are known"
+    )

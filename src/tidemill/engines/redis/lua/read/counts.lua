@@ -13,10 +13,10 @@ local READ = 20
 local names, oldest = call('HKEYS', P .. 'q'), {}
 for n, name in ipairs(names) do
     local heads, left = {}, A.heads
-    for suspect = 0, 1 do
-        for _, lane in ipairs(left > 0 and call('ZRANGE', P .. 'lanes/' .. name .. '/' .. suspect, 0, left - 1) or {}) do
+    for _, kind in ipairs(S.kinds(name)) do
+        for _, lane in ipairs(left > 0 and call('ZRANGE', P .. 'lanes/' .. name .. '/' .. kind, 0, left - 1) or {}) do
             left = left - 1
-            local key = S.lane_key(name, lane:byte(1) - 48, suspect, lane:sub(2))
+            local key = S.lane_key(name, lane:byte(1) - 48, kind, lane:sub(2))
             local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
             if head[1] then
                 heads[#heads + 1] = { tonumber(head[2]), head[1] }
