@@ -165,6 +165,8 @@ def _crowd(plan: Plan, count: int) -> int:
 
 
 async def _exhaust(holder: Claimer) -> None:
-    """Take and keep what the gates let through."""
+    """Take and keep what the gates let through. The first claims may still move jobs to their lanes."""
+    while not await holder.take(BULK):
+        pass
     while await holder.take(BULK):
         pass
