@@ -79,6 +79,21 @@ def permits_are_not_freed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(gates, "reopen", lambda step, runs: None)
 
 
+@plant("rates::test_starts_keep_the_rate_though_each_run_is_late_by_another_time")
+def runs_start_as_soon_as_they_can(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gates, "pressed", lambda *_: False)
+
+
+@plant("rates::test_runs_start_at_once_until_the_rate_is_pressed")
+def logs_are_forgotten_before_it_is_known_who_is_pressed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gates, "START_DELAY", 0)
+
+
+@plant("rates::test_a_repeated_claim_comes_too_late_to_start")
+def a_repeated_claim_may_start(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claim, "REPEATED", 0)
+
+
 @plant("rates::test_a_rate_is_exact_and_used")
 def starts_are_not_logged(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, gates.SQL, "log_starts", "count + excluded.count", "count")

@@ -76,6 +76,11 @@ def the_gate_of_a_key_is_not_told(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "jobs/transitions", "IF q.counts_runs THEN", "IF false THEN")
 
 
+@plant("rates::test_starts_keep_the_rate_though_each_run_is_late_by_another_time")
+def runs_start_as_soon_as_they_can(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "order/gates", "(q.starts -> 'delay')::bigint > 0", "false")
+
+
 @plant("rates::test_a_rate_is_exact_and_used")
 def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "order/gates", "SET count = start.count + excluded.count", "SET count = excluded.count")

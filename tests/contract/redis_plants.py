@@ -51,10 +51,25 @@ def what_ran_before_a_limit_is_not_counted(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "change_layers", "S.hold(id, jobs[n], queue)", "")
 
 
+@plant("rates::test_starts_keep_the_rate_though_each_run_is_late_by_another_time")
+def runs_start_as_soon_as_they_can(patch: pytest.MonkeyPatch) -> None:
+    rewrite(patch, "gates", "hurried[name] and PRESSED or FREE", "FREE")
+
+
+@plant("rates::test_runs_start_at_once_until_the_rate_is_pressed")
+def logs_are_forgotten_before_it_is_known_who_is_pressed(patch: pytest.MonkeyPatch) -> None:
+    rewrite(
+        patch,
+        "gates",
+        "'-inf', S.int(NOW - window - START_DELAY))\n    local length",
+        "'-inf', S.int(NOW - window))\n    local length",
+    )
+
+
 @plant("rates::test_a_rate_is_exact_and_used")
 def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "gates", "starts = starts + starts_of(entry)\n", "")
-    rewrite(patch, "gates", "local sum = S.used(gate, window) + starts", "local sum = starts")
+    rewrite(patch, "gates", "local sum = S.used(gate, window + START_DELAY) + starts", "local sum = starts")
 
 
 @plant("rates::test_a_rate_is_exact_and_used")

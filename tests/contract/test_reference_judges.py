@@ -9,6 +9,7 @@ from tidemill.model.ids import JobId, new_id
 from tidemill.model.jobs.job import JobRecord, JobState, NewJob
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest, Settlement, Stopped, Want
 from tidemill.model.member import MemberInfo
+from tidemill.model.queues.gate import counts_until, step_at
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import HOUR, MINUTE, SECOND, Instant, Span
 from tidemill.testing.contract.reference import Reference, gates
@@ -163,6 +164,20 @@ def test_a_full_gate_gives_nothing_and_an_open_one_all(options: QueueOptions, fu
         jobs = scene.jobs(3, task=full)
         with pytest.raises(AssertionError, match="full" if count == 3 else "was left"):
             scene.answer(scene.request(), *jobs[:count], wait=1)
+
+
+def test_runs_under_a_pressed_rate_start_with_the_delay_and_others_without() -> None:
+    scene = Scene(QueueOptions(rate=Rate(2)))
+    jobs = scene.jobs(4)
+    free, pressed = {"start_in": 0, "start_within": 35_000}, {"start_in": 30_000, "start_within": 5_000}
+    with pytest.raises(AssertionError, match=r"which should be in \{\(0, 35000\)\}"):
+        scene.answer(scene.request(most=2), *jobs[:2], **pressed)
+    scene = Scene(QueueOptions(rate=Rate(2)))
+    jobs = scene.jobs(4)
+    scene.answer(scene.request(most=2), *jobs[:2], **free)
+    scene.now += counts_until(Rate(2), step_at(Rate(2), scene.now)) - scene.now
+    with pytest.raises(AssertionError, match=r"which should be in \{\(30000, 5000\)\}"):
+        scene.answer(scene.request(most=2), *jobs[2:], **free)
 
 
 def test_a_paused_unwanted_or_expired_job_is_not_taken() -> None:

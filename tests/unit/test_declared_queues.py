@@ -62,7 +62,7 @@ def test_a_declaration_names_what_the_code_names_and_nothing_else() -> None:
     app.queue("q", concurrency=None, rate="5/s")
     declaration = app.registry.declaration_of("q", 7)
     assert declaration == Declaration(
-        fields={"concurrency": None, "rate": {"count": 5, "per": 1.0}}, declared_at=7
+        fields={"concurrency": None, "rate": {"count": 5, "per": 1.0, "smooth": False}}, declared_at=7
     )
 
 

@@ -39,13 +39,45 @@ def test_every_written_rate_is_read_back(count: int, length: int, unit: str) -> 
     assert (rate.count, rate.window) == (count, length * micro)
 
 
+@pytest.mark.parametrize("text", ["100/m smooth", " 100 / 1 m   smooth "])
+def test_a_smooth_rate_is_read_from_text(text: str) -> None:
+    assert Rate.parse(text) == Rate(100, per=60, smooth=True)
+
+
+@pytest.mark.parametrize("smooth", [None, 1, "yes"])
+def test_smooth_is_yes_or_no(smooth: Any) -> None:
+    with pytest.raises(BadInput, match="smooth is True or False"):
+        Rate(100, smooth=smooth)
+
+
 def test_a_rate_stays_as_it_is() -> None:
     rate = Rate(3, per=7)
     assert Rate.parse(rate) is rate
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5", "5/", "/s", "5/x", "5/1", "5/.s", "-5/s", "5.5/s", "5/s/s", "5/1..0s", None, 5, b"5/s"]
+    "text",
+    [
+        "",
+        "smooth",
+        "100 smooth",
+        "100/fortnight",
+        "100/msmooth",
+        "100/m even",
+        "5",
+        "5/",
+        "/s",
+        "5/x",
+        "5/1",
+        "5/.s",
+        "-5/s",
+        "5.5/s",
+        "5/s/s",
+        "5/1..0s",
+        None,
+        5,
+        b"5/s",
+    ],
 )
 def test_what_is_not_a_rate_is_refused(text: Any) -> None:
     with pytest.raises(BadInput, match="is not a rate"):

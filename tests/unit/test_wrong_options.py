@@ -90,7 +90,7 @@ TABLE: dict[str, tuple[Callable[..., object], str]] = {
     "Limit(rate='5 per m')": (lambda: Limit(rate="5 per m"), 'is not a rate: write "100/m"'),
     "Rate()": (lambda: Rate(), "Rate: missing a required argument: 'count'; it takes count, per"),
     "Rate(window=)": (lambda: Rate(5, window=3), "Rate has no option 'window'; options are count, per"),
-    "Rate(5, 1, 2)": (lambda: Rate(5, 1, 2), "Rate: too many positional arguments"),
+    "Rate(5, 1, True, 2)": (lambda: Rate(5, 1, True, 2), "Rate: too many positional arguments"),
     "Limit(concurency=)": (lambda: Limit(concurency=3), "'concurency'; did you mean 'concurrency'?"),
     "Limit(5)": (lambda: Limit(5), "Limit: too many positional arguments; it takes concurrency, rate"),
     "Keep(counts=)": (lambda: Keep(counts=3), "Keep has no option 'counts'; did you mean 'count'?"),

@@ -96,8 +96,8 @@ class JobInfo(Generic[R_co]):
     snoozes: int
     """How often it has raised `Snooze`."""
     reason: str | None
-    """Why a worker released it, or passed it over: "unknown task", "no process runner", "drain", "snooze".
-    None once it is taken again or has ended."""
+    """Why a worker released it, or passed it over: "unknown task", "no process runner", "drain", "snooze",
+    "late". None once it is taken again or has ended."""
 
 
 def info_of(record: model.JobRecord, definition: Definition | None, result: R_co | None) -> JobInfo[R_co]:

@@ -144,6 +144,13 @@ class JobsFacet(Protocol):
           behind the gate < concurrency, and permits left in the rate's log. Both are taken in this
           step, at every instant by the engine's clock. A rate permit is never returned.
 
+        A job behind a rate's gate says when it has to start, counted from the claim's `now`: `start_in` and
+        `start_within`. `starts.set_starts` fills them in, from the queue's rules and from whether a gate that
+        gave a permit in this claim is `gate.pressed`. If a gate of its own is, the job is delayed; if
+        another gate of its queue is, it may be. Entries of a log stay for `START_DELAY` after they count.
+        What a repeated claim returns comes too late for a rate (`start_within` 0): the moment of its
+        permit has passed.
+
         With `ids`, only those jobs are considered, in that order, under the same gates, pauses and tasks,
         whatever queue they are in.
 

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
+from tidemill.model.queues.gate import permits_of
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions
+from tidemill.model.queues.starts import StartRules, start_rules
 from tidemill.model.time import Span, span_of
 
 
@@ -12,6 +14,8 @@ class FlatLimit(NamedTuple):
     concurrency: int | None = None
     rate_count: int | None = None
     rate_window: Span | None = None
+    """What a gate counts by (`model.gate.permits_of`): the window with its margin, or a smooth rate's part of
+    it."""
 
 
 class FlatOptions(NamedTuple):
@@ -30,6 +34,8 @@ class FlatOptions(NamedTuple):
     """Of those that have one; such a limit may have no bounds, in the place of `per_key`."""
     tasks: dict[str, FlatLimit]
     """Only those that are limited."""
+    starts: StartRules | None
+    """When jobs under a rate start; None: none are."""
     keep_ages: list[Span | None]
     """Of completed, dead and cancelled jobs."""
     keep_counts: list[int | None]
@@ -51,6 +57,7 @@ def flat_options(options: QueueOptions, usual: Keep) -> FlatOptions:
         key_limited=options.key_limited,
         limits={key: flat_limit(limit) or FlatLimit() for key, limit in options.limits.items()},
         tasks=tasks,
+        starts=start_rules(options),
         keep_ages=[None if keep.age is None else span_of(keep.age) for keep in keeps],
         keep_counts=[keep.count for keep in keeps],
         keeps_all=options.keep_body and not any(keep.nothing for keep in keeps),
@@ -63,4 +70,5 @@ def flat_limit(limit: Limit | None) -> FlatLimit | None:
         return None
     if limit.rate is None:
         return FlatLimit(limit.concurrency)
-    return FlatLimit(limit.concurrency, limit.rate.count, limit.rate.window)
+    permits = permits_of(limit.rate)
+    return FlatLimit(limit.concurrency, permits.most, permits.span)

@@ -47,6 +47,11 @@ class ClaimedJob(msgspec.Struct, gc=False):
     schedule: str | None
     snoozes: int = 0
     """How often it was released because its code asked for a later time."""
+    start_in: Span = 0
+    """Under a rate: it starts so long after the claim, by the engine's clock, and not before."""
+    start_within: Span | None = None
+    """Under a rate: later than this after `start_in` it must not start, but is released ("late"). None: it is
+    under no rate. 0: a repeated claim; it is too late."""
 
 
 class Want(msgspec.Struct, frozen=True):
@@ -135,9 +140,9 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     then: Then | None = None
 
 
-ReleaseReason = Literal["unknown task", "no process runner", "drain", "snooze"]
+ReleaseReason = Literal["unknown task", "no process runner", "drain", "snooze", "late"]
 """Why a worker releases a job: it does not have the task; it has no process to run the job in; it ends; the
-job itself asked for a later time."""
+job itself asked for a later time; it could not start near enough to the moment of its rate's permit."""
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from tidemill.model.numbers import check_whole
 from tidemill.model.options import OptionsMeta
 from tidemill.model.time import DAY, SECOND, Span, span_of
 
-_RATE = re.compile(r"\s*(\d+)\s*/\s*(\d*\.?\d*)\s*(ms|s|m|h|d)\s*")
+_RATE = re.compile(r"\s*(\d+)\s*/\s*(\d*\.?\d*)\s*(ms|s|m|h|d)(\s+smooth)?\s*")
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 COUNT_LIMIT = 1_000_000_000
@@ -23,14 +23,16 @@ LIMITS_LIMIT = 1_000
 
 
 class Rate(msgspec.Struct, frozen=True, metaclass=OptionsMeta):
-    """At most `count` starts in any window of `per` seconds."""
+    """At most `count` starts in any window of `per` seconds. All of them may come at once, and then none for
+    the rest of the window; `smooth`: evenly spaced."""
 
     count: int
     per: float = 1.0
+    smooth: bool = False
 
     if TYPE_CHECKING:  # what it takes; the fields say what it keeps
 
-        def __init__(self, count: int, per: float | timedelta = 1.0) -> None: ...
+        def __init__(self, count: int, per: float | timedelta = 1.0, smooth: bool = False) -> None: ...
 
     def __post_init__(self) -> None:
         if isinstance(self.count, str) and _RATE.fullmatch(self.count):
@@ -44,21 +46,27 @@ class Rate(msgspec.Struct, frozen=True, metaclass=OptionsMeta):
             raise BadInput(f"a rate allows between 1 and {COUNT_LIMIT} starts, not {self.count}")
         if not 0.001 <= self.per <= 366 * DAY / SECOND:
             raise BadInput(f"a rate's window lies between 1 ms and 366 days, not {self.per} s")
+        if not isinstance(self.smooth, bool):
+            raise BadInput(f"smooth is True or False, not {self.smooth!r}: Rate(100, per=60, smooth=True)")
 
     @classmethod
     def parse(cls, text: "str | Rate") -> "Rate":
-        """`"100/m"`, `"50/10s"`, `"5/h"`; a `Rate` is returned as it is."""
+        """`"100/m"`, `"50/10s"`, `"5/h"`, `"100/m smooth"`; a `Rate` is returned as it is."""
         if isinstance(text, Rate):
             return text
         found = _RATE.fullmatch(text) if isinstance(text, str) else None
         try:
             if found is None:
                 raise ValueError
-            return cls(int(found[1]), per=float(found[2] or 1) * _UNIT[found[3]])
+            per = float(found[2] or 1) * _UNIT[found[3]]
+            return cls(int(found[1]), per=per, smooth=found[4] is not None)
         except BadInput:
             raise
         except ValueError:
-            raise BadInput(f'{text!r} is not a rate: write "100/m", "50/10s" or Rate(50, per=10)') from None
+            raise BadInput(
+                f'{text!r} is not a rate: write "100/m", "50/10s" or Rate(50, per=10); for evenly spaced '
+                'starts write "100/m smooth" or Rate(100, per=60, smooth=True)'
+            ) from None
 
     @property
     def window(self) -> Span:

@@ -30,7 +30,7 @@ def _words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Rate):
-        return f"{value.count} in {value.per:g} s"
+        return f"{value.count} in {value.per:g} s{', evenly spaced' if value.smooth else ''}"
     if isinstance(value, Limit):
         return words_of_limit(value) or "no limit"
     if isinstance(value, Keep):

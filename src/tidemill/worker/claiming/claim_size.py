@@ -29,7 +29,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemill.model.jobs.run import ClaimedJob, Want
+from tidemill.model.queues.gate import permits_of
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
+from tidemill.model.time import SECOND
 from tidemill.task.registry import Registry
 
 
@@ -58,12 +60,13 @@ class PerWorker:
         """When the oldest permits come back; None: none are taken."""
         if self.limit.rate is None or not self._log:
             return None
-        return self._log[0][0] + self.limit.rate.per
+        return self._log[0][0] + permits_of(self.limit.rate).span / SECOND
 
     def _permits(self, rate: Rate, now_s: float) -> int:
-        while self._log and self._log[0][0] + rate.per <= now_s:
+        permits = permits_of(rate)
+        while self._log and self._log[0][0] + permits.span / SECOND <= now_s:
             self._log.popleft()
-        return max(0, rate.count - sum(count for _, count in self._log))
+        return max(0, permits.most - sum(count for _, count in self._log))
 
 
 class ClaimBounds(NamedTuple):

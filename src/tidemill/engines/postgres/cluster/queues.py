@@ -208,6 +208,7 @@ def flat(options: QueueOptions) -> dict[str, object]:
         "key_rate_window": per_key.rate_window,
         "limits": said.limits,
         "tasks": said.tasks,
+        "starts": said.starts,
         "weights": options.weights,
         "keep_body": options.keep_body,
         "keep_ages": said.keep_ages,

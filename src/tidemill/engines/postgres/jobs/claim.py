@@ -13,6 +13,7 @@ from tidemill.engines.postgres.order.cursors import Cursors
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
 from tidemill.model.queues.lane import PRIORITIES
+from tidemill.model.queues.starts import StartRules, set_starts
 
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 _encode = msgspec.json.Encoder().encode
@@ -54,6 +55,8 @@ class ClaimMemory:
             raise refusal(refused, request, head.get("number", 0))
         rows = sorted(rows, key=_fence)
         jobs = [_job(row) for row in rows]
+        if starts := head.get("starts"):
+            set_starts(jobs, {name: (_rules(rules), pressure) for name, (rules, pressure) in starts.items()})
         if head.get("again"):
             return Claim(jobs, wait=0, now=head["now"])
         if request.ids is None:
@@ -81,6 +84,10 @@ class ClaimMemory:
             if lane is not None:
                 found[str(priority)] = (lane, used)
         return found
+
+
+def _rules(rules: dict[str, Any]) -> StartRules:
+    return msgspec.convert(rules, StartRules)
 
 
 def _fence(row: Row) -> int:

@@ -22,6 +22,7 @@ def flat(options: QueueOptions) -> dict[str, object]:
         "key": _limit(said.per_key or FlatLimit()) if said.key_limited else None,
         "keys": {key: _limit(limit) for key, limit in said.limits.items()},
         "tasks": {task: _limit(limit) for task, limit in said.tasks.items()},
+        "starts": None if said.starts is None else _encode(said.starts).decode(),
         "weights": options.weights,
         "body": options.keep_body,
         "ages": list(map(_or_none, said.keep_ages)),

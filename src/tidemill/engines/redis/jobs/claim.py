@@ -12,7 +12,12 @@ from tidemill.engines.redis.jobs.tail import read
 from tidemill.engines.redis.read.rows import Row, maybe_text
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
+from tidemill.model.queues.starts import StartRules, set_starts
 
+STARTS = 1
+"""After the jobs: when those under a rate start."""
+
+_rules = lru_cache(1_024)(msgspec.json.Decoder(StartRules).decode)
 _retry = lru_cache(1_024)(msgspec.json.Decoder(Retry).decode)
 
 
@@ -36,7 +41,13 @@ def claim_of(request: ClaimRequest, answer: Sequence[Any]) -> Claim:
     if isinstance(head, bytes):
         raise refusal(head.decode(), request, rest[0])
     now, *found = rest
-    jobs = [_job(row) for row in found[0]] if len(found) == 1 else _plain_jobs(*found)
+    if len(found) > STARTS + 1:
+        jobs = _plain_jobs(*found)
+    else:
+        jobs = [_job(row) for row in found[0]]
+        set_starts(
+            jobs, {name.decode(): (_rules(rules), pressure) for name, rules, pressure in found[STARTS]}
+        )
     return Claim(jobs, None if head < 0 else head, now)
 
 

@@ -35,6 +35,7 @@ from tidemill.engines.sqlite.order.positions import ASIDE, LaneKey, aside_lane, 
 from tidemill.model.jobs.run import ClaimRequest
 from tidemill.model.names import KEY_LIMIT
 from tidemill.model.queues.lane import take_turns, weight_of
+from tidemill.model.queues.starts import FREE, PRESSED, Pressure, StartRules, Starts
 from tidemill.model.time import Span
 
 LANES_SCANNED = 1_000
@@ -102,10 +103,13 @@ class Choice:
                 taken += list(self._admitted(iter([row]), rooms))
         return taken
 
-    def finish(self) -> None:
-        """Write what the choice brought to light."""
-        for rooms in self._rooms.values():
-            rooms.close()
+    def finish(self) -> Starts:
+        """Write what the choice brought to light. Returns when jobs under a rate start."""
+        starts: dict[str, tuple[StartRules, Pressure]] = {}
+        for pk, rooms in self._rooms.items():
+            hurry, queue = rooms.close(), self._step.catalogue.by_pk[pk]
+            if queue.starts is not None:
+                starts[queue.name] = (queue.starts, PRESSED if hurry else FREE)
         for pk in self._expired:
             if self._step.handled >= HANDLED_LIMIT:
                 break
@@ -116,6 +120,7 @@ class Choice:
             aside.set_aside(self._step, self._set_aside, self._request.unknown)
         if self._emptied:
             self._step.db.executemany(lanes.SQL.delete_empty_lane, self._emptied)
+        return starts
 
     def wait(self) -> Span | None:
         """How long until time alone makes more claimable."""

@@ -36,6 +36,7 @@ from tidemill.engines.sqlite.order.ranges import SQL as RANGES
 from tidemill.engines.sqlite.order.ranges import Part
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
+from tidemill.model.queues.starts import REPEATED, set_starts
 
 SQL = load_statements("tidemill.engines.sqlite", "claim")
 
@@ -61,7 +62,7 @@ def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
     jobs = _write(step, request, claimant, rows)
     taken.update([(row[ID], row[PK]) for row in rows])
-    choice.finish()
+    set_starts(jobs, choice.finish())
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait(), step.now)
 
 
@@ -102,6 +103,8 @@ def _admit(step: Step, request: ClaimRequest) -> tuple[AdmittedClaimant, Claim |
 def _again(step: Step, claimant: int, number: int) -> Claim:
     found = step.db.execute(SAME_CLAIM, (claimant, number))
     jobs = [_job(step.catalogue.by_pk[row[QUEUE]], row, row[FIRST]) for row in found]
+    rules = [(queue.name, queue.starts) for queue in step.catalogue.by_pk.values()]
+    set_starts(jobs, {name: (starts, REPEATED) for name, starts in rules if starts is not None})
     return Claim(jobs, wait=0, now=step.now)
 
 

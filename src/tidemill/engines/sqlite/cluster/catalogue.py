@@ -7,6 +7,7 @@ from tidemill.engine.shared.flat_options import flat_options
 from tidemill.engine.shared.queue_layers import encode_options, report
 from tidemill.model.queues.layers import read_stored
 from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
+from tidemill.model.queues.starts import StartRules
 from tidemill.model.time import Instant
 
 _CHECK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
@@ -24,6 +25,8 @@ class KnownQueue(NamedTuple):
     """Lanes have groups: keyed, or with limited tasks."""
     limited: bool
     """Some gate may hold jobs back."""
+    starts: StartRules | None
+    """When jobs under a rate start; None: none are."""
 
 
 class Catalogue:
@@ -90,4 +93,5 @@ def _queue(pk: int, name: str, options_json: bytes, paused_at: int | None) -> Kn
         paused=paused_at is not None,
         shaped=flat.shaped,
         limited=flat.limited,
+        starts=flat.starts,
     )

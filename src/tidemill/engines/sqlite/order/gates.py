@@ -15,15 +15,19 @@ from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.sqlite.cluster.catalogue import KnownQueue
 from tidemill.engines.sqlite.jobs.step import Step
 from tidemill.model.queues.gate import (
+    START_DELAY,
     GateKind,
     counts_until,
     oldest_counting,
     opens_at,
+    permits_of,
+    pressed,
+    room_of,
     step_at,
     step_length,
 )
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
-from tidemill.model.time import Instant
+from tidemill.model.time import Instant, Span
 
 SQL = load_statements("tidemill.engines.sqlite", "gates")
 
@@ -83,16 +87,19 @@ class Rooms:
         tasks = self._queue.options.per_task
         return ["", *(t for t, limit in tasks.items() if limit and self._room("task", t, limit).left > 0)]
 
-    def close(self) -> None:
-        """Log the starts, park what is full."""
-        step, queue = self._step, self._queue.pk
+    def close(self) -> bool:
+        """Log the starts, park what is full. Returns whether a rate is pressed that gave a permit."""
+        step, queue, hurry = self._step, self._queue.pk, False
         for room in self._rooms.values():
             if room.taken and room.rate is not None:
                 at = step_at(room.rate, step.now)
-                until = counts_until(room.rate, at)
+                until = counts_until(room.rate, at) + START_DELAY
                 step.db.execute(SQL.log_starts, (queue, room.kind, room.name, at, room.taken, until))
+                log = self._log(room.kind, room.name, room.rate, before=START_DELAY)
+                hurry = hurry or pressed(room.rate, log, step.now)
             if room.left <= 0 and not room.was_parked:
                 self._park(room)
+        return hurry
 
     def _room(self, kind: GateKind, name: str, limit: Limit) -> GateRoom:
         room = self._rooms.get((kind, name))
@@ -109,19 +116,19 @@ class Rooms:
             (held,) = step.db.execute(_HELD[kind], (queue, name, limit.concurrency)).fetchone()
             left = limit.concurrency - held
         if limit.rate is not None:
-            used = sum(count for _, count in self._log(kind, name, limit.rate))
-            left = min(left, limit.rate.count - used)
+            left = min(left, room_of(limit.rate, self._log(kind, name, limit.rate), step.now))
         return GateRoom(kind, name, limit.rate, left, was_parked=False)
 
-    def _log(self, kind: GateKind, name: str, rate: Rate) -> list[tuple[Instant, int]]:
-        expired = oldest_counting(rate, self._step.now)
+    def _log(self, kind: GateKind, name: str, rate: Rate, before: Span = 0) -> list[tuple[Instant, int]]:
+        """What counts; and what counted until so long before."""
+        expired = oldest_counting(rate, self._step.now) - before
         return self._step.db.execute(SQL.starts, (self._queue.pk, kind, name, expired)).fetchall()
 
     def _park(self, room: GateRoom) -> None:
         step, queue, wake_at = self._step, self._queue.pk, None
         if room.rate is not None:
             log = self._log(room.kind, room.name, room.rate)
-            if sum(count for _, count in log) >= room.rate.count:
+            if room_of(room.rate, log, step.now) <= 0:
                 wake_at = opens_at(room.rate, log, step.now)
         step.db.execute(SQL.park, (queue, room.kind, room.name, wake_at))
         if room.kind == "key":
@@ -157,9 +164,12 @@ def rates_changed(step: Step, queue: int, before: QueueOptions, after: QueueOpti
         *(("task", task, before.per_task[task], after.limit_of_task(task)) for task in before.per_task),
     ]
     for kind, name, old, new in pairs:
-        if old and new and old.rate and new.rate and old.rate.per != new.rate.per:
+        if not (old and new and old.rate and new.rate):
+            continue
+        after_span = permits_of(new.rate).span
+        if permits_of(old.rate).span != after_span:
             end = step_length(old.rate)
-            shift = (end - step_length(new.rate), end + new.rate.window)
+            shift = (end - step_length(new.rate), end + after_span + START_DELAY)
             others = json.dumps([] if name is not None else named)
             step.db.execute(SQL.redate_starts, (*shift, queue, kind, name, name, others))
             step.db.execute(SQL.settle_redated, (queue,))

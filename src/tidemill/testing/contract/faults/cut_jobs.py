@@ -1,5 +1,7 @@
 """Lost replies of the facet `jobs`."""
 
+import msgspec
+
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer
@@ -7,6 +9,7 @@ from tidemill.model.jobs.run import (
     Answer,
     Checkpoint,
     Claim,
+    ClaimedJob,
     Failed,
     LogLine,
     LostRun,
@@ -53,10 +56,14 @@ async def jobs_claim(stage: Stage) -> Cut:
     await stage.engine.jobs.enqueue([a_job(key=key) for key in "aabbcc"], now=stage.now)
     request = stage.claimant.request(most=4)
 
-    async def claim(engine: Engine) -> object:
+    async def claim(engine: Engine) -> list[ClaimedJob]:
         return (await engine.jobs.claim(request, now=stage.now)).jobs
 
-    return Cut(claim)
+    def too_late(first: list[ClaimedJob]) -> list[ClaimedJob]:
+        assert all(job.start_within for job in first)
+        return [msgspec.structs.replace(job, start_in=0, start_within=0) for job in first]
+
+    return Cut(claim, too_late)
 
 
 @scenario

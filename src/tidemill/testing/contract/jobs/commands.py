@@ -105,6 +105,7 @@ limits = st.sampled_from(
         Limit(concurrency=2),
         Limit(rate=Rate(1, per=0.01)),
         Limit(rate=Rate(2, per=1)),
+        Limit(rate=Rate(4, per=2, smooth=True)),
         Limit(concurrency=2, rate=Rate(3, per=10)),
     ]
 )

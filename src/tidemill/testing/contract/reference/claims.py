@@ -6,8 +6,9 @@ from tidemill.model.errors import ClaimantRetired, ClaimOutOfOrder, MemberGone, 
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
-from tidemill.model.time import HOUR, Instant
-from tidemill.testing.contract.reference.gates import gates_for, openings, room_for
+from tidemill.model.queues.starts import start_rules
+from tidemill.model.time import HOUR, Instant, Span
+from tidemill.testing.contract.reference.gates import gates_for, is_pressed, log_of, openings, room_for
 from tidemill.testing.contract.reference.records import ClaimantRecord, ReferenceJob
 from tidemill.testing.contract.reference.store import ReferenceStore, Seen
 from tidemill.testing.contract.reference.turns import ReferenceTurns
@@ -92,6 +93,8 @@ class ReferenceClaims:
         assert answer.wait == 0, f"after a repeat the claimant goes on at once, but wait is {answer.wait}"
         for shown, job in zip(answer.jobs, held, strict=True):
             self._check_shown(shown, job)
+            rated = any(log_of(self._store.queues[gate.queue], gate) for gate in gates_for(self._store, job))
+            assert shown.start_within == (0 if rated else None), "a repeat comes too late for a rate's start"
 
     def _accept_fresh(
         self,
@@ -122,6 +125,7 @@ class ReferenceClaims:
             self._check_nothing_left(request, turns)
             if request.ids is None:
                 self._check_wait(request, turns, answer, now)
+        self._check_starts(answer, now)
 
     def _handler_of_expired(self, job_id: JobId, now: Instant) -> ReferenceJob | None:
         """A claim that makes an expired job dead may take the handler that this leaves."""
@@ -180,6 +184,29 @@ class ReferenceClaims:
             assert shown.limited, "a claimed job stands under a limit and does not show it"
         elif not (options.per_task or options.limits):  # beside a limited task or key, engines may be careful
             assert not shown.limited, "a claimed job shows a limit and stands under none"
+
+    def _check_starts(self, answer: Claim, now: Instant) -> None:
+        """After all permits of the claim are logged. With the delay if a gate of the job is pressed; without
+        if no gate of its queue is. In between an engine may be careful."""
+        for shown in answer.jobs:
+            job = self._store.known(shown.id)
+            assert job is not None
+            own = [
+                gate for gate in gates_for(self._store, job) if log_of(self._store.queues[gate.queue], gate)
+            ]
+            rules = start_rules(self._store.queues[job.queue].options)
+            legal: set[tuple[Span, Span | None]] = {(0, None)}
+            if own:
+                assert rules is not None
+                late, soon = (rules.delay, rules.within), (0, rules.delay + rules.within)
+                everywhere = self._store.queues[job.queue].logs
+                legal = {late, soon}
+                if any(is_pressed(self._store, gate, now).sure for gate in own):
+                    legal = {late}
+                elif not any(is_pressed(self._store, gate, now).maybe for gate in everywhere):
+                    legal = {soon}
+            shows = (shown.start_in, shown.start_within)
+            assert shows in legal, f"{shown.id.hex()} starts (in, within) {shows}, which should be in {legal}"
 
     def _check_nothing_left(self, request: ClaimRequest, turns: ReferenceTurns) -> None:
         if request.ids is None:

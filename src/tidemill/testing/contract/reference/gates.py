@@ -1,11 +1,10 @@
 """Which gates have room. Where a rate changed, both readings of its log are allowed."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemill.model.jobs.job import JobState
-from tidemill.model.queues.gate import oldest_counting, opens_at, step_at
-from tidemill.model.queues.queue import QueueOptions, Rate
+from tidemill.model.queues.gate import opens_at, pressed, room_of, step_at
+from tidemill.model.queues.queue import QueueOptions
 from tidemill.model.time import Instant
 from tidemill.testing.contract.reference.queues import concurrency_of, rate_of
 from tidemill.testing.contract.reference.records import Gate, QueueRecord, RateLog, ReferenceJob
@@ -17,6 +16,13 @@ class Room(NamedTuple):
 
     sure: int
     most: int
+
+
+class Pressing(NamedTuple):
+    """Whether a gate is pressed: surely, or by one reading of its log."""
+
+    sure: bool
+    maybe: bool
 
 
 UNLIMITED = Room(1 << 30, 1 << 30)
@@ -34,12 +40,6 @@ def gates_of(queue: str, options: QueueOptions, task: str, key: str | None) -> l
     return gates
 
 
-def permits(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
-    """How many starts the rate still allows at `now`."""
-    expired = oldest_counting(rate, now)
-    return rate.count - sum(count for step, count in log if step > expired)
-
-
 def gates_for(store: ReferenceStore, job: ReferenceJob) -> list[Gate]:
     """The gates that a job stands behind now."""
     return gates_of(job.queue, store.queues[job.queue].options, job.new.task, job.new.key)
@@ -54,8 +54,8 @@ def room(store: ReferenceStore, gate: Gate, now: Instant) -> Room:
         holders = [job for job in store.in_state(JobState.RUNNING) if gate in gates_for(store, job)]
         sure = most = concurrency - len(holders)
     if log is not None:
-        sure = min(sure, permits(log.rate, log.before + log.since, now))
-        most = min(most, permits(log.rate, log.since, now))
+        sure = min(sure, room_of(log.rate, log.before + log.since, now))
+        most = min(most, room_of(log.rate, log.since, now))
     return Room(sure, most)
 
 
@@ -78,9 +78,17 @@ def openings(store: ReferenceStore, job: ReferenceJob, now: Instant) -> list[Ins
     moments = []
     for gate in gates_for(store, job):
         log = log_of(store.queues[gate.queue], gate)
-        if log is not None and permits(log.rate, log.before + log.since, now) <= 0:
+        if log is not None and room_of(log.rate, log.before + log.since, now) <= 0:
             moments.append(opens_at(log.rate, log.before + log.since, now))
     return moments
+
+
+def is_pressed(store: ReferenceStore, gate: Gate, now: Instant) -> Pressing:
+    """Whether runs behind this gate have to start with the delay."""
+    log = log_of(store.queues[gate.queue], gate)
+    if log is None:
+        return Pressing(sure=False, maybe=False)
+    return Pressing(pressed(log.rate, log.since, now), pressed(log.rate, log.before + log.since, now))
 
 
 def log_of(queue: QueueRecord, gate: Gate) -> RateLog | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tidemill.model.errors import QueueChanged, UnknownQueue
-from tidemill.model.queues.gate import step_length
+from tidemill.model.queues.gate import permits_of, step_length
 from tidemill.model.queues.layers import (
     Declaration,
     Fields,
@@ -73,7 +73,9 @@ class ReferenceQueues:
             if rate != log.rate:
                 log.before, log.since = sorted(log.before + log.since), []
             old = former[gate]
-            if rate and old and rate.per != old.per:  # an entry stands for starts up to the end of its step
+            if (
+                rate and old and permits_of(rate).span != permits_of(old).span
+            ):  # an entry stands for starts up to the end of its step
                 later = step_length(old) - step_length(rate)
                 log.before = [(step + later, count) for step, count in log.before]
             log.rate = rate or log.rate

@@ -82,7 +82,7 @@ BEGIN
         limited = v.limited, laned = v.laned, key_limited = v.key_limited, counts_runs = v.counts_runs,
         concurrency = v.concurrency, rate_count = v.rate_count, rate_window = v.rate_window,
         key_concurrency = v.key_concurrency, key_rate_count = v.key_rate_count, key_rate_window = v.key_rate_window,
-        limits = v.limits, tasks = v.tasks, weights = v.weights, keep_body = v.keep_body,
+        limits = v.limits, tasks = v.tasks, starts = v.starts, weights = v.weights, keep_body = v.keep_body,
         keep_ages = v.keep_ages, keep_counts = v.keep_counts, keeps_all = v.keeps_all, stale = v.stale,
         reshaped = v.reshaped
     WHERE name = p_name;
@@ -119,7 +119,7 @@ BEGIN
         )
         INSERT INTO start (queue, kind, name, step, count, until)
         SELECT p_queue, p_kind, name, step + greatest(1, p_before / 1000) - greatest(1, p_after / 1000), count,
-            step + greatest(1, p_before / 1000) + p_after
+            step + greatest(1, p_before / 1000) + p_after + 30000
         FROM gone
         ON CONFLICT (queue, kind, name, step) DO UPDATE SET count = start.count + excluded.count, until = excluded.until;
     END IF;

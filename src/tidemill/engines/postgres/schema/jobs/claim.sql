@@ -414,6 +414,31 @@ BEGIN
     RETURN CASE WHEN v_next IS NOT NULL THEN greatest(0, v_next - p_now) END;
 END $$;
 
+-- How the jobs that are under a rate start, for the head: {queue: [rules, how pressed]}. (model.starts)
+CREATE FUNCTION starts_v1(s selection_v1, p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+    q queue;
+    v_starts jsonb := '{}';
+BEGIN
+    FOREACH q IN ARRAY s.queues LOOP
+        CONTINUE WHEN q.starts IS NULL;
+        v_starts := v_starts || (
+            SELECT jsonb_build_object(q.name, starts_in_v1(q, array_agg(j.task), array_agg(j.key), p_now))
+            FROM unnest(s.taken, s.queue_of) AS t (at, n) JOIN job AS j ON j.ctid = t.at
+            WHERE s.names[t.n] = q.name);
+    END LOOP;
+    RETURN v_starts;
+END $$;
+
+-- The same for a repeated claim: it is too late.
+CREATE FUNCTION starts_again_v1(p_claimant bytea, p_number bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT coalesce(jsonb_object_agg(o.name, jsonb_build_array(o.starts, 2)), '{}') FROM queue AS o
+            WHERE o.starts IS NOT NULL AND o.name IN (
+                SELECT j.queue FROM job AS j
+                WHERE j.claimant = p_claimant AND j.claim_no = p_number AND j.token IS NOT NULL));
+END $$;
+
 -- The chosen jobs run from now on.
 CREATE FUNCTION start_runs_v1(s selection_v1, p_member bytea, p_claimant bytea, p_number bigint, p_now bigint)
 RETURNS SETOF claim_answer_v1 LANGUAGE plpgsql AS $$
@@ -451,7 +476,7 @@ END $$;
 --   p_unknown            tasks that the claimant does not know
 --   p_settled            the step has settled runs before: it has the locks of `lock_before_settle_v1`, and may not wait for more
 -- head: `now`; `wait`; `refused` and `number`; `again`; `signals`; `turns` {queue: {priority: [lane, used]}}; `seen`, the last
--- seq drawn before the choice; `exhausted`, the queues that gave all they had.
+-- seq drawn before the choice; `exhausted`, the queues that gave all they had; `starts`, when jobs under a rate start.
 CREATE FUNCTION claim_v1(
     p_member bytea, p_claimant bytea, p_number bigint, p_queues text[], p_mosts integer[], p_most integer,
     p_suspects integer, p_ids bytea[], p_cursors bigint[], p_lanes jsonb, p_turns jsonb, p_unknown text[], p_now bigint,
@@ -478,6 +503,9 @@ BEGIN
     a.head := check_claim_v1(p_member, p_claimant, p_number);
     IF a.head IS NOT NULL THEN
         a.head := a.head || jsonb_build_object('now', coalesce(p_now, instant_v1()));
+        IF a.head ? 'again' THEN
+            a.head := a.head || jsonb_build_object('starts', starts_again_v1(p_claimant, p_number));
+        END IF;
         RETURN NEXT a;
         IF a.head ? 'again' THEN
             RETURN QUERY SELECT * FROM same_runs_v1(p_claimant, p_number);
@@ -509,6 +537,9 @@ BEGIN
                                  'exhausted', to_jsonb(s.exhausted), 'now', v_now);
     IF s.wanted > 0 THEN
         a.head := a.head || jsonb_build_object('wait', wait_for_more_v1(s, v_picks, v_now));
+    END IF;
+    IF s.taken <> '{}' THEN
+        a.head := a.head || jsonb_build_object('starts', starts_v1(s, v_now));
     END IF;
     RETURN NEXT a;
     IF s.taken <> '{}' THEN

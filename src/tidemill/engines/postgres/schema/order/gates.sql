@@ -101,14 +101,15 @@ BEGIN
         ORDER BY k.n);
 END $$;
 
--- Add starts to the log of one kind of rate.
+-- Add starts to the log of one kind of rate. An entry stays for START_DELAY (30 ms) after it counts: it tells whether the gate is
+-- pressed.
 CREATE FUNCTION add_starts_v1(
     p_queue text, p_kind text, p_names text[], p_counts bigint[], p_window bigint, p_now bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO start (queue, kind, name, step, count, until)
     SELECT p_queue, p_kind, u.name, p_now - p_now % greatest(1, p_window / 1000), sum(u.count),
-        p_now - p_now % greatest(1, p_window / 1000) + greatest(1, p_window / 1000) + p_window
+        p_now - p_now % greatest(1, p_window / 1000) + greatest(1, p_window / 1000) + p_window + 30000
     FROM unnest(p_names, p_counts) AS u (name, count) GROUP BY u.name
     ON CONFLICT (queue, kind, name, step) DO UPDATE SET count = start.count + excluded.count, until = excluded.until;
 END $$;
@@ -163,6 +164,30 @@ BEGIN
     IF p_kind = 'key' THEN
         PERFORM mark_lanes_v1(q.name, ARRAY(SELECT u.name FROM unnest(p_names, p_rooms) AS u (name, room) WHERE u.room <= 0), true);
     END IF;
+END $$;
+
+-- model.gate.pressed: whether more permits than a rate gives were taken within what counts and START_DELAY before.
+CREATE FUNCTION pressed_v1(p_queue text, p_kind text, p_name text, p_count bigint, p_window bigint, p_now bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN p_count IS NOT NULL AND p_count < (
+        SELECT sum(count) FROM start WHERE queue = p_queue AND kind = p_kind AND name = p_name
+        AND step > p_now - greatest(1, p_window / 1000) - p_window - 30000);
+END $$;
+
+-- How the jobs of a queue start that were just chosen, by their tasks and keys: [rules, whether a gate is pressed].
+CREATE FUNCTION starts_in_v1(q queue, p_tasks text[], p_keys text[], p_now bigint) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN jsonb_build_array(q.starts, (
+        (q.starts -> 'delay')::bigint > 0 AND (
+            coalesce(pressed_v1(q.name, 'queue', '', q.rate_count, q.rate_window, p_now), false)
+            OR EXISTS (SELECT 1 FROM jsonb_each(q.tasks) AS t (name, said) WHERE t.name = ANY (p_tasks)
+                       AND pressed_v1(q.name, 'task', t.name, (t.said ->> 1)::bigint, (t.said ->> 2)::bigint, p_now))
+            OR q.key_limited AND EXISTS (
+                SELECT 1 FROM (SELECT DISTINCT k AS key FROM unnest(p_keys) AS k) AS u
+                CROSS JOIN LATERAL key_limit_v1(q, u.key) AS l
+                WHERE pressed_v1(q.name, 'key', u.key, l.count, l.per, p_now)))
+    )::integer);
 END $$;
 
 CREATE TYPE pair_v1 AS (task text, key text);

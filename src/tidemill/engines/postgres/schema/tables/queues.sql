@@ -23,6 +23,7 @@ CREATE TABLE queue (
     key_rate_window bigint,
     limits          jsonb NOT NULL DEFAULT '{}',    -- key with a limit of its own -> [concurrency, count, window]
     tasks           jsonb NOT NULL DEFAULT '{}',    -- limited task -> [concurrency, count, window]
+    starts          jsonb,                          -- when jobs under a rate start (model.starts); NULL: none are
     weights         jsonb NOT NULL DEFAULT '{}',    -- key -> turns
     keep_body       boolean NOT NULL DEFAULT true,
     keep_ages       bigint[] NOT NULL DEFAULT '{86400000000,NULL,86400000000}',  -- completed, dead, cancelled

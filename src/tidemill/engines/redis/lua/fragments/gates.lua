@@ -3,14 +3,17 @@
 -- Gates (model.gate): how many starts each admits now, and the log of starts of a rate.
 --
 -- A limit is {concurrency, count, window}, -1 for none. A log is a zset of '<end>:<starts>' by the end of its step. So a
--- change of the window needs no rewriting. The hash `rates` has the sum of each log.
+-- change of the window needs no rewriting. An entry stays for START_DELAY after it counts: it tells whether a gate is
+-- pressed. The hash `rates` has the sum of each log.
 
-local STEPS, FAR = 1000, 9000000000000000
+local STEPS, START_DELAY, FAR = 1000, 30000, 9000000000000000
+local FREE, PRESSED, REPEATED = 0, 1, 2 -- as in model.starts
 
 local function starts_of(entry)
     return tonumber(entry:match(':(%d+)$'))
 end
 
+-- How many of its permits count within a window that ends now.
 function S.used(gate, window)
     local sum = tonumber(call('HGET', P .. 'rates', gate) or 0)
     if sum > 0 then
@@ -59,8 +62,8 @@ end
 -- `starts` permits of a rate are taken now, for good.
 function S.log_starts(gate, limit, starts)
     local key, window = P .. 'rate/' .. gate, limit[3]
-    local sum = S.used(gate, window) + starts
-    call('ZREMRANGEBYSCORE', key, '-inf', S.int(NOW - window))
+    local sum = S.used(gate, window + START_DELAY) + starts
+    call('ZREMRANGEBYSCORE', key, '-inf', S.int(NOW - window - START_DELAY))
     local length = math.max(1, math.floor(window / STEPS))
     local step_end = S.int(NOW - NOW % length + length)
     for _, entry in ipairs(call('ZRANGEBYSCORE', key, step_end, step_end)) do
@@ -69,7 +72,7 @@ function S.log_starts(gate, limit, starts)
     end
     call('ZADD', key, step_end, step_end .. ':' .. S.int(starts))
     call('HSET', P .. 'rates', gate, S.int(sum))
-    call('ZADD', P .. 'ratelife', S.int(tonumber(step_end) + window), gate)
+    call('ZADD', P .. 'ratelife', S.int(tonumber(step_end) + window + START_DELAY), gate)
 end
 
 -- The gate of a queue, of a task in it, of a key in it, measured once a call; nil where there is no limit.
@@ -111,13 +114,34 @@ function S.take_permit(gate)
 end
 
 -- Write the starts that were taken in this call, and measure again what that filled up. The holders are written.
+local hurried = {} -- queues with a pressed gate that gave a permit
+
 function S.log_taken()
     for name, gate in pairs(measured) do
         if gate.taken > 0 and gate.limit[2] >= 0 then
             S.log_starts(name, gate.limit, gate.taken)
+            if S.used(name, gate.limit[3] + START_DELAY) > gate.limit[2] then
+                hurried[name:match('^[^/]*')] = true
+            end
             gate.wake = S.room(name, gate.limit, gate.held()).wake
         end
     end
+end
+
+-- {queue, rules, how pressed} of the queues of jobs ({id, record}) in which jobs are under a rate.
+function S.starts(jobs, repeated)
+    local seen, list = {}, {}
+    for _, job in ipairs(jobs) do
+        local name = job[2].q
+        if not seen[name] then
+            seen[name] = true
+            local rules = S.queue(name).starts
+            if rules then
+                list[#list + 1] = { name, rules, repeated and REPEATED or hurried[name] and PRESSED or FREE }
+            end
+        end
+    end
+    return list
 end
 
 -- A key's gate is full: its lane is not scanned until a holder goes or its rate opens.

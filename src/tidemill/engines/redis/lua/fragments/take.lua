@@ -62,7 +62,7 @@ local function again(c)
         end
     end
     table.sort(jobs, function(a, b) return a[2].f < b[2].f end)
-    return { 0, NOW, with_bodies(jobs) }
+    return { 0, NOW, with_bodies(jobs), S.starts(jobs, true) }
 end
 
 -- Wanted queues in the order of turns: after the one that gave the last job.
@@ -217,7 +217,7 @@ local function claim_plain(c, ctx, wants)
     end
     local taken = S.choose_plain(ctx, wants, c.most)
     if taken == false then
-        return { c.most > 0 and wait_of(c, ctx) or -1, NOW, {} }
+        return { c.most > 0 and wait_of(c, ctx) or -1, NOW, {}, {} }
     end
     local name = taken and member_name(c)
     if not taken or #name > 255 then
@@ -229,7 +229,7 @@ local function claim_plain(c, ctx, wants)
              taken.apart and call('HMGET', P .. 'body', unpack(taken.ids)) or false }
 end
 
--- {wait, now, jobs}, or as above; wait -1: only a signal can make more claimable.
+-- {wait, now, jobs, when they start}, or as above; wait -1: only a signal can make more claimable.
 function S.claim(c)
     if (c.known.n or c.after) < c.after then
         S.new_epoch(0) -- that answer is not known here: data was lost
@@ -275,5 +275,5 @@ function S.claim(c)
     if #taken < c.most then
         wait = wait_of(c, ctx)
     end
-    return { wait, NOW, with_bodies(taken) }
+    return { wait, NOW, with_bodies(taken), S.starts(taken, false) }
 end

@@ -72,7 +72,7 @@ end
 
 for _, gate in ipairs(past('ratelife', NOW)) do
     local last = call('ZRANGE', P .. 'rate/' .. gate, -1, -1, 'WITHSCORES')
-    local counts_until = last[2] and tonumber(last[2]) + window_of(gate) or 0
+    local counts_until = last[2] and tonumber(last[2]) + window_of(gate) + 30000 or 0 -- START_DELAY of gates.lua
     if counts_until > NOW then
         call('ZADD', P .. 'ratelife', counts_until, gate)
     else
