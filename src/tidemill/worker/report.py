@@ -23,6 +23,7 @@ class Report:
     def __init__(self) -> None:
         self.verbose = log.isEnabledFor(logging.DEBUG)
         self._mentioned: dict[str, float] = {}
+        self._late_runs: dict[str, int] = {}
         self._unreachable_since: float | None = None
 
     def ended(self, run: Run, ending: Ending) -> None:
@@ -38,6 +39,8 @@ class Report:
             log.error("%s crashed its process: %s", name, ending.message)
         elif ending is Instead.RELEASE:
             log.info("%s is released", name)
+        elif ending is Instead.LATE:
+            self._late(run)
         elif isinstance(ending, SnoozedRun):
             log.info("%s snoozes for %.1f s", name, ending.delay / 1e6)
         elif ending is Instead.DROP:
@@ -48,6 +51,20 @@ class Report:
             log.warning("%s ended at last, %.1f s past its %s", name, _late_s(run), _deadline(run))
         elif isinstance(ending, Completed) and _late_s(run) > 0:
             log.warning("%s completed, but %.1f s past its %s", name, _late_s(run), _deadline(run))
+
+    def _late(self, run: Run) -> None:
+        """It came too late for its rate; at most once a minute for each queue."""
+        queue, now = run.job.queue, time.monotonic()
+        self._late_runs[queue] = self._late_runs.get(queue, 0) + 1
+        if now - self._mentioned.get(f"late {queue}", -UNKNOWN_TASK_EVERY_S) >= UNKNOWN_TASK_EVERY_S:
+            self._mentioned[f"late {queue}"] = now
+            log.info(
+                "%d runs in queue %r came too late for the permits of its rate and were released "
+                "(such as %s): this process or the engine is slow for so short a window",
+                self._late_runs.pop(queue),
+                queue,
+                _name(run),
+            )
 
     def refused(self, run: Run) -> None:
         """The engine refused an outcome: another run has the job."""

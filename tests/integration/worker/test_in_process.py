@@ -26,7 +26,13 @@ class Processes:
         self.stops: asyncio.Queue[tuple[int, Abort, bool]] = asyncio.Queue()
 
     async def run(
-        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
+        self,
+        job: ClaimedJob,
+        running: ControlledJob,
+        *,
+        fresh: bool,
+        began: Callable[[], None],
+        between: tuple[int, int],
     ) -> ProcessOutcome:
         began()
         self.began.put_nowait((job, running, fresh))

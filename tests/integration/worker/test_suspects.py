@@ -19,7 +19,13 @@ class Processes:
         self.inside = self.most = 0
 
     async def run(
-        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
+        self,
+        job: ClaimedJob,
+        running: ControlledJob,
+        *,
+        fresh: bool,
+        began: Callable[[], None],
+        between: tuple[int, int],
     ) -> ProcessOutcome:
         began()
         self.inside += job.suspect

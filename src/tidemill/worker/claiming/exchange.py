@@ -23,7 +23,6 @@ an engine that does not answer for a while (`until_answered`): jobs whose outcom
 again elsewhere.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from tidemill.engine.boot import boot_ns
@@ -31,8 +30,10 @@ from tidemill.engine.protocol import JobsFacet
 from tidemill.model.errors import BadInput, Refused
 from tidemill.model.jobs.run import Answer, Claim, ClaimRequest, Failed, Settlement
 from tidemill.model.schedules.firing import then_of
+from tidemill.model.time import Instant
 from tidemill.task.failures import failure_of
 from tidemill.worker.claiming.claim_timing import ClaimTiming
+from tidemill.worker.claiming.engine_clock import EngineClock
 from tidemill.worker.claiming.run_sums import RunSums
 from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.claiming.unsettled import Unsettled
@@ -70,7 +71,7 @@ class Exchange:
         self._until_answered = until_answered
         self._moments = moments
         self._report = report
-        self._loop = asyncio.get_running_loop()
+        self._clock = EngineClock()
         self._first: Callable[[], Awaitable[None]] | None = None
 
     def first(self, call: Callable[[], Awaitable[None]]) -> None:
@@ -118,25 +119,37 @@ class Exchange:
     # Jobs come
 
     async def _claim(self, request: ClaimRequest) -> None:
-        began, repeated = self._loop.time(), self._claims.repeated
+        began_ns, repeated = boot_ns(), self._claims.repeated
         try:
             claim = await self._until_answered(lambda: self._jobs.claim(repeated(request)))
         except Refused as refused:
             self._refuse(refused)
         else:
-            self._receive(request, claim, began)
+            self._receive(request, claim, began_ns)
 
-    def _receive(self, request: ClaimRequest, claim: Claim, began: float) -> None:
+    def _receive(self, request: ClaimRequest, claim: Claim, began_ns: int) -> None:
         """Hold the jobs that came, record that the claim is answered, and let them run."""
         hold, notebook = self._held_table.hold, self._notebook
         runs = [Run(job, hold(job.id, job.fence), notebook) for job in claim.jobs]
-        self._claims.answered(request, claim, took_s=self._loop.time() - began)
+        received_ns = boot_ns()
+        self._claims.answered(request, claim, took_s=(received_ns - began_ns) / 1e9)
+        self._clock.learn(claim.now, began_ns, received_ns)
         if runs:
             self._sums.claimed(claim.jobs, claim.now)
+            self._set_starts(claim.now, runs)
             self._moments.note("claimed", len(runs))
             self._slots.admit(runs)
         elif not self._slots.active:
             self._moments.note("idle")
+
+    def _set_starts(self, now: Instant, runs: list[Run]) -> None:
+        """When those under a rate start, by our own clock."""
+        for run in runs:
+            job = run.job
+            if job.start_within is not None:
+                run.start_ns = self._clock.about_ns(now + job.start_in)
+                last = self._clock.surely_before_ns(now + job.start_in + job.start_within)
+                run.start_by_ns = max(1, last)
 
     def _refuse(self, refused: Refused) -> None:
         self._report.claim_refused(refused)
@@ -147,7 +160,7 @@ class Exchange:
 
     async def _settle(self, ended: list[Run], request: ClaimRequest | None) -> None:
         await self._write_notes(ended)
-        began, repeated = self._loop.time(), self._claims.repeated
+        began_ns, repeated = boot_ns(), self._claims.repeated
         settlements = [_settlement(run) for run in ended]
         self._slots.ahead.ended(ended)
         self._sums.ended(ended)
@@ -160,7 +173,7 @@ class Exchange:
             return
         self._answered(ended, settled.answers)
         if request is not None and settled.claim is not None:
-            self._receive(request, settled.claim, began)
+            self._receive(request, settled.claim, began_ns)
         elif settled.refused is not None:
             self._refuse(settled.refused)
 

@@ -141,7 +141,7 @@ class Unsettled:
         """The engine has answered: these runs are released."""
         for run, release in batch:
             self.let_go(run)
-            self.released += run.started_ns != 0 and release.reason != "snooze"
+            self.released += run.started_ns != 0 and release.reason not in ("snooze", "late")
             self._travelling -= 1
 
     def let_go(self, run: Run) -> None:

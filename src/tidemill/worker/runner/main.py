@@ -37,6 +37,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from tidemill.engine.boot import boot_ns
 from tidemill.engine.locked import locked
 from tidemill.engine.protocol import TransactionsFacet
 from tidemill.model.errors import UNSTORABLE, TidemillError
@@ -56,6 +57,7 @@ from tidemill.worker.member.spawn import inherited, leave
 from tidemill.worker.runner.messages import (
     AbortedRun,
     Began,
+    CameLate,
     Completing,
     HoldAnswer,
     Noted,
@@ -258,6 +260,8 @@ class RunnerListener(threading.Thread):
         self.jobs: queue.SimpleQueue[ClaimedJob | None] = queue.SimpleQueue()
         self.running: ControlledJob | None = None
         self.notes: RunnerNotes | None = None
+        self.between = (0, 0)
+        """From when to when the job may start that was handed over last."""
 
     def finish(self) -> None:
         """The job's code has ended: nothing more is noted, and there is nothing left to stop."""
@@ -291,10 +295,11 @@ class RunnerListener(threading.Thread):
 
     def _receive(self, message: ToRunner) -> None:
         match message:
-            case Perform(job):
+            case Perform(job, start_ns, start_by_ns):
                 self.notes = RunnerNotes(self._channel)
                 means = RunnerMeans(self._app, job, self.notes, self._channel, self.held)
                 self.running = ControlledJob(job, self.notes, means)
+                self.between = start_ns, start_by_ns
                 self.jobs.put(job)
             case HoldAnswer(notes):
                 self.held.put(notes)
@@ -354,15 +359,19 @@ def run_jobs(app: RunnerApp, channel: RunnerChannel) -> None:
         running = listener.running
         assert running is not None
         channel.send(Began())
-        outcome = perform(registry.find(job.task), job, running)
+        outcome = perform(registry.find(job.task), job, running, listener.between)
         listener.finish()
         channel.send(outcome)
 
 
 def perform(
-    definition: Definition | None, job: ClaimedJob, running: ControlledJob
-) -> Returned | Raised | AbortedRun:
-    """Run one job to its outcome. Whatever it raises is its failure, and never ends this process."""
+    definition: Definition | None,
+    job: ClaimedJob,
+    running: ControlledJob,
+    between: tuple[int, int] = (0, 0),
+) -> Returned | Raised | AbortedRun | CameLate:
+    """Run one job to its outcome. Whatever it raises is its failure, and never ends this process. `between`:
+    from when to when it may start (`Perform`)."""
     if definition is None:
         failure = Failure(error="tidemill.UnknownTask", message=f"no task {job.task!r} in this process")
         return Raised(failure=failure, lineage=[failure.error, "builtins.Exception"])
@@ -370,6 +379,11 @@ def perform(
         args, kwargs = definition.decode(job.codec, job.body)
     except Exception as error:  # BadPayload, or whatever a type of the user's raises while it is built
         return _raised(error, "payload")
+    start_ns, start_by_ns = between
+    while (early_ns := start_ns - boot_ns()) > 0:
+        time.sleep(early_ns / 1e9)
+    if 0 < start_by_ns < boot_ns():
+        return CameLate()
     token = CURRENT.set(running)
     try:
         value = _call(definition, args, kwargs)

@@ -28,9 +28,12 @@ class Open(msgspec.Struct, frozen=True, tag="open"):
 
 
 class Perform(msgspec.Struct, frozen=True, tag="perform"):
-    """Run this job, and answer with its outcome."""
+    """Run this job, and answer with its outcome. Under a rate: not before `start_ns` and not after
+    `start_by_ns`, by the boot clock (0: at any time)."""
 
     job: ClaimedJob
+    start_ns: int = 0
+    start_by_ns: int = 0
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -97,6 +100,10 @@ class AbortedRun(msgspec.Struct, frozen=True, tag="aborted"):
     reason: Abort
 
 
+class CameLate(msgspec.Struct, frozen=True, tag="late"):
+    """It came too late for the permit of its rate, and was not called."""
+
+
 class RunnerCrashed(msgspec.Struct, frozen=True, tag="crashed"):
     """The process died with the job in it, by itself: proof."""
 
@@ -107,5 +114,7 @@ class Killed(msgspec.Struct, frozen=True, tag="killed"):
     """The process died because we killed it."""
 
 
-FromRunner: TypeAlias = RunnerCannotLoad | Began | Noted | Completing | Returned | Raised | AbortedRun
-ProcessOutcome: TypeAlias = Returned | Raised | AbortedRun | RunnerCrashed | Killed
+FromRunner: TypeAlias = (
+    RunnerCannotLoad | Began | Noted | Completing | Returned | Raised | AbortedRun | CameLate
+)
+ProcessOutcome: TypeAlias = Returned | Raised | AbortedRun | CameLate | RunnerCrashed | Killed

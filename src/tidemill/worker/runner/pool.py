@@ -27,6 +27,7 @@ from tidemill.task.failures import failure_of, lineage
 from tidemill.worker.member.info import memory_of
 from tidemill.worker.runner.messages import (
     AbortedRun,
+    CameLate,
     Killed,
     Open,
     ProcessOutcome,
@@ -36,7 +37,16 @@ from tidemill.worker.runner.messages import (
 )
 from tidemill.worker.runner.process import NeverBegan, RunnerProcess
 
-__all__ = ["AbortedRun", "Killed", "ProcessOutcome", "Raised", "Returned", "RunnerCrashed", "RunnerPool"]
+__all__ = [
+    "AbortedRun",
+    "CameLate",
+    "Killed",
+    "ProcessOutcome",
+    "Raised",
+    "Returned",
+    "RunnerCrashed",
+    "RunnerPool",
+]
 
 IDLE_S = 60.0
 """How long a process is kept without work."""
@@ -76,13 +86,14 @@ class RunnerPool:
         *,
         fresh: bool,
         began: Callable[[], None] = lambda: None,
+        between: tuple[int, int] = (0, 0),
     ) -> ProcessOutcome:
         """Run a job. `fresh`: in a process that nothing else ever runs in. `began` is called when its code
-        is."""
+        is. `between`: from when to when it may start (see `Perform`)."""
         error: Exception
         for _ in range(STARTS):
             try:
-                return await self._run_once(job, running, began, fresh=fresh)
+                return await self._run_once(job, running, began, between, fresh=fresh)
             except NeverBegan as never_began:
                 if running.aborted is not None:  # our own signal met it before it could listen to any
                     return AbortedRun(running.aborted)
@@ -93,14 +104,20 @@ class RunnerPool:
         return Raised(failure=failure_of(error), lineage=lineage(error))
 
     async def _run_once(
-        self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None], *, fresh: bool
+        self,
+        job: ClaimedJob,
+        running: ControlledJob,
+        began: Callable[[], None],
+        between: tuple[int, int],
+        *,
+        fresh: bool,
     ) -> ProcessOutcome:
         runner = await self._take(fresh=fresh)
         self._busy[job.fence] = runner
         try:
             if running.aborted is not None:  # while it was started
                 return AbortedRun(running.aborted)
-            return await runner.perform(job, running, began)
+            return await runner.perform(job, running, began, between)
         finally:
             del self._busy[job.fence]
             self._put_back(runner, fresh=fresh)

@@ -70,7 +70,11 @@ class RunnerProcess:
         return not (self.killed or self._cannot_load or self._program.ended)
 
     async def perform(
-        self, job: ClaimedJob, running: ControlledJob, began: Callable[[], None]
+        self,
+        job: ClaimedJob,
+        running: ControlledJob,
+        began: Callable[[], None],
+        between: tuple[int, int] = (0, 0),
     ) -> ProcessOutcome:
         """Run one job, or `NeverBegan`. If whoever waits for it is cancelled, the process is killed."""
         if self._code is not None:
@@ -79,7 +83,9 @@ class RunnerProcess:
         self.jobs += 1
         self._began, self._on_began, self._running = False, began, running
         self._outcome = loop.create_future()
-        if not self._program.send(Perform(job)):  # it ends, or is of no use: its last message may say why
+        if not self._program.send(
+            Perform(job, *between)
+        ):  # it ends, or is of no use: its last message may say why
             self._program.kill()
         patience = loop.call_later(BEGIN_S, self._lose_patience)
         try:

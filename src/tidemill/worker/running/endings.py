@@ -22,6 +22,8 @@ class Endings:
             self._unsettled.release(run, "drain")
         elif ending is Instead.DROP:
             self._unsettled.forget(run)
+        elif ending is Instead.LATE:
+            self._unsettled.release(run, "late")
         elif isinstance(ending, SnoozedRun):
             self._unsettled.release(run, "snooze", ending.delay)
         else:

@@ -30,7 +30,13 @@ class Processes(Protocol):
     """What runs a job in a process: `RunnerPool`."""
 
     async def run(
-        self, job: ClaimedJob, running: ControlledJob, *, fresh: bool, began: Callable[[], None]
+        self,
+        job: ClaimedJob,
+        running: ControlledJob,
+        *,
+        fresh: bool,
+        began: Callable[[], None],
+        between: tuple[int, int],
     ) -> ended.ProcessOutcome: ...
 
     def stop(self, fence: Fence, reason: Abort, *, kill: bool) -> None: ...
@@ -76,7 +82,12 @@ class InProcessRunner:
             self._steps.end(run, aborted(run, reason))
             return
         outcome = await self._processes.run(
-            run.job, run.running, fresh=run.job.suspect, began=lambda: self._began(run)
+            run.job,
+            run.running,
+            fresh=run.job.suspect,
+            began=lambda: self._began(run),
+            # A suspect never finds a process that is warm: it would always be late.
+            between=(0, 0) if run.job.suspect else (run.start_ns, run.start_by_ns),
         )
         self._steps.end(run, _normalise(run, outcome))
 
@@ -110,6 +121,8 @@ def _normalise(run: Run, outcome: ended.ProcessOutcome) -> Ending:
             return Failed(failure=failure, retry_in=None if final else run.rules.retry_in(run.job, lineage))
         case ended.AbortedRun():
             return aborted(run, Abort(outcome.reason))
+        case ended.CameLate():
+            return Instead.LATE
         case ended.Killed():
             return aborted(run, Abort.DRAIN)
         case ended.RunnerCrashed(message=message):

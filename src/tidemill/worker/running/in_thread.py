@@ -28,7 +28,7 @@ from queue import SimpleQueue
 
 from tidemill.engine.locked import locked
 from tidemill.task.current import CURRENT
-from tidemill.worker.running.outcomes import Ending, aborted, raised, returned
+from tidemill.worker.running.outcomes import Ending, Instead, aborted, raised, returned
 from tidemill.worker.running.run import Run
 from tidemill.worker.running.steps import Steps
 
@@ -137,6 +137,8 @@ class ThreadRunner:
         if running.aborted is not None:
             return aborted(run, running.aborted)
         CURRENT.set(running)
+        if run.start_by_ns and run.late():
+            return Instead.LATE
         self._steps.start(run)
         try:
             return returned(run, run.rules.function(*run.args, **run.kwargs))

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from tidemill.task.current import CURRENT
-from tidemill.worker.running.outcomes import aborted, raised, returned
+from tidemill.worker.running.outcomes import Instead, aborted, raised, returned
 from tidemill.worker.running.run import Run
 from tidemill.worker.running.steps import Steps
 
@@ -50,6 +50,9 @@ class LoopRunner:
             steps.end(run, aborted(run, running.aborted))
             return
         CURRENT.set(running)
+        if run.start_by_ns and run.late():
+            steps.end(run, Instead.LATE)
+            return
         steps.start(run)
         if run.due_ns:
             steps.watch(run)

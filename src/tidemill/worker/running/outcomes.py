@@ -30,6 +30,8 @@ class Instead(Enum):
     """Released without using an attempt."""
     DROP = "drop"
     """Its job belongs to another run: nothing is sent about it."""
+    LATE = "late"
+    """It came too late for the permit of its rate: released, and has not run."""
 
 
 class SnoozedRun(NamedTuple):

@@ -2,14 +2,15 @@
 
     resolve     which code, and under which rules        unknown: released, to stand aside
     decode      the arguments, by their annotations      bad: dead at once
+    wait        for its moment, if it is under a rate    late: released
     start       the held table and the clock know of it  \\
     perform     the function is called                    > in its runner: loop, thread, process
     normalise   what it did becomes an outcome           /
     settle      the exchange gets it; the slot is free
     report      people read of it in the log
 
-A step either passes the run on or ends it. Here are the first two; `run_steps` has those that a runner takes,
-`endings` the last two.
+A step either passes the run on or ends it. Here are the first three; `run_steps` has those that a runner
+takes, `endings` the last two.
 """
 
 from tidemill.engine.boot import boot_ns
@@ -25,6 +26,7 @@ from tidemill.worker.running.in_thread import ThreadRunner
 from tidemill.worker.running.on_loop import LoopRunner
 from tidemill.worker.running.outcomes import refused_payload
 from tidemill.worker.running.run import Run
+from tidemill.worker.running.start_times import StartTimes
 from tidemill.worker.running.steps import Steps
 from tidemill.worker.running.task_rules import TaskRulesBook
 
@@ -56,6 +58,7 @@ class Pipeline:
         self._unsettled = unsettled
         self._unknown_tasks = unknown
         self._report = report
+        self._start_times = StartTimes()
         self._loop = loop
         self._thread = thread
         self._apart = apart
@@ -74,10 +77,11 @@ class Pipeline:
         if self._decode(run):
             if self._deadlines.asleep:
                 self._deadlines.wake()
-            if rules.runs_in == "loop":
-                self._loop.begin(run)
+            begin = self._loop.begin if rules.runs_in == "loop" else self._thread.begin
+            if run.start_by_ns:
+                self._start_times.begin(run, begin)
             else:
-                self._thread.begin(run)
+                begin(run)
 
     def _decode(self, run: Run) -> bool:
         job = run.job

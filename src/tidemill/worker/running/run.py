@@ -47,6 +47,8 @@ class Run:
         "rules",
         "running",
         "slots",
+        "start_by_ns",
+        "start_ns",
         "started_ns",
         "stuck",
         "timed_out",
@@ -75,6 +77,7 @@ class Run:
         self._notebook = notebook
         self.handle = self.page = None
         self.started_ns = self.deadline_ns = 0
+        self.start_ns = self.start_by_ns = 0  # under a rate: when it starts, and after when it does not
         self.grace_ns = 0  # when a job that was requested to stop is forced to
         self.due_ns = 0  # when the sweep has to act on it: the next of deadline and grace
         self.retry_in: Span = NO_RETRY  # what a timeout means
@@ -82,6 +85,10 @@ class Run:
         self.apart = False  # it runs in another process
         self.cancelled = False  # we threw CancelledError into it, or killed its process
         self.timed_out = self.stuck = False
+
+    def late(self) -> bool:
+        """Whether it is too late for the permit of its rate."""
+        return self.start_by_ns != 0 and boot_ns() > self.start_by_ns
 
     def progress(self, value: bytes) -> None:
         """The latest progress. From any thread."""
