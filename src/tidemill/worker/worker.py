@@ -35,6 +35,7 @@ from tidemill.worker.claiming.exchange import Exchange
 from tidemill.worker.claiming.listener import WakeupListener
 from tidemill.worker.claiming.options_watch import OptionsWatch
 from tidemill.worker.claiming.run_sums import RunSums
+from tidemill.worker.claiming.shares import HEARTBEATS, watch_members
 from tidemill.worker.claiming.slots import Slots
 from tidemill.worker.claiming.unknown_tasks import UnknownTasks
 from tidemill.worker.claiming.unsettled import Unsettled
@@ -123,6 +124,7 @@ class Worker:
             config.slots, held_table, config.lease_s, active, begin=pipeline.begin, release=unsettled.release
         )
         claim_size = ClaimSize(self._queues, registry)
+        self._shares = claim_size.shares
         self._options = OptionsWatch(engine, lambda options: self._put_in_force(claim_size, options))
         self._claims = ClaimTiming(
             held_table,
@@ -253,23 +255,26 @@ class Worker:
         self._unsettled.claim_soon()
 
     async def _work(self) -> None:
-        """Run the exchange, the listener and the watch of options until one of them ends."""
+        """Run the exchange, the listener and the watches of options and members until one of them ends."""
         exchange = self._loop.create_task(self._exchange.run(), name="exchange")
         options = self._loop.create_task(self._options.run(), name="options")
         listener = WakeupListener(
             self._engine, self._queues, self._unsettled.claim_soon, self._options.changed
         )
         listening = self._loop.create_task(listener.run(), name="listener")
+        every_s = HEARTBEATS * self._config.heartbeat_s
+        members = self._loop.create_task(watch_members(self._engine, self._shares, every_s), name="members")
+        tasks = {exchange, listening, options, members}
         try:
-            await asyncio.wait({exchange, listening, options}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (options, listening, exchange):
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in (members, options, listening, exchange):
                 if task.done():
                     task.result()
         finally:
             listener.close()
-            for task in (exchange, listening, options):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(exchange, listening, options, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _deadline(self) -> None:
         """Stop what runs; then leave."""

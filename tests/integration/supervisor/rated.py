@@ -1,6 +1,7 @@
 """The app of the tests of rates: tasks that call an API outside. It notes when it was called, in the first
 line of the function, by the one clock of the machine."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -40,3 +41,9 @@ def note(folder: str, name: str, moment_ns: int) -> None:
     log = os.open(Path(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(log, f"{moment_ns} {os.getpid()}\n".encode())
     os.close(log)
+
+
+@app.task(queue=SHARED)
+async def take_a_while(folder: str) -> None:
+    note(folder, SHARED, boot_ns())
+    await asyncio.sleep(0.05)

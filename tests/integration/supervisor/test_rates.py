@@ -1,5 +1,8 @@
 """Rates as an API outside sees them: when it was called, by two members of two processes each."""
 
+import asyncio
+import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,11 +10,21 @@ import msgspec
 import pytest
 
 from tests.integration.supervisor.conftest import StartGroup
-from tests.integration.supervisor.groups import a_job, enqueue, finished, noted, states
-from tests.integration.supervisor.rated import BURSTS, SMOOTH
+from tests.integration.supervisor.groups import (
+    PATIENCE_S,
+    a_job,
+    enqueue,
+    finished,
+    noted,
+    noted_pids,
+    states,
+)
+from tests.integration.supervisor.rated import BURSTS, SHARED, SMOOTH
 from tidemill.engine.protocol import Engine
+from tidemill.model.ids import new_id
 from tidemill.model.queues.gate import permits_of
 from tidemill.model.queues.queue import Rate
+from tidemill.worker.claiming.shares import processes_by_queue
 
 APP = "tests.integration.supervisor.rated:app"
 TASKS = "tests.integration.supervisor.rated."
@@ -60,3 +73,22 @@ async def test_a_smooth_rate_is_called_evenly(engine: Engine, group: StartGroup,
     gaps = [after - before for before, after in pairwise(calls)]
     print(f"gaps between {min(gaps) / 1e6:.1f} and {max(gaps) / 1e6:.1f} ms, of {span_ns / 1e6:.1f}")
     assert min(gaps) >= span_ns / 2
+
+
+@pytest.mark.row("C7")
+async def test_equal_processes_get_equal_shares_of_a_limited_queue(
+    engine: Engine, group: StartGroup, tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        await group(name, app=APP, queues=(SHARED,), slots=5, processes=2).ready(2)
+
+    give_up_at = time.monotonic() + PATIENCE_S
+    while processes_by_queue(await engine.members.list())[SHARED] < 4:
+        assert time.monotonic() < give_up_at, "its heartbeats do not name four processes"
+        await asyncio.sleep(0.05)
+    job = msgspec.structs.replace(a_job("", str(tmp_path), queue=SHARED), task=TASKS + "take_a_while")
+    ids = await enqueue(engine, *[msgspec.structs.replace(job, id=new_id()) for _ in range(200)])
+    assert states(await finished(engine, ids)) == {"completed": 200}
+    shares = Counter(noted_pids(tmp_path, SHARED))
+    assert len(shares) == 4
+    assert min(shares.values()) >= 25, shares

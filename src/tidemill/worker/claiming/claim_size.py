@@ -1,8 +1,11 @@
 """Claim size: the queues of a claim, each with the most jobs that it may give.
 
 Most workers claim from all their queues as many jobs as there is room for. Two kinds of queues get a bound of
-their own. Queues with a `per_worker` limit: each worker keeps that limit by itself. And queues whose jobs are
-under a limit or fairness: those jobs cannot wait in the buffer, so no more than the free slots are claimed.
+their own. Queues with a `per_worker` limit: each worker process keeps that limit by itself. And queues whose
+jobs are under a limit or fairness: those jobs cannot wait in the buffer, so no more than the free slots are
+claimed.
+
+Of a queue with a concurrency a process asks for its share first (`shares`).
 
 Both are known from the app's declarations at first, then from the options in force (`options_watch`), and the
 second kind also from the jobs that come.
@@ -25,14 +28,20 @@ the third queue is no slower.)
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tidemill.model.jobs.run import ClaimedJob, Want
 from tidemill.model.queues.gate import permits_of
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
+from tidemill.model.queues.starts import start_rules
 from tidemill.model.time import SECOND
 from tidemill.task.registry import Registry
+from tidemill.worker.claiming.shares import Shares
+
+TOGETHER = 32
+"""The most jobs of one claim that have to start at the same moment, to a few milliseconds: to call so many
+functions takes about three."""
 
 
 class PerWorker:
@@ -90,6 +99,10 @@ class ClaimSize:
         }
         # Corrected by the jobs that come: an operator may change limits at any time.
         self._cannot_wait = {queue for queue in queues if _limited(registry.options_of(queue))}
+        declared = {queue: registry.options_of(queue) for queue in queues}
+        self.shares = Shares(queues)
+        self.shares.options_in_force(declared)
+        self._punctual = {queue for queue in queues if _is_punctual(declared[queue])}
         self._idle = False  # the queues that cannot wait gave nothing the last time
         self._shared = False  # and were bound to their shares
         self.cut_short = False
@@ -106,6 +119,8 @@ class ClaimSize:
             else:
                 known.limit = limit
         self._cannot_wait = {queue for queue in self._queues if _limited(options.get(queue, QueueOptions()))}
+        self._punctual = {queue for queue in self._queues if _is_punctual(options.get(queue, QueueOptions()))}
+        self.shares.options_in_force(options)
 
     def room(self, free: int, ahead: int) -> int:
         """How many jobs there is room for. `ahead` of them would have to wait for a slot."""
@@ -135,7 +150,7 @@ class ClaimSize:
         self._shared = True
         return bounds._replace(wants=tuple(self._cut(want, share) for want in bounds.wants))
 
-    def came(self, jobs: Iterable[ClaimedJob], now_s: float) -> None:
+    def came(self, jobs: Sequence[ClaimedJob], now_s: float) -> None:
         """These were claimed."""
         self._idle = True
         for job in jobs:
@@ -147,24 +162,39 @@ class ClaimSize:
         for queue, limit in self._per_worker.items():
             if count := sum(job.queue == queue for job in jobs):
                 limit.took(count, now_s)
+        self.shares.came(jobs, now_s)
         self.cut_short = self._shared and not self._idle
+        for queue in self._punctual:
+            if sum(job.queue == queue for job in jobs) >= TOGETHER:
+                self.cut_short = True
 
     def opens_at(self) -> float | None:
-        """When time alone opens one of our own rates."""
-        moments = [at for limit in self._per_worker.values() if (at := limit.opens_at()) is not None]
-        return min(moments, default=None)
+        """When time alone opens one of our own rates, or lets us ask for more than our share."""
+        moments = [limit.opens_at() for limit in self._per_worker.values()]
+        moments.append(self.shares.opens_at())
+        return min((at for at in moments if at is not None), default=None)
 
     def _bound(self, queue: str, free: int, here: Callable[[str], int], now_s: float) -> int | None:
         limit = self._per_worker.get(queue)
         room = None if limit is None else limit.room(here(queue), now_s)
         if queue in self._cannot_wait:
             room = free if room is None else min(room, free)
+            share = self.shares.room(queue, here, now_s)
+            room = room if share is None else min(room, share)
+            if queue in self._punctual:
+                room = min(room, TOGETHER)
         return room
 
     def _cut(self, want: Want, share: int) -> Want:
         if want.queue not in self._cannot_wait:
             return want
         return Want(want.queue, min(want.most or 0, share))
+
+
+def _is_punctual(options: QueueOptions) -> bool:
+    """Whether jobs of such a queue have to start within a few milliseconds."""
+    rules = start_rules(options)
+    return rules is not None and rules.delay > 0
 
 
 def _limited(options: QueueOptions) -> bool:
