@@ -23,10 +23,10 @@ SELECT queue, state, count FROM tally;
 
 -- name: next_head
 -- The next lane of a queue that has ready jobs, and since when its first one is ready.
-SELECT ready.priority, ready.suspect, ready.lane, job.ready_at
+SELECT ready.priority, ready.kind, ready.lane, job.ready_at
 FROM ready JOIN job ON job.pk = ready.first - ready.ahead
-WHERE ready.queue = ?1 AND (ready.priority, ready.suspect, ready.lane) > (?2, ?3, ?4)
-ORDER BY ready.priority, ready.suspect, ready.lane, ready.last LIMIT 1;
+WHERE ready.queue = ?1 AND (ready.priority, ready.kind, ready.lane) > (?2, ?3, ?4)
+ORDER BY ready.priority, ready.kind, ready.lane, ready.last LIMIT 1;
 
 -- name: window
 SELECT queue, sum(completed), sum(failed), sum(dead), sum(cancelled) FROM finished
