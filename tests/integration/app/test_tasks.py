@@ -7,6 +7,7 @@ import pytest
 
 from tests.engines import SHARED
 from tidemill import BadInput, JobState, Tidemill, UnknownTask
+from tidemill.engine.registry import connect
 
 
 @pytest.fixture(params=SHARED)
@@ -54,17 +55,23 @@ async def test_a_paused_task_waits_while_others_run_and_goes_on_in_its_order(
     assert [each.paused_at for each in await other.tasks.alist()] == [None, None]
 
 
-async def publish(app: Tidemill) -> None:
-    """A worker comes, publishes what it knows, and goes."""
-    async with app, app.worker():
-        pass
+def publish(app: Tidemill) -> None:
+    """As a worker does when it starts."""
+
+    async def go() -> None:
+        engine = await connect(app.url)
+        entries = [app.registry.entry_of(each) for each in app.registry.definitions()]
+        await engine.tasks.publish(entries)
+        await engine.close()
+
+    asyncio.run(go())
 
 
 def test_the_sync_forms_and_a_task_in_the_place_of_its_name(app: Tidemill, other: Tidemill) -> None:
     @app.task(name="mail", queue="post", priority=2)
     def mail() -> None: ...
 
-    asyncio.run(publish(app))
+    publish(app)
     app.tasks.pause(mail, why="too hot")
     (shown,) = other.tasks.list()
     assert (shown.name, shown.queue, shown.priority, shown.paused_why) == ("mail", "post", 2, "too hot")
@@ -77,7 +84,7 @@ def test_what_is_no_task_is_refused_with_the_nearest_name(app: Tidemill) -> None
     @app.task(name="mail")
     def mail() -> None: ...
 
-    asyncio.run(publish(app))
+    publish(app)
     with pytest.raises(UnknownTask, match="did you mean 'mail'"):
         app.tasks.pause("mial")
     with pytest.raises(UnknownTask, match="did you mean 'mail'"):
