@@ -1,7 +1,8 @@
 """The app of these tests while somebody deploys: it cannot be imported as long as the file `BROKEN` is there.
 
-`LINGERS` makes it start a thread that never ends, as a library might. `LEAVES` names a file: whoever removes
-it has an engine that breaks, so that its process leaves by its own decision.
+`LIMITED_TO` is how many of the queue `limited` its release lets run at once. `LINGERS` makes it start a
+thread that never ends, as a library might. `LEAVES` names a file: whoever removes it has an engine that
+breaks, so that its process leaves by its own decision.
 """
 
 import os
@@ -14,6 +15,8 @@ from tidemill.worker.process import main
 
 __all__ = ["app"]
 
+if "LIMITED_TO" in os.environ:
+    app.queue("limited", concurrency=int(os.environ["LIMITED_TO"]))
 if "LINGERS" in os.environ:
     leave_a_thread()
 if Path(os.environ.get("BROKEN", "/no/such/file")).exists():

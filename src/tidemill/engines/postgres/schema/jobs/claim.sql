@@ -543,6 +543,7 @@ BEGIN
     END IF;
     RETURN NEXT a;
     IF s.taken <> '{}' THEN
-        RETURN QUERY SELECT * FROM start_runs_v1(s, p_member, p_claimant, p_number, v_now);
+        -- Dated after the choice: a run that ended while its gate was counted, and freed the place, ended before these began.
+        RETURN QUERY SELECT * FROM start_runs_v1(s, p_member, p_claimant, p_number, coalesce(p_now, instant_v1()));
     END IF;
 END $$;
