@@ -18,7 +18,7 @@ DRAWN = """
 new -> blocked scheduled ready
 blocked -> ready scheduled cancelled dead
 scheduled -> ready scheduled cancelled dead
-ready -> running cancelled dead
+ready -> running scheduled cancelled dead
 running -> completed dead cancelled scheduled blocked ready
 completed -> ready gone
 dead -> ready gone

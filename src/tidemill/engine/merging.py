@@ -8,9 +8,11 @@ a step:
 - its number of jobs, `BATCH_LIMIT`;
 - its size, `MERGED_BYTES`: a server reads a command whole, and others wait for it meanwhile.
 
-Jobs of every form go together: plain ones, those for later, children. An engine has shorter ways for a call
-in which all jobs are plain, and chooses by itself. To keep the forms apart was measured: it costs far more in
-steps than the short ways save ([why](../../../docs/decisions/0017-enqueues-merge-once.md)).
+Calls with unique keys go into steps of their own: they may wait for another transaction that holds a key, and
+be refused, and neither may happen to others. Jobs of every other form go together: plain ones, those for
+later, children. An engine has shorter ways for a call in which all jobs are plain, and chooses by itself. To
+keep the forms apart was measured: it costs far more in steps than the short ways save
+([why](../../../docs/decisions/0017-enqueues-merge-once.md)).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +27,13 @@ MERGED_BYTES = 16 << 20
 class StepRoom:
     """What one step still has room for."""
 
-    __slots__ = ("_bytes", "_jobs")
+    __slots__ = ("_bytes", "_jobs", "_unique")
 
     def __init__(self) -> None:
         self._jobs = BATCH_LIMIT
         self._bytes = MERGED_BYTES
+        self._unique: bool | None = None
+        """Whether what is in the step has unique keys; None: it is empty."""
 
     @property
     def is_full(self) -> bool:
@@ -39,14 +43,25 @@ class StepRoom:
         """These jobs are in the step, however large they are: a call stays whole."""
         self._jobs -= len(jobs)
         self._bytes -= bytes_of(jobs)
+        self._unique = has_unique(jobs)
 
     def take(self, jobs: Sequence[NewJob]) -> bool:
         """Put these jobs into the step too, if there is room."""
         jobs_left, bytes_left = self._jobs - len(jobs), self._bytes - bytes_of(jobs)
         if jobs_left < 0 or bytes_left < 0:
             return False
+        unique = has_unique(jobs)
+        if jobs and self._unique is not None and self._unique is not unique:
+            return False
         self._jobs, self._bytes = jobs_left, bytes_left
+        if jobs:
+            self._unique = unique
         return True
+
+
+def has_unique(jobs: Sequence[NewJob]) -> bool:
+    """Whether some of them have unique keys."""
+    return any([job.unique is not None for job in jobs])  # noqa: C419 (a generator takes twice as long)
 
 
 def bytes_of(jobs: Iterable[NewJob]) -> int:

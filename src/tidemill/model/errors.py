@@ -22,6 +22,7 @@
     |   +-- QueueChanged              the options of a queue are not as the caller has read them
     |   +-- SingleProcess             an in-memory engine cannot be shared with another process
     |   +-- IdTaken                   `using(id=...)` of a job that is there and was another call
+    |   +-- NotUnique                 `on_conflict="refuse"`: another job holds the unique key
     |   +-- SyncInLoop                a blocking call inside a running event loop: use its async form
     |   +-- NoCurrentJob              `current_job()` outside of a running job
     |   +-- NoTransaction             `transaction=` was given something that no transaction is open on
@@ -51,6 +52,7 @@ A message says what was wrong and what to do next. A caller that repeats a call 
 """
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 if TYPE_CHECKING:
     from tidemill.model.jobs.job import Failure
@@ -151,6 +153,20 @@ class IdTaken(Refused):
     """A job with the id that was given is there, of another task or with other arguments. It is left as it
     is, and this call was not stored. Or two calls of one `enqueue_many` have one id and are not the same.
     (The same call again is no error: that is what ids are for.)"""
+
+
+class NotUnique(Refused):
+    """`on_conflict="refuse"`, and another job holds the unique key. Nothing was stored."""
+
+    def __init__(self, message: str, holder: bytes = b"") -> None:
+        super().__init__(message)
+        self.holder = holder
+        """The id of the job that holds the key, as 16 bytes."""
+
+    @property
+    def id(self) -> str:
+        """The id of the job that holds the key, as people see it."""
+        return str(UUID(bytes=self.holder)) if self.holder else ""
 
 
 class SyncInLoop(Refused):

@@ -17,6 +17,8 @@ _NOT_IN_KEY = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 
 KEY_LIMIT = 200
 """The longest key (tenant, customer, ...) in characters: it is part of an index."""
+UNIQUE_LIMIT = 200
+"""The longest unique key, in characters."""
 NAMESPACE_RULE = "a lower-case letter, then up to 39 letters, digits or _"
 
 
@@ -59,6 +61,15 @@ def check_key(key: str | None) -> str | None:
         raise BadInput(f"a key is a string, not {type(key).__name__}; convert it before enqueue")
     if len(key) > KEY_LIMIT or _NOT_IN_KEY.search(key):
         raise BadInput(f"a key has at most {KEY_LIMIT} characters and no control characters: {key[:40]!r}")
+    return key
+
+
+def check_unique(key: str) -> str:
+    """A unique key: a text, which is shown with the job and compared as it is."""
+    if not isinstance(key, str):
+        raise BadInput(f"a unique key is a string, not {type(key).__name__}; convert it before enqueue")
+    if not 1 <= len(key) <= UNIQUE_LIMIT or _NOT_IN_KEY.search(key):
+        raise BadInput(f"a unique key has 1 to {UNIQUE_LIMIT} characters, none of control: {key[:40]!r}")
     return key
 
 

@@ -100,11 +100,35 @@ class JobsFacet(Protocol):
         and cancels it, "run" counts the parent as done, "wait" waits for its replay. What is ready or
         cancelled in this step has its `created_at` as `ready_at` or `ended_at`. `moves` names each new job
         that has parents, in the state in which they have put it. (That of the others follows from their
-        arguments.)
+        arguments.) So are jobs that a `replace` brought into another state.
+
+        A job with a unique key (`model.jobs.unique`), whose id is new:
+
+        - Its key is free: it is stored, and holds the key, in the same step. A key belongs to the job's task.
+          `until="end"`: held until the job is completed, dead or cancelled; "start": until a claim takes it.
+          A key with a `period` is held from now to now + period, whatever becomes of the job, also past drop
+          and tombstone. Keys of the two kinds never meet.
+        - Another job holds it: that job is *met*, and nothing is stored. "existing": the answer is the met
+          job, not created. (Of a period, it may have ended and be gone.) "refuse": `NotUnique` with its id,
+          and nothing of the call is stored. "replace": if the met job is blocked, scheduled or ready, it gets
+          body, codec, headers, key, priority, due time and expiry of the new one in the same step, with a new
+          `seq`, and keeps everything else: id, queue, timeout, retry, attempts used, parents, `created_at`. A
+          met job that runs, or has ended, counts as existing. The due time is `replaced_due`; a ready job of
+          which `latest` has passed stays ready with its seq. The last `REPLACING_KEPT` ids that replaced a
+          job are remembered with it, as long as it is known.
+        - A key that a job of the same id holds is no conflict.
+
+        An id that is known counts first, and its key is not looked at: so a repeat never meets itself. An id
+        that is remembered as replacing answers with the job that it replaced, and changes nothing. In one
+        call, two jobs of one key are two calls in their order (but where a job stands that is replaced in its
+        own call, among the jobs of that call, is not fixed). The parents of a call that meets a job are not
+        looked at; a parent that stands earlier in the call and met another job is unknown. Where the store
+        has more than one writer, a call waits for another one that is storing the same key, a user's
+        transaction included, at most as long as the engine waits for locks (then `EngineUnavailable`).
 
         Checks every job by `check_new_job` before anything is stored. Where the store has more than one
-        writer it never waits for a user's transaction, except one that is storing the same id. One
-        producer's calls get `seq` in the order in which they return.
+        writer it never waits for a user's transaction, except one that is storing the same id or unique key.
+        One producer's calls get `seq` in the order in which they return.
         """
         ...
 
@@ -155,7 +179,8 @@ class JobsFacet(Protocol):
         whatever queue they are in.
 
         Effects on a taken job: state, fence (growing in the order of the answer), claimant, member,
-        `claimed_at` = now, `started_at` cleared; progress and checkpoints of earlier runs stay.
+        `claimed_at` = now, `started_at` cleared; progress and checkpoints of earlier runs stay. A unique key
+        `until="start"` is free.
 
         Concurrent claims never take the same job, and never pass over a visible free one except while
         another is taking it. (An engine with concurrent writers may find a late commit up to 1 s later,
@@ -190,8 +215,11 @@ class JobsFacet(Protocol):
         - `Stopped`: cancelled, no attempt used.
         - `Crashed`: as `retire` with the verdict "crash" does for this one run: `after_claimant_lost`
           decides, no attempt is used, a failure of kind "crash" is appended, the `seq` is kept.
-        - `then`: only with `APPLIED`: its jobs (without `after`, else `BadInput`) are enqueued (an
-          existing id is passed over), its schedule's `next_at` is set if that schedule exists.
+        - A job that ends frees its unique key, here and wherever else it ends. One that is retried, here or
+          released by whatever call, takes a key `until="start"` again if it is free at once, and else goes
+          without it.
+        - `then`: only with `APPLIED`: its jobs (without `after` and `unique`, else `BadInput`) are enqueued
+          (an existing id is passed over), its schedule's `next_at` is set if that schedule exists.
 
         Permits are freed because the job no longer runs. Children: a completed parent is done for
         them, a dead or cancelled one acts by their `parent_died`; at 0 parents left a child becomes
@@ -258,11 +286,12 @@ class JobsFacet(Protocol):
 
         `attempts`, `crashes`, `lost_runs`, `snoozes` start again at 0; cancel_requested, result, progress,
         ended_at, due_at and expires_at are cleared; `replays` grows; failures, `suspect` and the log stay.
-        The
-        checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it
-        goes on where it was. `token` (16 bytes, new for each wish to replay; anything else is
-        `BadInput`) is remembered with the job: a repeat of the call answers `REPLAYED` and replays nothing
-        a second time. A tombstone answers `UNKNOWN`.
+        The checkpoints of a completed job are cleared; of a dead or cancelled one they stay, so that it goes
+        on where it was. `token` (16 bytes, new for each wish to replay; anything else is `BadInput`) is
+        remembered with the job: a repeat of the call answers `REPLAYED` and replays nothing a second time. A
+        tombstone answers `UNKNOWN`. The job takes its unique key again (none of a period); if another job
+        holds that, the answer is `NOT_UNIQUE` and nothing changed. Its key stays what it was, also with other
+        arguments.
 
         `edit`, for exactly one id (else `BadInput`): in the same step the job gets this body, codec and
         key, and stands in the lane of the new key. Its id stays, and so does everything that stays in any
@@ -334,10 +363,10 @@ class JobsFacet(Protocol):
     async def prune(
         self, *, limit: int = PRUNE_LIMIT, moves: Moves | None = None, now: Instant | None = None
     ) -> Pruned:
-        """Retention: delete, at most `limit` jobs at a call, finished jobs beyond their queue's
-        `keep_*` age or count (oldest end first), tombstones past `TOMBSTONE_AGE`; also expired
-        watches, retired claimants after an hour and minute counts after 32 days. What drop says of
-        children holds here too. A call is short, because others wait for what it locks: from
-        `PRUNE_LEAST` jobs on the engine may stop at any time, and say `more`. A bound by a count of
-        more than 10,000 may be checked once a minute only."""
+        """Retention: delete, at most `limit` jobs at a call, finished jobs beyond their queue's `keep_*` age
+        or count (oldest end first), tombstones past `TOMBSTONE_AGE`; also unique keys whose period is over,
+        expired watches, retired claimants after an hour and minute counts after 32 days. What drop says of
+        children holds here too. A call is short, because others wait for what it locks: from `PRUNE_LEAST`
+        jobs on the engine may stop at any time, and say `more`. A bound by a count of more than 10,000 may be
+        checked once a minute only."""
         ...

@@ -36,10 +36,13 @@ class TransactionsFacet(Protocol):
     sequence, `:name` with a mapping. A connection that leads to another database or namespace than this
     engine's is refused (`Refused`), as far as that can be told from there."""
 
-    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[list[Stored]]:
         """Store these jobs: they exist if and only if that transaction commits. Checked at the call as in
-        `Jobs.enqueue`; an existing id is passed over; `after` is refused. A keyed job may get its lane
-        only with the next claim. The signal is sent with the commit, or left to the next poll.
+        `Jobs.enqueue`, which also says what is answered; an existing id is passed over; `after` is refused,
+        and so is a unique key with `on_conflict="replace"`: the job that is there would be held for as long
+        as the transaction is open. A unique key is held from here on; others that enqueue it wait. A keyed
+        job may get its lane only with the next claim. The signal is sent with the commit, or left to the next
+        poll.
 
         If an id was passed over, `check` is given what is now stored under the ids of this call (tombstones
         too, each id once, in any order): as that transaction sees it, with what it has stored itself. If no

@@ -133,6 +133,19 @@ def check_jobs(jobs: Sequence[NewJob]) -> None:
     check_new_jobs(jobs)
 
 
+def check_transaction(jobs: Sequence[NewJob]) -> None:
+    """Refuse jobs that cannot be stored in a transaction of the caller's."""
+    check_jobs(jobs)
+    for job in jobs:
+        if job.after:
+            raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
+        if job.unique is not None and job.unique.on_conflict == "replace":
+            raise BadInput(
+                'on_conflict="replace" and debounce= cannot be used with transaction=: the job that is there '
+                "would be held for as long as the transaction is open"
+            )
+
+
 def check_claim(request: ClaimRequest) -> None:
     """Refuse a claim that no engine could understand."""
     check_member(request.member)
@@ -209,6 +222,8 @@ def _check_settlement(settlement: Settlement) -> None:
             check_text(then.schedule, "a schedule's name")
         if any(job.after for job in then.jobs):
             raise BadInput("jobs that follow an outcome cannot wait for others (after=)")
+        if any(job.unique is not None for job in then.jobs):
+            raise BadInput("jobs that follow an outcome cannot have unique keys")
 
 
 def check_notes(notes: Sequence[Note], *, most: int | None = BATCH_LIMIT) -> None:

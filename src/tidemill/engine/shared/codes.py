@@ -25,7 +25,10 @@ from tidemill.model.time import Span
 
 ANSWERS = (Answer.APPLIED, Answer.ALREADY, Answer.STALE)
 CANCEL_ANSWERS = (CancelAnswer.CANCELLED, CancelAnswer.ASKED, CancelAnswer.FINISHED, CancelAnswer.UNKNOWN)
-REPLAY_ANSWERS = (ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN)
+REPLAY_ANSWERS = (
+    ReplayAnswer.REPLAYED, ReplayAnswer.LIVE, ReplayAnswer.NO_BODY, ReplayAnswer.UNKNOWN,
+    ReplayAnswer.NOT_UNIQUE,
+)  # fmt: skip
 RUN_NOW_ANSWERS = tuple(RunNowAnswer)
 DROP_ANSWERS = (DropAnswer.DROPPED, DropAnswer.LIVE, DropAnswer.UNKNOWN)
 

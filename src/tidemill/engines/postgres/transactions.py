@@ -10,16 +10,18 @@ than 64 savepoints slows down everybody's reads."""
 
 from collections.abc import Sequence
 
+from tidemill.engine.merging import has_unique
 from tidemill.engine.protocol import BATCH_LIMIT, CheckKnown, Script
-from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
+from tidemill.engine.shared.checks import check_ids, check_notes, check_settlements, check_transaction
 from tidemill.engine.shared.codes import ANSWERS
 from tidemill.engine.shared.savepoint import whole
+from tidemill.engine.shared.uniques import answers_of_all, not_unique, once
 from tidemill.engines.postgres.db.store import PostgresStore
 from tidemill.engines.postgres.jobs import settle
-from tidemill.engines.postgres.jobs.arrays import job_arrays
+from tidemill.engines.postgres.jobs.arrays import job_arrays, unique_parameters
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, KnownCall, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob, Stored
 from tidemill.model.jobs.run import Answer, Completed, Fate, Note, Settlement, check_own
 from tidemill.model.view import Statement
 
@@ -33,6 +35,10 @@ _MARKS = ", ".join(f"${n}::{name}[]" for n, name in enumerate(_TYPES, 1))
 _ENQUEUE = (
     f"SELECT {{schema}}.enqueue_here_v1({_MARKS}, $17::text) "
     "FROM {schema}.check_identity_v1($18::text) AS here"
+)
+_ENQUEUE_UNIQUE = (
+    f"SELECT uniques.* FROM {{schema}}.check_identity_v1($19::text) AS here, "
+    f"{{schema}}.enqueue_unique_here_v1({_MARKS}, $17::text, $18::text) AS uniques"
 )
 _FIND_CALLS = "SELECT id, task, codec, body FROM {schema}.job WHERE id = ANY ($1::bytea[])"
 _COMPLETE = (
@@ -56,29 +62,45 @@ class PostgresTransactions:
         self._store = store
         self._identity = identity
 
-    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
-        check_jobs(jobs)
-        if any(job.after for job in jobs):
-            raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[list[Stored]]:
+        check_transaction(jobs)
         if check is None:
             return self._enqueue(jobs)
         checked = self._enqueue_checked(jobs, check)
         return checked if len(jobs) < 2 else whole(checked, ())
 
-    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[None]:
-        if jobs:
-            yield self._enqueue_statement(jobs)
-
-    def _enqueue_checked(self, jobs: Sequence[NewJob], check: CheckKnown) -> Script[None]:
+    def _enqueue(self, jobs: Sequence[NewJob]) -> Script[list[Stored]]:
         if not jobs:
-            return
-        ((stored,),) = yield self._enqueue_statement(jobs)
-        if stored < len(jobs):
+            return []
+        if has_unique(jobs):
+            return (yield from self._enqueue_unique(jobs))
+        ((created,),) = yield self._statement(
+            _ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._identity
+        )
+        new = {bytes(job_id) for job_id in created}
+        stored = []
+        for job in jobs:
+            stored.append(Stored(job.id, job.id in new))
+            new.discard(job.id)
+        return stored
+
+    def _enqueue_unique(self, jobs: Sequence[NewJob]) -> Script[list[Stored]]:
+        different = once(jobs)
+        ((met, created, refused),) = yield self._statement(
+            _ENQUEUE_UNIQUE, *job_arrays(different), unique_parameters(different),
+            self._store.url.channel, self._identity,
+        )  # fmt: skip
+        if refused is not None:
+            job = different[refused - 1]
+            raise not_unique(job.task, "" if job.unique is None else job.unique.key, bytes(met[refused - 1]))
+        return answers_of_all(jobs, different, map(Stored, map(bytes, met), created))
+
+    def _enqueue_checked(self, jobs: Sequence[NewJob], check: CheckKnown) -> Script[list[Stored]]:
+        stored = yield from self._enqueue(jobs)
+        if not all(each.created for each in stored):
             rows = yield self._statement(_FIND_CALLS, list({job.id for job in jobs}))
             check([KnownCall(bytes(row[0]), row[1], row[2], row[3] and bytes(row[3])) for row in rows])
-
-    def _enqueue_statement(self, jobs: Sequence[NewJob]) -> Statement:
-        return self._statement(_ENQUEUE, *job_arrays(jobs), self._store.url.channel, self._identity)
+        return stored
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
         if not isinstance(settlement.outcome, Completed):

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tidemill.engine.protocol import CheckKnown, Script
-from tidemill.engine.shared.checks import check_ids, check_jobs, check_notes, check_settlements
+from tidemill.engine.shared.checks import check_ids, check_notes, check_settlements, check_transaction
 from tidemill.engine.shared.codes import line_bytes
 from tidemill.engine.shared.savepoint import whole
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.uniques import not_unique, until_code
 from tidemill.engines.sqlite.cluster.catalogue import DEFAULT_OPTIONS
 from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.jobs import storing
@@ -23,7 +24,7 @@ from tidemill.engines.sqlite.jobs.step import COMPLETED, RUNNING
 from tidemill.engines.sqlite.jobs.transitions import keep_of
 from tidemill.model.errors import BadInput, WrongPlace
 from tidemill.model.ids import JobId
-from tidemill.model.jobs.job import Fence, KnownCall, NewJob
+from tidemill.model.jobs.job import Fence, KnownCall, NewJob, Stored
 from tidemill.model.jobs.run import (
     LOG_LINES_KEPT,
     Answer,
@@ -37,6 +38,7 @@ from tidemill.model.jobs.run import (
     Started,
     check_own,
 )
+from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.queues.layers import read_stored
 from tidemill.model.time import MINUTE, Instant
 from tidemill.model.view import Statement
@@ -54,7 +56,7 @@ _STEPS = (
 )  # fmt: skip
 _ENDING = (
     SQL.split_run, SQL.shorten_run, SQL.remove_run, SQL.add_outcome, SQL.let_go, SQL.unpark, SQL.open_lanes,
-    SQL.one_less_runs, SQL.count_finished,
+    SQL.one_less_runs, SQL.count_finished, SQL.free_key,
 )  # fmt: skip
 _KEPT = SQL.add_ended, SQL.one_more_completed
 _BURIED = SQL.add_grave, SQL.forget_history, SQL.forget_failures, SQL.forget_log, SQL.forget_checkpoints
@@ -66,10 +68,8 @@ class SqliteTransactions:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[None]:
-        check_jobs(jobs)
-        if any(job.after for job in jobs):
-            raise BadInput("after= cannot be used with transaction=: enqueue the children separately")
+    def enqueue(self, jobs: Sequence[NewJob], *, check: CheckKnown | None = None) -> Script[list[Stored]]:
+        check_transaction(jobs)
         return self._whole(self._enqueue(jobs, check))
 
     def complete(self, settlement: Settlement, notes: Sequence[Note] = ()) -> Script[Answer]:
@@ -102,16 +102,27 @@ class SqliteTransactions:
         yield Statement(SQL.lock_file, {})
         return (yield from whole(script, {}))
 
-    def _enqueue(self, jobs: Sequence[NewJob], check: CheckKnown | None = None) -> Script[None]:
+    def _enqueue(self, jobs: Sequence[NewJob], check: CheckKnown | None = None) -> Script[list[Stored]]:
+        stored: list[Stored] = []
         for queue in dict.fromkeys(job.queue for job in jobs):
             yield Statement(SQL.add_queue, {"name": queue, "options": DEFAULT_OPTIONS})
             yield Statement(SQL.note_queue, {"name": queue})
         for job in jobs:
             values = _values(job)
+            met = None if job.unique is None else (yield from _meet(job, job.unique, values))
+            if met is not None:
+                stored.append(Stored(met, False))
+                continue
             for text in _STEPS:
                 yield Statement(text, values)
+            created = bool((yield Statement(SQL.was_created, values))[0][0])
+            if created and job.unique is not None:
+                for text in (SQL.note_key, SQL.hold_key, SQL.hold_period):
+                    yield Statement(text, values)
+            stored.append(Stored(job.id, created))
         if check is not None:
             check((yield from _known(jobs)))
+        return stored
 
     def _complete(self, settlement: Settlement, outcome: Completed, notes: Sequence[Note]) -> Script[Answer]:
         rows = yield Statement(SQL.find_run, {"id": settlement.id})
@@ -190,6 +201,20 @@ def _known(jobs: Sequence[NewJob]) -> Script[list[KnownCall]]:
     return found
 
 
+def _meet(job: NewJob, unique: UniqueKey, values: dict[str, object]) -> Script[JobId | None]:
+    """The job that this call meets; None: its key is free, or its id is known."""
+    if (yield Statement(SQL.find_call, {"id": job.id})):
+        return None
+    for text in (SQL.find_replaced, SQL.find_holder):
+        for (holder,) in (yield Statement(text, values)):
+            if bytes(holder) == job.id:
+                return None
+            if unique.on_conflict == "refuse" and text is SQL.find_holder:
+                raise not_unique(job.task, unique.key, bytes(holder))
+            return bytes(holder)
+    return None
+
+
 def _values(job: NewJob) -> dict[str, object]:
     return {
         "id": job.id,
@@ -208,4 +233,7 @@ def _values(job: NewJob) -> dict[str, object]:
         "codec": job.codec,
         "headers": job.headers,
         "body": job.body,
+        "unique": None if job.unique is None else job.unique.key,
+        "until": None if job.unique is None else until_code(job.unique),
+        "period": None if job.unique is None else job.unique.period,
     }

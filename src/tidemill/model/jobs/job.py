@@ -15,6 +15,7 @@ import msgspec
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import ID_SIZE, JobId, check_id
 from tidemill.model.jobs.retry import ATTEMPTS_LIMIT, Retry
+from tidemill.model.jobs.unique import UniqueKey, check_unique_key
 from tidemill.model.names import check_key, check_queue, check_task
 from tidemill.model.queues.lane import DEFAULT_PRIORITY, check_priority
 from tidemill.model.time import FAR_FUTURE, LONGEST, Instant, Span
@@ -39,7 +40,8 @@ class JobState(StrEnum):
     job that waits. Leaves when the last parent completes (ready or scheduled), when a parent ends
     otherwise (by policy), by cancel, or by expiry. Never claimed, never pruned."""
     SCHEDULED = "scheduled"
-    """Waits for its due time. Put here by enqueue with a delay, a retry, or a release with a delay.
+    """Waits for its due time. Put here by enqueue with a delay, a retry, a release with a delay, or a call
+    that replaced it with a later time.
     The first claim or promote after the due time moves it to ready, exactly once.
     Never pruned."""
     READY = "ready"
@@ -100,6 +102,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The task that handles its death: see `model.death`."""
     schedule: str | None = None
     """The schedule that fired it."""
+    unique: UniqueKey | None = None
+    """At most one job of this key: see `unique`."""
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
@@ -195,6 +199,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Parents that have not ended yet."""
     on_dead: str | None = None
     schedule: str | None = None
+    unique: str | None = None
+    """Its unique key, whether it holds it now or not."""
     reason: str | None = None
     """Why its last run was released (`ReleaseReason`), or "unknown task" if a claim has set it aside for
     that; None once it is claimed again or has ended."""
@@ -229,6 +235,8 @@ class ReplayAnswer(StrEnum):
     """It has not ended; nothing changed."""
     NO_BODY = "no body"
     """Its payload was dropped; it cannot be replayed."""
+    NOT_UNIQUE = "not unique"
+    """Another job holds its unique key; nothing changed."""
     UNKNOWN = "unknown"
 
 
@@ -302,6 +310,8 @@ def check_new_job(job: NewJob) -> NewJob:
         check_task(job.schedule)
     if job.after:
         check_parents(job)
+    if job.unique is not None:
+        check_unique_key(job.unique, parents=bool(job.after))
     return job
 
 
@@ -324,6 +334,7 @@ def check_new_jobs(jobs: Iterable[NewJob]) -> None:
             or job.key is not last.key
             or job.on_dead is not last.on_dead
             or job.schedule is not last.schedule
+            or job.unique is not last.unique
             or job.after
             or type(job.id) is not bytes
             or len(job.id) != ID_SIZE

@@ -5,6 +5,7 @@ enqueue   -> blocked | scheduled | ready
 blocked   -> ready | scheduled (parents done)          -> cancelled | dead (expired)
 scheduled -> ready (due)  -> scheduled (replace)       -> cancelled | dead (expired)
 ready     -> running (claim)                           -> cancelled | dead (expired)
+          -> scheduled (replaced by a call with a later time)
 running   -> completed | dead | cancelled
           -> scheduled (retry, release with a delay)
           -> blocked   (waits for an event or for children)
@@ -27,7 +28,7 @@ STEPS: Mapping[JobState | None, frozenset[JobState | None]] = {
     None: frozenset({B, S, R}),
     B: frozenset({R, S, K, D}),
     S: frozenset({R, S, K, D}),
-    R: frozenset({X, K, D}),
+    R: frozenset({X, S, K, D}),
     X: frozenset({C, D, K, S, B, R}),
     C: frozenset({R, None}),
     D: frozenset({R, None}),

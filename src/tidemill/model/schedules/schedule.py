@@ -205,6 +205,11 @@ def check_schedule(schedule: Schedule) -> Schedule:
         )
     if schedule.job.after:
         raise BadInput("the job of a schedule cannot wait for others (after=)")
+    if schedule.job.unique is not None and schedule.job.unique.on_conflict == "refuse":
+        raise BadInput(
+            'the job of a schedule cannot have on_conflict="refuse", because nobody would get the error: '
+            '"existing" passes over a tick whose key is held'
+        )
     return schedule
 
 

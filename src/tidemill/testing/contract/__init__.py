@@ -75,5 +75,6 @@ MODULES = (
     "transactions.blocking",
     "transactions.transactions",
     "transactions.transactions_complete",
+    "unique.keys",
 )
 """The names of the modules with tests."""

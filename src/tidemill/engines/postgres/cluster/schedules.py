@@ -10,8 +10,8 @@ from tidemill.engine.shared.records import stored_of
 from tidemill.engine.shared.schedule_rows import Says, encode_ticks, says, schedule_of
 from tidemill.engine.shared.statements import load_statements
 from tidemill.engines.postgres.db.store import PostgresStore
-from tidemill.engines.postgres.jobs.arrays import job_arrays, parent_arrays
-from tidemill.model.jobs.job import NewJob
+from tidemill.engines.postgres.jobs.arrays import job_arrays, parent_arrays, unique_parameters
+from tidemill.model.jobs.job import NewJob, Stored
 from tidemill.model.schedules.schedule import Schedule
 from tidemill.model.time import Instant
 
@@ -52,10 +52,13 @@ class PostgresSchedules:
     ) -> Fired | None:
         check_pause(name, by, version=version)
         check_jobs(jobs)
-        store, arrays = self._store, [*job_arrays(jobs), *parent_arrays(jobs)]
+        store, uniques = self._store, unique_parameters(jobs)
+        arrays = [*job_arrays(jobs), *parent_arrays(jobs), uniques]
         ticks = (encode_ticks(line), encode_ticks(kept))
         said = (name, tick, before, next_at, last_at, *ticks, version, requested, by)
-        fired, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
+        fired, met, created, _ = await store.change(store.enqueues, "fire_v1", *said, *arrays, now)
+        if fired and uniques is not None:
+            return Fired(list(map(Stored, map(bytes, met), created)))
         return Fired(stored_of(jobs, created)) if fired else None
 
     async def pause(

@@ -13,11 +13,13 @@ from tidemill.model.errors import (
     EngineDamaged,
     EngineFull,
     EngineUnavailable,
+    NotUnique,
     TidemillError,
     UnknownParent,
     UnknownQueue,
     UnknownTask,
 )
+from tidemill.model.ids import show_id
 
 _OURS = {"PN001": UnknownParent, "PN002": BadInput, "PN003": UnknownQueue, "PN011": UnknownTask}
 """Raised by our own functions."""
@@ -173,6 +175,9 @@ def _unreachable(error: NoServer, url: PostgresUrl) -> TidemillError:
 
 def _of_server(error: asyncpg.PostgresError, url: PostgresUrl) -> TidemillError:
     state = error.sqlstate or ""
+    if state == "PN005":
+        holder = bytes.fromhex(getattr(error, "detail", None) or "")
+        return NotUnique(f"{_server_says(error)} by the job {show_id(holder)}: nothing was stored", holder)
     if state in _OURS:
         return _OURS[state](str(error))
     if state.startswith("22") or state == "23502":

@@ -36,6 +36,7 @@ SCHEMA = (
     "jobs/lost_runs",
     "jobs/promote",
     "jobs/enqueue",
+    "jobs/unique",
     "order/gates",
     "order/lanes",
     "order/turns",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tidemill.engine.shared.uniques import conflict_code, until_code
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.jobs.retry import Retry
 
@@ -52,6 +53,19 @@ def short_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:
         elif column[0] == default:
             column.clear()
     return columns
+
+
+def unique_parameters(jobs: Sequence[NewJob]) -> str | None:
+    """The unique keys of jobs as `enqueue_unique_v1` takes them; None: there are none."""
+    keys = [
+        {
+            "n": position, "id": job.id.hex(), "task": job.task, "key": job.unique.key,
+            "until": until_code(job.unique), "period": job.unique.period,
+            "conflict": conflict_code(job.unique), "latest": job.unique.latest,
+        }
+        for position, job in enumerate(jobs, 1) if job.unique is not None
+    ]  # fmt: skip
+    return _encode(keys).decode() if keys else None
 
 
 def parent_arrays(jobs: Sequence[NewJob]) -> list[list[object]]:

@@ -15,9 +15,8 @@ COLUMNS = (
     "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
     "crashes", "lost_runs", "snoozes", "suspect", "cancel_requested", "replays", "created_at", "due_at",
     "ready_at", "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence",
-    "timeout",
-    "retry", "codec", "waits_for", "on_dead", "schedule", "reason", "failures", "progress", "headers",
-    "error", "form", "born", "body", "result",
+    "timeout", "retry", "codec", "waits_for", "on_dead", "schedule", "unique_key", "reason", "failures",
+    "progress", "headers", "error", "form", "born", "body", "result",
 )  # fmt: skip
 """Of the view `shown`, in its order, as far as they are shown."""
 LISTED = ", ".join(("NULL::bytea" if name in ("body", "result") else name) for name in COLUMNS)
@@ -64,7 +63,7 @@ def job_of(row: Row, failures: Iterable[str] = ()) -> JobRecord:
         job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts, crashes, lost_runs,
         snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at,
         ended_at, expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead,
-        schedule,
+        schedule, unique,
         reason, failure_count, progress, headers, error, _, _, body, result,
     ) = row[: len(COLUMNS)]  # fmt: skip
     fields: dict[str, Any] = {
@@ -79,7 +78,8 @@ def job_of(row: Row, failures: Iterable[str] = ()) -> JobRecord:
         "retry": None if retry is None else _retry(retry), "codec": codec, "body": body, "headers":
         headers, "result": result, "error": None if error is None else failure_of(error), "failures":
         tuple(map(failure_of, failures)), "failure_count": failure_count, "progress": progress,
-        "waits_for": waits_for, "on_dead": on_dead, "schedule": schedule, "reason": reason,
+        "waits_for": waits_for, "on_dead": on_dead, "schedule": schedule, "unique": unique,
+        "reason": reason,
     }  # fmt: skip
     return JobRecord(**fields)
 

@@ -7,10 +7,10 @@ from msgspec import UNSET, UnsetType
 
 from tidemill.engine.protocol import Fired
 from tidemill.engine.shared.checks import check_jobs, check_pause, check_schedules
-from tidemill.engine.shared.records import stored_of
 from tidemill.engine.shared.schedule_rows import encode_ticks, says, schedule_of
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
+from tidemill.engines.redis.jobs.enqueue import answers_of
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.schedules.schedule import Schedule
 from tidemill.model.time import Instant
@@ -53,7 +53,7 @@ class RedisSchedules:
         call.values["kept"] = encode_ticks(kept).decode()
         call.values["jobs"] = call.jobs(jobs)
         created = await self._store.run(self._store.enqueues, "fire", call, now)
-        return None if created is None else Fired(stored_of(jobs, created))
+        return None if created is None else Fired(answers_of(jobs, created))
 
     async def pause(
         self,

@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 
+from tidemill.engine.merging import has_unique
+from tidemill.engine.shared.uniques import conflict_code, until_code
 from tidemill.engines.redis.cluster.flat import flat
 from tidemill.engines.redis.db.pack import encode
 from tidemill.engines.redis.jobs.tail import inline, tails
 from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.queues.queue import QueueOptions
 
 _encode_json = msgspec.json.Encoder().encode
@@ -39,6 +42,8 @@ class ScriptCall:
     def jobs(self, jobs: Sequence[NewJob]) -> list[tuple[object, ...]]:
         """New jobs as `store.lua` reads them; their bytes are added."""
         self.values["defaults"] = DEFAULTS
+        if has_unique(jobs):
+            self.values["unique"] = True
         return [self._job(job) for job in jobs]
 
     def ranges(self, jobs: Iterable[NewJob]) -> list[LaneRange]:
@@ -71,4 +76,10 @@ class ScriptCall:
             job.delay, job.at, job.expires, job.timeout,
             None if job.retry is None else _encode_json(job.retry).decode(), job.attempts, job.on_dead,
             job.schedule, len(job.after), job.parent_died if job.after else None,
+            None if job.unique is None else _unique(job.unique),
         )  # fmt: skip
+
+
+def _unique(unique: UniqueKey) -> tuple[object, ...]:
+    """As `unique.lua` reads it."""
+    return unique.key, until_code(unique), unique.period, conflict_code(unique), unique.latest

@@ -22,6 +22,7 @@ from redis.exceptions import (
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from tidemill.engine.shared.codes import another_members_claimant
+from tidemill.engine.shared.uniques import not_unique
 from tidemill.engines.redis.url import RedisUrl
 from tidemill.model.errors import (
     BadUrl,
@@ -115,6 +116,9 @@ def _of_server(text: str, url: RedisUrl) -> TidemillError:
     code, _, rest = text.partition(" ")
     if code == "UNKNOWNPARENT":
         return UnknownParent(f"there is no job {rest} to wait for: enqueue parents first")
+    if code == "NOTUNIQUE":
+        holder, task, key = rest.split(" ", 2)
+        return not_unique(task, key, bytes.fromhex(holder))
     if code == "UNKNOWNQUEUE":
         return UnknownQueue("there is no queue of this name")
     if code == "UNKNOWNTASK":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidemill.engine.shared.records import stored_of
+from tidemill.engine.shared.uniques import may_move
 from tidemill.engines.redis.db.call import ScriptCall
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.jobs.tail import plain
@@ -18,11 +18,19 @@ async def enqueue(
     store.check()
     if not jobs:
         return []
-    children = any(job.after for job in jobs)
-    created = await store.run(store.enqueues, "enqueue", _pack(jobs), now, moves if children else None)
+    naming = moves if any(map(may_move, jobs)) else None
+    created = await store.run(store.enqueues, "enqueue", _pack(jobs), now, naming)
     if isinstance(created, int):  # all of them are new
         return [Stored(job.id, True) for job in jobs]
-    return stored_of(jobs, created)
+    return answers_of(jobs, created)
+
+
+def answers_of(jobs: Sequence[NewJob], created: Sequence[int | bytes]) -> list[Stored]:
+    """1 (created), 0 (known), or the id of the job that was met."""
+    return [
+        Stored(answer, False) if isinstance(answer, bytes) else Stored(job.id, bool(answer))
+        for job, answer in zip(jobs, created, strict=True)
+    ]
 
 
 def _pack(jobs: Sequence[NewJob]) -> ScriptCall:

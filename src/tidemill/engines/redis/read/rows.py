@@ -12,7 +12,7 @@ from tidemill.model.view import DeadGroup
 
 Row = Sequence[Any]
 
-TOMBSTONE, BORN, ASIDE, BODY = 37, 38, 39, 40
+TOMBSTONE, BORN, ASIDE, BODY = 38, 39, 40, 41
 """Positions in a row of `show.lua`."""
 
 _retry = msgspec.json.Decoder(Retry).decode
@@ -50,7 +50,7 @@ def job_of(row: Row) -> JobRecord:
         job_id, task, queue, priority, state, key, group, seq, attempts, max_attempts, crashes, lost_runs,
         snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at, claimed_at, started_at,
         ended_at, expires_at, member, fence, settled_fence, timeout, retry, codec, waits_for, on_dead,
-        schedule,
+        schedule, unique,
         reason, failure_count, progress, headers, error, _, _, _, body, result, failures,
     ) = row  # fmt: skip
     kept = sorted((failure_of(failure) for failure in failures), key=lambda failure: failure.number)
@@ -65,7 +65,7 @@ def job_of(row: Row) -> JobRecord:
         codec=codec, body=body, headers=headers, result=result,
         error=None if error is None else failure_of(error), failures=tuple(kept),
         failure_count=failure_count, progress=progress, waits_for=waits_for, on_dead=maybe_text(on_dead),
-        schedule=maybe_text(schedule), reason=maybe_text(reason),
+        schedule=maybe_text(schedule), unique=maybe_text(unique), reason=maybe_text(reason),
     )  # fmt: skip
 
 

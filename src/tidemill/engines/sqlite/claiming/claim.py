@@ -34,6 +34,7 @@ from tidemill.engines.sqlite.order import gates, positions
 from tidemill.engines.sqlite.order.positions import READY_ORDER
 from tidemill.engines.sqlite.order.ranges import SQL as RANGES
 from tidemill.engines.sqlite.order.ranges import Part
+from tidemill.engines.sqlite.unique import keys
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.run import Claim, ClaimedJob, ClaimRequest
 from tidemill.model.queues.starts import REPEATED, set_starts
@@ -62,6 +63,7 @@ def claim(step: Step, request: ClaimRequest, turns: ClaimTurns[int], taken: dict
     rows = choice.by_turns() if request.ids is None else choice.by_ids()
     jobs = _write(step, request, claimant, rows)
     taken.update([(row[ID], row[PK]) for row in rows])
+    keys.free_at_start(step, taken.values())
     set_starts(jobs, choice.finish())
     return Claim(jobs, None if len(jobs) >= request.most else choice.wait(), step.now)
 
@@ -82,6 +84,7 @@ def _claim_plainly(
         turns.queue_served(request.claimant, plain.queue.name)
         for _, rows in plain.lanes:
             taken.update([(row[2], row[0]) for row in rows])
+        keys.free_at_start(step, taken.values())
     return Claim(jobs, None if count >= request.most else wait_for(step, [plain.queue]), step.now)
 
 

@@ -10,7 +10,8 @@ from tidemill.model.queues.queue import KEEP_ENDED, QueueOptions
 from tidemill.model.queues.starts import StartRules
 from tidemill.model.time import Instant
 
-_CHECK = "SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent) FROM counter"
+_CHECK = """SELECT config, EXISTS (SELECT 1 FROM watch), EXISTS (SELECT 1 FROM ended_parent),
+    EXISTS (SELECT 1 FROM unique_key WHERE at_start = 1) FROM counter"""
 DEFAULT_OPTIONS = encode_options(QueueOptions())
 
 
@@ -45,11 +46,13 @@ class Catalogue:
         """Some caller waits for some job."""
         self.parents_ended = False
         """Some parent ended and its children have not all been updated."""
+        self.freed_at_start = False
+        """Some job holds a unique key until it starts."""
 
     def refresh(self) -> None:
         """Read the queues again if they changed. The same statement checks for what is rarely there (watched
-        jobs, ended parents): a statement of its own that finds nothing costs 5 us."""
-        config, self.watched, self.parents_ended = self._db.execute(_CHECK).fetchone()
+        jobs, ended parents, some unique keys): a statement of its own that finds nothing costs 5 us."""
+        config, self.watched, self.parents_ended, self.freed_at_start = self._db.execute(_CHECK).fetchone()
         if config != self._config:
             rows = self._db.execute("SELECT pk, name, options, paused_at FROM queue").fetchall()
             queues = [_queue(*row) for row in rows]

@@ -10,6 +10,7 @@ from tidemill.engines.sqlite.jobs.step import BLOCKED, CANCELLED, COMPLETED, RUN
 from tidemill.engines.sqlite.jobs.waiting import GONE, parent_ended
 from tidemill.engines.sqlite.order import positions
 from tidemill.engines.sqlite.order.positions import TOMBSTONE
+from tidemill.engines.sqlite.unique import keys
 from tidemill.model.event import member_topic
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer
@@ -75,6 +76,8 @@ def replay(step: Step, ids: Sequence[JobId], token: bytes, edit: Edit | None, by
     for job_id in ids:
         job = facts.by_ids(step, (job_id,)).get(job_id)
         answer = _may_replay(job, token)
+        if answer is None and job is not None and not keys.take_again(step, job):
+            answer = ReplayAnswer.NOT_UNIQUE
         if answer is None and job is not None:
             _replay(step, job if edit is None else _edit(step, job, edit), token)
             changed.append(job_id)
@@ -129,6 +132,7 @@ def delete(step: Step, job: Facts) -> None:
     """A finished job goes, with everything kept about it."""
     positions.leave(step, job)
     transitions.forget_parts(step, job.pk)
+    keys.forget(step, job)
     step.keep_seq(job.pk)
     for statement in (
         transitions.SQL.forget_watches,

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from tidemill.engine.merging import bytes_of, steps
+from tidemill.engine.merging import bytes_of, has_unique, steps
 from tidemill.engine.protocol import PROMOTE_LIMIT
 from tidemill.engines.sqlite.jobs import dependents, facts, storing
 from tidemill.engines.sqlite.jobs.step import BLOCKED, READY, SCHEDULED, Step
 from tidemill.engines.sqlite.order import positions
+from tidemill.engines.sqlite.unique import keys, meeting
 from tidemill.model.errors import UnknownParent
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import NewJob, Stored
@@ -36,7 +37,7 @@ def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
     """Store jobs that have been checked."""
     if not jobs:
         return []
-    if any(job.after for job in jobs) or not storing.store_all(step, jobs):
+    if any(job.after for job in jobs) or has_unique(jobs) or not storing.store_all(step, jobs):
         return _store_each(step, jobs)
     return [Stored(job.id, True) for job in jobs]
 
@@ -51,19 +52,23 @@ def name_new(step: Step, jobs: Sequence[NewJob], stored: Sequence[Stored]) -> No
 
 
 def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
-    """Store one by one: some ids may be known, some jobs may wait for others."""
+    """Store one by one: some ids may be known, some jobs may wait for others or have keys."""
     answers = []
     for job in jobs:
-        known = facts.by_ids(step, (job.id,))
-        if not known:
+        known = step.db.execute(keys.SQL.find_job, (job.id,)).fetchone() is not None
+        met = None if known or job.unique is None else meeting.meet(step, job, job.unique)
+        if not known and met is None:
             _store_one(step, job)
-        answers.append(Stored(job.id, not known))
+        answers.append(Stored(met or job.id, not known and met is None))
     return answers
 
 
 def _store_one(step: Step, job: NewJob) -> None:
     if not job.after:
+        pk = 0 if job.unique is None else step.next_seq()
         storing.store_all(step, (job,))
+        if job.unique is not None:
+            keys.hold(step, job, job.unique, pk)
         return
     now = step.now
     parents = facts.by_ids(step, dict.fromkeys(job.after))
@@ -75,6 +80,8 @@ def _store_one(step: Step, job: NewJob) -> None:
     seq = step.next_seq()
     step.db.execute(storing.SQL.insert_job, storing.row_of(job, queue, "", seq, BLOCKED, due_at, now))
     step.db.execute(storing.SQL.insert_waiting, (seq, job.parent_died))
+    if job.unique is not None:
+        keys.hold(step, job, job.unique, seq)
     step.db.execute(positions.SQL.add_blocked, (queue.pk, seq))
     if job.expires is not None:
         step.db.execute(positions.SQL.add_expiring, (now + job.expires, seq))

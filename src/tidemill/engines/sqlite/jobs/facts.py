@@ -42,6 +42,8 @@ class Facts(NamedTuple):
     member: str | None
     fence: Fence | None
     settled_fence: Fence | None
+    unique_key: str | None
+    unique_until: int | None
 
 
 _COLUMNS = ", ".join(f"job_now.{name}" for name in Facts._fields)

@@ -27,6 +27,7 @@ from tidemill.engine.shared.checks import (
 )
 from tidemill.engine.shared.heartbeats import plausible_lost_runs
 from tidemill.engine.shared.turns import ClaimTurns
+from tidemill.engine.shared.uniques import may_move
 from tidemill.engines.sqlite.claiming import claim as claiming
 from tidemill.engines.sqlite.claiming.runs import ClaimedRuns
 from tidemill.engines.sqlite.db.store import StoreSession
@@ -65,7 +66,7 @@ class SqliteJobs:
         self, jobs: Sequence[NewJob], *, moves: Moves | None = None, now: Instant | None = None
     ) -> list[Stored]:
         check_jobs(jobs)
-        if moves is not None and any(job.after for job in jobs):
+        if moves is not None and any(may_move(job) for job in jobs):
             return await self._session.change(lambda step: enqueue.enqueue(step, jobs), now, moves)
         return await self._session.merge(enqueue.enqueue_calls, jobs, size=enqueue.size_of(jobs), now=now)
 

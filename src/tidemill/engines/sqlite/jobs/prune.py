@@ -8,6 +8,7 @@ from tidemill.engines.sqlite.jobs.commands import delete
 from tidemill.engines.sqlite.jobs.facts import Facts
 from tidemill.engines.sqlite.jobs.step import CANCELLED, COMPLETED, Step
 from tidemill.engines.sqlite.jobs.transitions import keep_of
+from tidemill.engines.sqlite.unique import keys
 from tidemill.model.queues.queue import TOMBSTONE_AGE
 from tidemill.model.time import DAY, HOUR, span_of
 
@@ -16,7 +17,7 @@ SQL = load_statements("tidemill.engines.sqlite", "prune")
 MINUTES_KEPT = 32 * DAY
 RETIRED_KEPT = HOUR
 AT_ONCE = 1_000
-"""The most jobs that one transaction deletes: others wait for it."""
+"""The most jobs, and the most keys of periods, that one transaction deletes: others wait for it."""
 
 
 def prune(step: Step, limit: int) -> Pruned:
@@ -35,7 +36,8 @@ def prune(step: Step, limit: int) -> Pruned:
     step.db.execute(SQL.forget_claimants, (step.now - RETIRED_KEPT,))
     for forget in (SQL.forget_minutes, SQL.forget_stats, SQL.forget_samples):
         step.db.execute(forget, (step.now - MINUTES_KEPT,))
-    return Pruned(limit - left, left <= 0)
+    periods = step.db.execute(keys.SQL.forget_periods, (step.now, AT_ONCE)).rowcount
+    return Pruned(limit - left, left <= 0 or periods == AT_ONCE)
 
 
 def _beyond(step: Step, queue: KnownQueue, state: int, limit: int) -> list[Facts]:

@@ -7,6 +7,7 @@ everything that hangs on it: where it stands, counts, permits, children, waiters
 import msgspec
 
 from tidemill.engine.shared.statements import load_statements
+from tidemill.engine.shared.uniques import START
 from tidemill.engines.sqlite.jobs import on_dead, waiting
 from tidemill.engines.sqlite.jobs.facts import Facts
 from tidemill.engines.sqlite.jobs.step import (
@@ -19,6 +20,7 @@ from tidemill.engines.sqlite.jobs.step import (
     Step,
 )
 from tidemill.engines.sqlite.order import gates, lanes, positions
+from tidemill.engines.sqlite.unique import keys
 from tidemill.model.jobs.fingerprint import as_recorded
 from tidemill.model.jobs.job import FIRST_KEPT, LAST_KEPT, Failure
 from tidemill.model.jobs.run import Failed
@@ -39,6 +41,8 @@ def to_ready(step: Step, job: Facts, *, keep_seq: bool, reason: str | None = Non
     _leave(step, job)
     if job.state >= RUNNING:
         _remember_run(step, job._replace(started_at=None), reason)
+    if job.state == RUNNING and job.unique_until == START:
+        keys.take_again(step, job)
     lanes.announce(step, (lane,))
     step.db.execute(SQL.to_ready, (lane[3], seq, job.suspect, step.now, job.pk))
     positions.put_ready(step, [(lane[:4], seq, job.pk)])
@@ -53,6 +57,8 @@ def to_scheduled(step: Step, job: Facts, due_at: Instant, *, reason: str | None 
     _leave(step, job)
     if job.state == RUNNING:
         _remember_run(step, job, reason)
+        if job.unique_until == START:
+            keys.take_again(step, job)
     step.db.execute(SQL.to_scheduled, (due_at, job.pk))
     positions.put_scheduled(step, job, due_at)
     positions.put_expiring(step, job)
@@ -66,6 +72,7 @@ def to_final(step: Step, job: Facts, state: int, result: bytes | None = None) ->
     step.moved(job.id, state, job.queue, job.task)
     if state == DEAD:
         on_dead.leave_handler(step, job)
+    keys.free(step, job)
     options = step.catalogue.by_pk[job.queue].options
     buried = keep_of(options, state).nothing
     settled = job.state == RUNNING and job.settled_fence == job.fence

@@ -15,9 +15,8 @@ _COLUMNS = (
     "pk", "id", "task", "queue", "priority", "state", "key", "lane", "seq", "attempts", "max_attempts",
     "crashes", "lost_runs", "snoozes", "suspect", "cancel_requested", "replays", "created_at", "due_at",
     "ready_at", "claimed_at", "started_at", "ended_at", "expires_at", "member", "fence", "settled_fence",
-    "timeout",
-    "retry", "codec", "waits_for", "on_dead", "schedule", "reason", "failures", "progress", "headers",
-    "error", "form",
+    "timeout", "retry", "codec", "waits_for", "on_dead", "schedule", "unique_key", "reason", "failures",
+    "progress", "headers", "error", "form",
 )  # fmt: skip
 _SPECIAL = {
     "queue": "(SELECT name FROM queue WHERE pk = job_now.queue)",
@@ -37,7 +36,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> JobReco
         _, job_id, task, queue, priority, state, key, lane, seq, attempts, max_attempts,
         crashes, lost_runs, snoozes, suspect, cancel_requested, replays, created_at, due_at, ready_at,
         claimed_at, started_at, ended_at, expires_at, member, fence, settled_fence, timeout,
-        retry, codec, waits_for, on_dead, schedule, reason, failure_count, progress, headers,
+        retry, codec, waits_for, on_dead, schedule, unique, reason, failure_count, progress, headers,
         error, _, body, result,
     ) = row  # fmt: skip
     fields: dict[str, object] = {
@@ -53,7 +52,7 @@ def job_of(row: Sequence[object], failures: tuple[Failure, ...] = ()) -> JobReco
         "codec": codec, "body": body, "headers": headers, "result": result,
         "error": None if error is None else _failure(error),  # type: ignore[arg-type]
         "failures": failures, "failure_count": failure_count, "progress": progress,
-        "waits_for": waits_for, "on_dead": on_dead, "schedule": schedule, "reason": reason,
+        "waits_for": waits_for, "on_dead": on_dead, "schedule": schedule, "unique": unique, "reason": reason,
     }  # fmt: skip
     return JobRecord(**fields)  # type: ignore[arg-type]
 

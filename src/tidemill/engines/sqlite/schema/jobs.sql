@@ -58,8 +58,38 @@ CREATE TABLE more (
     member        TEXT,
     started_fence INTEGER,                      -- the run that started_at is about: maybe the present one
     started_at    INTEGER,
-    reason        TEXT                          -- why the last run was released; meaningless once the next one begins
+    reason        TEXT,                         -- why the last run was released; meaningless once the next one begins
+    unique_key    TEXT,                         -- as it was enqueued; unique_key has who holds it
+    unique_until  INTEGER                       -- 0 end, 1 start, 2 a period
 ) STRICT;
+
+-- Keys that jobs hold (decision 0031): a job that is live, or with at_start = 1 has not started.
+CREATE TABLE unique_key (
+    task     TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    pk       INTEGER NOT NULL,
+    at_start INTEGER NOT NULL,
+    PRIMARY KEY (task, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX unique_key_job ON unique_key (at_start, pk);
+
+-- Keys that are held for a period, whatever becomes of the job.
+CREATE TABLE unique_period (
+    task  TEXT NOT NULL,
+    key   TEXT NOT NULL,
+    job   BLOB NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (task, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX unique_period_until ON unique_period (until);
+
+-- Calls that replaced a waiting job: the last 16 of each.
+CREATE TABLE replacing (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id     BLOB NOT NULL UNIQUE,
+    pk     INTEGER NOT NULL
+) STRICT;
+CREATE INDEX replacing_job ON replacing (pk);
 
 -- Runs: ranges of jobs of one queue that were claimed together. A job's fence is its pk + `ahead`.
 CREATE TABLE run (
@@ -117,6 +147,7 @@ SELECT
     ifnull(more.replays, 0) AS replays, more.replay_token AS replay_token,
     ifnull(more.cancel_requested, 0) AS cancel_requested, ifnull(more.has_children, 0) AS has_children,
     ifnull(more.waits_for, 0) AS waits_for, more.parent_died AS parent_died, more.progress AS progress,
+    more.unique_key AS unique_key, more.unique_until AS unique_until,
     CASE WHEN outcome.pk IS NULL AND run.last IS NULL THEN more.reason END AS reason,
     job.timeout AS timeout, job.retry AS retry, job.on_dead AS on_dead, job.schedule AS schedule,
     job.codec AS codec, job.headers AS headers, job.body AS body, outcome.result AS result

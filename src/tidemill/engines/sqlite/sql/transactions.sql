@@ -31,6 +31,36 @@ FROM counter, queue,
           + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now) AS moment
 WHERE queue.name = :queue AND NOT EXISTS (SELECT 1 FROM job WHERE id = :id);
 
+-- name: was_created
+SELECT EXISTS (SELECT 1 FROM job WHERE id = :id AND pk = (SELECT seq FROM counter));
+
+-- name: find_holder
+-- The job that holds the key: of a period it may be gone.
+SELECT CAST(job.id AS BLOB) FROM unique_key JOIN job ON job.pk = unique_key.pk
+WHERE unique_key.task = :task AND unique_key.key = :unique AND :until < 2
+UNION ALL
+SELECT job FROM unique_period, (SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000
+    + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now) AS moment
+WHERE unique_period.task = :task AND unique_period.key = :unique AND :until = 2 AND unique_period.until > moment.now;
+
+-- name: find_replaced
+SELECT job.id FROM replacing JOIN job ON job.pk = replacing.pk WHERE replacing.id = :id;
+
+-- name: note_key
+INSERT INTO more (pk, unique_key, unique_until) SELECT pk, :unique, :until FROM job WHERE id = :id;
+
+-- name: hold_key
+INSERT OR IGNORE INTO unique_key (task, key, pk, at_start)
+SELECT :task, :unique, pk, :until = 1 FROM job WHERE id = :id AND :until < 2;
+
+-- name: hold_period
+INSERT INTO unique_period (task, key, job, until)
+SELECT :task, :unique, :id, created_at + :period FROM job WHERE id = :id AND :until = 2
+ON CONFLICT DO UPDATE SET job = excluded.job, until = excluded.until WHERE until <= excluded.until - :period;
+
+-- name: free_key
+DELETE FROM unique_key WHERE at_start IN (0, 1) AND pk = :pk;
+
 -- name: put_ready
 INSERT INTO ready (queue, priority, kind, lane, last, first, ahead)
 SELECT queue, priority, 0, '', seq, seq, 0 FROM job

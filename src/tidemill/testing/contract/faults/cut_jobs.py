@@ -4,7 +4,7 @@ import msgspec
 
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
-from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer
+from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer, Stored
 from tidemill.model.jobs.run import (
     Answer,
     Checkpoint,
@@ -19,6 +19,7 @@ from tidemill.model.jobs.run import (
     Started,
     Then,
 )
+from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.queues.queue import Keep, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
@@ -47,6 +48,38 @@ async def jobs_enqueue__when_half_was_known(stage: Stage) -> Cut:
     jobs = some_jobs(4)
     await stage.engine.jobs.enqueue(jobs[1:3], now=stage.now)
     return Cut(lambda engine: engine.jobs.enqueue(jobs, now=stage.now), lambda _: known(jobs))
+
+
+@scenario
+async def jobs_enqueue__of_unique_keys(stage: Stage) -> Cut:
+    there, replaced = a_job(unique=UniqueKey(key="a")), a_job(unique=UniqueKey(key="b", until="start"))
+    await stage.engine.jobs.enqueue([there, replaced], now=stage.now)
+    again = UniqueKey(key="b", until="start", on_conflict="replace")
+    jobs = [
+        a_job(unique=UniqueKey(key="a")),
+        a_job(unique=again, delay=SECOND, body=b"[[2],{}]"),
+        a_job(unique=UniqueKey(key="c", on_conflict="refuse")),
+        a_job(unique=UniqueKey(key="a", period=SECOND)),
+        a_job(),
+    ]
+    ids = [there.id, replaced.id, *ids_of(jobs[2:])]
+    return Cut(
+        lambda engine: engine.jobs.enqueue(jobs, now=stage.now),
+        lambda _: [Stored(job_id, False) for job_id in ids],
+    )
+
+
+@scenario
+async def jobs_settle__of_a_unique_key(stage: Stage) -> Cut:
+    for key in "ab":
+        await stage.engine.jobs.enqueue([a_job(unique=UniqueKey(key=key, until="start"))], now=stage.now)
+    done, retried = await stage.claimant.take()
+    settlements = [completed(done), settlement(retried, Failed(failure=a_failure(), retry_in=SECOND))]
+    await stage.engine.jobs.enqueue([a_job(unique=UniqueKey(key="a"))], now=stage.now)
+    return Cut(
+        lambda engine: engine.jobs.settle(settlements, now=stage.now),
+        lambda _: Settled(answers=[Answer.ALREADY] * 2),
+    )
 
 
 @scenario

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tidemill.model.jobs.job import Edit
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import LostRunVerdict, ReleaseReason
+from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Span
 from tidemill.model.view import TaskEntry
@@ -68,6 +69,26 @@ parents = one_in(
     ),
     _NOTHING,
 )
+uniques = one_in(
+    3,
+    st.builds(
+        lambda key, more: {"unique": UniqueKey(key=key, **more)},
+        st.sampled_from(["x", "x", "y"]),
+        st.sampled_from(
+            [
+                {},
+                {"until": "start"},
+                {"until": "start", "on_conflict": "replace"},
+                {"until": "start", "on_conflict": "replace", "latest": 2 * SECOND},
+                {"on_conflict": "replace"},
+                {"on_conflict": "refuse"},
+                {"period": SECOND},
+                {"period": MINUTE, "on_conflict": "replace"},
+            ]
+        ),
+    ),
+    _NOTHING,
+)
 expiry = one_in(6, spans.map(lambda span: {"expires": span}), _NOTHING)
 
 
@@ -95,6 +116,7 @@ new_jobs: st.SearchStrategy[dict[str, Any]] = st.builds(
     due,
     parents,
     expiry,
+    uniques,
 )
 batches = st.lists(new_jobs, min_size=1, max_size=4)
 edits = st.builds(Edit, body=st.just(b"[[7],{}]"), key=st.sampled_from(KEYS))

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tidemill.engine.protocol import Engine
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import JobRecord, JobState, NewJob
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import ClaimedJob
+from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.plain import is_plain, is_plain_job, is_plain_queue
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import SECOND
@@ -47,6 +49,7 @@ JOBS: dict[str, Any] = {
     "parent_died": "run",
     "on_dead": "shop.handle",
     "schedule": "nightly",
+    "unique": UniqueKey(key="x", until="start"),
 }
 PLAIN_FIELDS = {
     "id", "task", "queue", "priority", "body", "codec", "headers", "key", "timeout", "retry", "attempts",
@@ -116,6 +119,11 @@ async def test_a_job_with_one_more_thing_said_of_it(
         jobs = [a_job(**{field: said}) if each == "o" else a_job() for each in place]
         if field == "id":
             jobs = [a_job(id=new_id()) for _ in jobs]
+        if field == "unique":  # each has a key of its own, or it would meet the one before
+            jobs = [
+                job if job.unique is None else replace(job, unique=UniqueKey(key=str(n), until="start"))
+                for n, job in enumerate(jobs)
+            ]
         await engine.jobs.enqueue([parent], now=clock.now)
         await engine.jobs.enqueue(jobs, now=clock.now)
         await check_way(engine, clock, claimant, jobs)

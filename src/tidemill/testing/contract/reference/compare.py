@@ -94,6 +94,7 @@ def _expected(job: ReferenceJob) -> dict[str, object]:
         "member": job.member,
         "settled_fence": job.settled_fence,
         "reason": job.reason,
+        "unique": None if job.new.unique is None else job.new.unique.key,
         "snoozes": job.snoozes,
         "body": job.new.body if job.has_body else None,
         "result": job.result,

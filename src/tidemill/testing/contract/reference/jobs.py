@@ -1,10 +1,11 @@
 """The reference for jobs: enqueue, settle, release, write, cancel, replay, drop, promote, prune."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import msgspec
 
-from tidemill.model.errors import UnknownParent
+from tidemill.model.errors import NotUnique, UnknownParent
 from tidemill.model.ids import JobId
 from tidemill.model.jobs.crash import after_claimant_lost
 from tidemill.model.jobs.fingerprint import as_recorded
@@ -31,11 +32,12 @@ from tidemill.model.jobs.run import (
     Settlement,
     Started,
 )
+from tidemill.model.jobs.unique import REPLACING_KEPT, UniqueKey
 from tidemill.model.queues.queue import TOMBSTONE_AGE, Keep
 from tidemill.model.time import Instant, Span, span_of
 from tidemill.testing.contract.reference.claims import promote_due
 from tidemill.testing.contract.reference.records import UNSAID, ReferenceJob
-from tidemill.testing.contract.reference.store import ReferenceStore, Seen, keep_of
+from tidemill.testing.contract.reference.store import ReferenceStore, Seen, keep_of, key_of
 
 NOT_STARTED = (JobState.BLOCKED, JobState.SCHEDULED, JobState.READY)
 
@@ -47,16 +49,73 @@ class ReferenceJobs:
         self._store = store
 
     def enqueue(self, jobs: Sequence[NewJob], *, now: Instant) -> list[Stored]:
+        if not any(new.unique for new in jobs):
+            self._check_known(jobs)
+            return [Stored(new.id, self._enqueue(new, now)) for new in jobs]
+        before = deepcopy(vars(self._store))
+        try:
+            return [self._enqueue_or_meet(new, now) for new in jobs]
+        except (NotUnique, UnknownParent):
+            vars(self._store).update(before)
+            raise
+
+    def _check_known(self, jobs: Sequence[NewJob]) -> None:
         earlier = set(self._store.jobs)
         for new in jobs:
             if new.id not in earlier and not earlier.issuperset(new.after):
                 raise UnknownParent(new.id.hex())
             earlier.add(new.id)
-        return [Stored(new.id, self._enqueue(new, now)) for new in jobs]
+
+    def _enqueue_or_meet(self, new: NewJob, now: Instant) -> Stored:
+        met = None if new.id in self._store.jobs or new.unique is None else self._meet(new, new.unique, now)
+        return Stored(new.id, self._enqueue(new, now)) if met is None else Stored(met, False)
+
+    def _meet(self, new: NewJob, unique: UniqueKey, now: Instant) -> JobId | None:
+        store, key = self._store, (new.task, unique.key)
+        for job in store.jobs.values():
+            if new.id in job.replaced_by:
+                return job.id
+        if unique.period is None:
+            holder = store.keys.setdefault(key, new.id)
+        else:
+            holder, until = store.periods.get(key, (new.id, now))
+            if until <= now:
+                store.periods[key] = holder, _ = new.id, now + unique.period
+        if holder == new.id:
+            return None
+        if unique.on_conflict == "refuse":
+            raise NotUnique(holder.hex())
+        there = store.known(holder)
+        if unique.on_conflict == "replace" and there is not None and there.state in NOT_STARTED:
+            self._replace(there, new, unique, now)
+        return holder
+
+    def _replace(self, job: ReferenceJob, new: NewJob, unique: UniqueKey, now: Instant) -> None:
+        due_at = new.at if new.at is not None else now + new.delay
+        if unique.latest is not None:
+            due_at = min(due_at, job.created_at + unique.latest)
+        job.new = msgspec.structs.replace(
+            job.new, body=new.body, codec=new.codec, headers=new.headers, key=new.key, priority=new.priority
+        )
+        job.expires_at = now + new.expires if new.expires is not None else None
+        job.due_at = due_at if due_at > now else None
+        job.replaced_by = [*job.replaced_by, new.id][-REPLACING_KEPT:]
+        if job.state is JobState.BLOCKED:
+            return
+        if due_at > now:
+            job.ready_at = UNSAID
+            self._store.move(job, JobState.SCHEDULED)
+            job.position = self._store.next_position()
+        elif job.state is not JobState.READY:
+            self._store.become_ready(job, now)
+        elif unique.latest is None:  # no step: it goes to the end of its lane
+            job.position, job.ready_at = self._store.next_position(), now
 
     def _enqueue(self, new: NewJob, now: Instant) -> bool:
         if new.id in self._store.jobs:
             return False
+        if not self._store.jobs.keys() >= set(new.after):
+            raise UnknownParent(new.id.hex())
         self._store.queue(new.queue, now)
         due_at = new.at if new.at is not None else now + new.delay
         expires_at = now + new.expires if new.expires is not None else None
@@ -222,6 +281,8 @@ class ReferenceJobs:
             return ReplayAnswer.LIVE
         if not job.has_body:
             return ReplayAnswer.NO_BODY
+        if (key := key_of(job.new)) and self._store.keys.setdefault(key, job.id) != job.id:
+            return ReplayAnswer.NOT_UNIQUE
         job.attempts = job.crashes = job.lost_runs = job.snoozes = 0
         job.cancel_requested, job.result, job.progress = False, None, None
         job.ended_at = job.due_at = job.expires_at = None

@@ -66,6 +66,8 @@ class ReferenceJob:
     progress: bytes | None = None
     failures: list[Failure] = field(default_factory=list)
     tombstone: bool = False
+    replaced_by: list[JobId] = field(default_factory=list)
+    """The last ids of calls that replaced it."""
 
     @property
     def id(self) -> JobId:

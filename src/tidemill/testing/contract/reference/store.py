@@ -27,6 +27,17 @@ Seen: TypeAlias = Mapping[JobId, JobRecord | None]
 """What the engine shows of each job after a call; None: not there."""
 
 
+TaskKey: TypeAlias = tuple[str, str]
+"""A task and a unique key."""
+
+
+def key_of(new: NewJob) -> TaskKey | None:
+    """The key that a job holds while it is live; None: it has none, or one of a period."""
+    if new.unique is None or new.unique.period is not None:
+        return None
+    return new.task, new.unique.key
+
+
 def keep_of(options: QueueOptions, state: JobState) -> Keep:
     """How long a queue keeps the jobs of a final state."""
     if state is JobState.COMPLETED:
@@ -51,6 +62,10 @@ class ReferenceStore:
         """Tasks whose jobs may stand aside because of a pause."""
         self.handlers: dict[JobId, ReferenceJob] = {}
         """Which death each handler was stored for."""
+        self.keys: dict[TaskKey, JobId] = {}
+        """Unique keys that jobs hold."""
+        self.periods: dict[TaskKey, tuple[JobId, Instant]] = {}
+        """Unique keys of periods: the job, and until when."""
         self.options = 0
         """How often the options in force of some queue changed."""
         self.top_fence = 0
@@ -110,12 +125,38 @@ class ReferenceStore:
         for job, position in zip(fresh, positions, strict=True):
             job.position = position
 
+    def adopt_replaced(self, mark: int, seen: Seen) -> None:
+        """Jobs of one call, of which some may have been replaced in the same call: take the engine's
+        order."""
+        fresh = [
+            job
+            for job in self.in_state(JobState.READY, JobState.SCHEDULED)
+            if job.position > mark and seen.get(job.id)
+        ]
+        if not any(job.replaced_by for job in fresh):
+            return
+        positions = [job.position for job in fresh]
+        fresh.sort(key=lambda job: shown.seq if (shown := seen[job.id]) else 0)
+        for job, position in zip(fresh, positions, strict=True):
+            job.position = position
+
     def move(self, job: ReferenceJob, state: JobState) -> None:
         """Take one step of the life of a job."""
         check_step(job.state, state)
+        self._hold_or_free(job, state)
         if job.state is JobState.RUNNING:
             job.claimant = None
         job.state = state
+
+    def _hold_or_free(self, job: ReferenceJob, state: JobState) -> None:
+        """What a move means for its unique key."""
+        if job.new.unique is None or (key := key_of(job.new)) is None:
+            return
+        starts = state is JobState.RUNNING and job.new.unique.until == "start"
+        if (state in FINAL or starts) and self.keys.get(key) == job.id:
+            del self.keys[key]
+        elif job.state is JobState.RUNNING and state not in FINAL:
+            self.keys.setdefault(key, job.id)
 
     def become_ready(self, job: ReferenceJob, now: Instant) -> None:
         """To the end of its lane."""

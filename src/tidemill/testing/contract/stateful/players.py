@@ -110,6 +110,12 @@ class PlayedScript:
         # What becomes ready first when a parent expires in the same step is not fixed: such are no parents.
         possible = [job.id for job in self.jobs if job.expires is None]
         picks = said.pop("parents", [])
+        unique = said.get("unique")
+        if (
+            unique is not None and unique.on_conflict == "replace"
+        ):  # a job that expires is no parent: see above
+            picks = []
+            said.pop("expires", None)
         after = {possible[-1 - pick % len(possible)] for pick in picks} if possible else set()
         ahead = said.pop("ahead", None)
         at = None if ahead is None else self.now + ahead

@@ -152,9 +152,11 @@ class RandomCommands(SideBySide):
     def enqueue(self, batch: list[dict[str, Any]], again: bool) -> None:
         jobs = self.script.new_jobs(batch)
         for _ in range(1 + again):
+            mark = self.reference.store.positions
             self.both(
                 self.engine.jobs.enqueue(jobs, now=self.now),
                 lambda: self.reference.jobs.enqueue(jobs, now=self.now),
+                replaced_from=mark,
             )
 
     @precondition(lambda self: self.script.jobs)

@@ -130,7 +130,8 @@ BEGIN
     RETURN QUERY
         SELECT j.* FROM unnest(v_ids) AS u (id) JOIN job AS j ON j.id = ANY (ARRAY[u.id])
         WHERE j.state::integer = 3 AND (p_claimant IS NULL OR j.claimant = p_claimant)
-          AND (p_member IS NULL OR EXISTS (SELECT 1 FROM claimant AS c WHERE c.id = j.claimant AND c.member = p_member));
+          AND (p_member IS NULL OR EXISTS (SELECT 1 FROM claimant AS c WHERE c.id = j.claimant AND c.member = p_member))
+        ORDER BY j.token;
 END $$;
 
 -- None of a member's claimants may claim any more.

@@ -96,8 +96,8 @@ CREATE FUNCTION fire_v1(
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
-    p_children integer[], p_parents bytea[], p_parent_died text[], p_now bigint,
-    OUT fired boolean, OUT created boolean[], OUT signals text[]
+    p_children integer[], p_parents bytea[], p_parent_died text[], p_uniques text, p_now bigint,
+    OUT fired boolean, OUT met bytea[], OUT created boolean[], OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     created := '{}';
@@ -111,7 +111,12 @@ BEGIN
     IF fired THEN
         PERFORM audit_v1(p_by, 'run schedule', p_name, '', coalesce(p_now, instant_v1()));
     END IF;
-    IF fired AND p_ids <> '{}' THEN
+    IF fired AND p_uniques IS NOT NULL THEN
+        SELECT e.met, e.created, e.signals INTO met, created, signals FROM enqueue_unique_v1(
+            p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays, p_ats, p_expires,
+            p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, p_children, p_parents, p_parent_died, p_uniques,
+            false, p_now) AS e;
+    ELSIF fired AND p_ids <> '{}' THEN
         SELECT e.created, e.signals INTO created, signals FROM enqueue_v1(
             p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays, p_ats, p_expires,
             p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, p_children, p_parents, p_parent_died, p_now) AS e;

@@ -453,6 +453,9 @@ BEGIN
         INSERT INTO claimant (id, member) VALUES (p_claimant, p_member);
     END IF;
     INSERT INTO claimed (claimant, number) VALUES (p_claimant, p_number);
+    IF EXISTS (SELECT 1 FROM unique_key WHERE at_start) THEN
+        PERFORM free_keys_at_start_v1(s.taken);
+    END IF;
     IF cardinality(s.names) > 1 THEN
         SELECT array_agg(u.at ORDER BY u.rank), array_agg(u.n ORDER BY u.rank) INTO s.taken, s.queue_of
         FROM unnest(s.taken, s.queue_of, s.ranks) AS u (at, n, rank);

@@ -90,6 +90,9 @@ BEGIN
         INSERT INTO claimant (id, member) VALUES (p_claimant, p_member);
     END IF;
     INSERT INTO claimed (claimant, number) VALUES (p_claimant, p_number);
+    IF EXISTS (SELECT 1 FROM unique_key WHERE at_start) THEN
+        PERFORM free_keys_at_start_v1(v_taken);
+    END IF;
     RETURN QUERY
         UPDATE job AS j SET state = 3, token = t.fence, fence = t.fence, claimant = p_claimant, claim_no = p_number,
             member = r.name, claimed_at = v_now, started_at = NULL, back = false, gated = false

@@ -5,7 +5,7 @@ CREATE VIEW shown AS
 SELECT j.id, j.task, j.queue, j.priority, j.state, j.key, j.lane, j.seq, j.attempts, j.max_attempts, j.crashes,
     j.lost_runs, j.snoozes, j.suspect, j.cancel_requested, j.replays, j.created_at, j.due_at, j.ready_at, j.claimed_at, j.started_at,
     j.ended_at, j.expires_at, j.member, j.fence, j.settled_fence, j.timeout, j.retry, j.codec, j.waits_for, j.on_dead,
-    j.schedule, CASE WHEN j.state <= 2 THEN j.reason END AS reason, j.failures, j.progress, j.headers,
+    j.schedule, j.unique_key, CASE WHEN j.state <= 2 THEN j.reason END AS reason, j.failures, j.progress, j.headers,
     (SELECT json_build_array(f.attempt, f.number, f.member, f.claimed_at, f.started_at, f.ended_at, f.retry_in,
                              convert_from(f.said, 'UTF8')::json)::text
      FROM failure AS f WHERE f.job = j.id AND f.number = j.failures) AS error,
@@ -75,7 +75,7 @@ BEGIN
     PERFORM audit_jobs_v1(p_by, 'run now', v_changed, v_now);
 END $$;
 
--- Answers: 0 replayed, 1 live, 2 no body, 3 unknown. Locks only finished rows, which no claim reads.
+-- Answers: 0 replayed, 1 live, 2 no body, 3 unknown, 4 not unique. Locks only finished rows, which no claim reads.
 -- p_body: other arguments, with their codec and key; NULL: as they are.
 CREATE FUNCTION replay_v1(p_ids bytea[], p_token bytea, p_body bytea, p_codec integer, p_key text, p_by text,
                           p_now bigint, OUT answers integer[], OUT signals text[])
@@ -102,6 +102,8 @@ BEGIN
             answers := answers || 1;
         ELSIF j.form > 0 THEN
             answers := answers || 2;
+        ELSIF NOT take_key_v1(j) THEN
+            answers := answers || 4;
         ELSE
             answers := answers || 0;
             v_changed := v_changed || j.id;

@@ -14,7 +14,7 @@ CREATE FUNCTION store_v1(
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[], p_now bigint,
-    p_users boolean DEFAULT false
+    p_users boolean DEFAULT false, p_uniques text[] DEFAULT NULL, p_untils smallint[] DEFAULT NULL
 ) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
     v_created bytea[];
@@ -45,11 +45,11 @@ BEGIN
     END IF;
     WITH stored AS (
         INSERT INTO job (id, born, seq, xid, task, queue, priority, body, codec, headers, key, created_at, due_at,
-            ready_at, expires_at, timeout, retry, max_attempts, on_dead, schedule, state, lane)
+            ready_at, expires_at, timeout, retry, max_attempts, on_dead, schedule, unique_key, unique_until, state, lane)
         SELECT i.id, i.seq, i.seq, v_xid, coalesce(i.task, v_task), coalesce(i.queue, v_queue),
             coalesce(i.priority, v_priority), i.body, coalesce(i.codec, v_codec), i.headers, coalesce(i.key, ''), p_now,
             CASE WHEN i.due > p_now THEN i.due END, CASE WHEN i.due > p_now THEN NULL ELSE p_now END,
-            p_now + i.expires, i.timeout, i.retry, coalesce(i.attempts, v_attempts), i.on_dead, i.schedule,
+            p_now + i.expires, i.timeout, i.retry, coalesce(i.attempts, v_attempts), i.on_dead, i.schedule, i.uniq, i.till,
             CASE WHEN i.due > p_now THEN 1 ELSE 2 END,
             CASE WHEN v_shaped = '{}' THEN '' WHEN coalesce(i.queue, v_queue) = ANY (v_shaped) THEN (
                 SELECT group_of_v1(q.keyed, q.tasks, coalesce(i.task, v_task), coalesce(i.key, ''))
@@ -58,9 +58,9 @@ BEGIN
         FROM (
             SELECT u.*, coalesce(u.at, p_now + u.delay) AS due, nextval('seq') AS seq
             FROM unnest(p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays,
-                        p_ats, p_expires, p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules)
+                        p_ats, p_expires, p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, p_uniques, p_untils)
                 AS u (id, task, queue, priority, body, codec, headers, key, delay, at, expires, timeout, retry,
-                      attempts, on_dead, schedule)
+                      attempts, on_dead, schedule, uniq, till)
         ) AS i
         ON CONFLICT (id) DO NOTHING
         RETURNING id
@@ -81,6 +81,7 @@ BEGIN
     RETURN coalesce(v_created, '{}');
 END $$;
 
+-- p_uniques, p_untils: unique keys that the jobs hold already (enqueue_unique_v1).
 -- p_children, p_parents: pairs of (position of the child in the call, id of a parent). Answers whether each
 -- job was created, and the signals that are still to be sent. p_channel: send them along, if they are few.
 CREATE FUNCTION enqueue_v1(
@@ -88,6 +89,7 @@ CREATE FUNCTION enqueue_v1(
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[],
     p_children integer[], p_parents bytea[], p_parent_died text[], p_now bigint, p_channel text DEFAULT NULL,
+    p_uniques text[] DEFAULT NULL, p_untils smallint[] DEFAULT NULL,
     OUT created boolean[], OUT signals text[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -100,7 +102,8 @@ BEGIN
     signals := '{}';
     IF p_children = '{}' THEN
         v_stored := store_v1(p_ids, p_tasks, p_queues, p_priorities, p_bodies, p_codecs, p_headers, p_keys, p_delays,
-                             p_ats, p_expires, p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, v_now);
+                             p_ats, p_expires, p_timeouts, p_retries, p_attempts, p_on_deads, p_schedules, v_now,
+                             false, p_uniques, p_untils);
         IF cardinality(v_stored) = cardinality(p_ids) THEN
             created := array_fill(true, ARRAY[cardinality(p_ids)]);
         ELSE  -- the first of equal ids counts
@@ -137,19 +140,20 @@ BEGIN
         IF v_parents = '{}' THEN
             v_stored := store_v1(p_ids[n:n], p_tasks[n:n], p_queues[n:n], p_priorities[n:n], p_bodies[n:n],
                 p_codecs[n:n], p_headers[n:n], p_keys[n:n], p_delays[n:n], p_ats[n:n], p_expires[n:n],
-                p_timeouts[n:n], p_retries[n:n], p_attempts[n:n], p_on_deads[n:n], p_schedules[n:n], v_now);
+                p_timeouts[n:n], p_retries[n:n], p_attempts[n:n], p_on_deads[n:n], p_schedules[n:n], v_now,
+                false, p_uniques[n:n], p_untils[n:n]);
             created := created || (v_stored <> '{}');
             signals := signals || ('ready:' || p_queues[n]);
             CONTINUE;
         END IF;
         PERFORM make_queues_v1(p_queues[n:n], v_now);
         INSERT INTO job (id, born, seq, task, queue, priority, body, codec, headers, key, created_at, due_at,
-            expires_at, timeout, retry, max_attempts, on_dead, schedule, state, parent_died)
+            expires_at, timeout, retry, max_attempts, on_dead, schedule, unique_key, unique_until, state, parent_died)
         SELECT p_ids[n], s, s, p_tasks[n], p_queues[n], p_priorities[n], p_bodies[n], p_codecs[n], p_headers[n],
             p_keys[n], v_now,
             CASE WHEN coalesce(p_ats[n], v_now + p_delays[n]) > v_now THEN coalesce(p_ats[n], v_now + p_delays[n]) END,
-            v_now + p_expires[n], p_timeouts[n], p_retries[n], p_attempts[n], p_on_deads[n], p_schedules[n], 0,
-            p_parent_died[n]
+            v_now + p_expires[n], p_timeouts[n], p_retries[n], p_attempts[n], p_on_deads[n], p_schedules[n],
+            p_uniques[n], p_untils[n], 0, p_parent_died[n]
         FROM nextval('seq') AS s
         ON CONFLICT (id) DO NOTHING;
         created := created || FOUND;
@@ -162,12 +166,12 @@ BEGIN
     END LOOP;
 END $$;
 
--- The same in a transaction of the user's own, with the signal in it.
+-- The same in a transaction of the user's own, with the signal in it. The ids that were stored.
 CREATE FUNCTION enqueue_here_v1(
     p_ids bytea[], p_tasks text[], p_queues text[], p_priorities smallint[], p_bodies bytea[], p_codecs smallint[],
     p_headers bytea[], p_keys text[], p_delays bigint[], p_ats bigint[], p_expires bigint[], p_timeouts bigint[],
     p_retries bytea[], p_attempts integer[], p_on_deads text[], p_schedules text[], p_channel text
-) RETURNS integer LANGUAGE plpgsql AS $$
+) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
     v_stored bytea[];
 BEGIN
@@ -176,5 +180,5 @@ BEGIN
                          true);
     PERFORM pg_notify(p_channel, to_json(ARRAY['ready:' || queue])::text)
     FROM (SELECT DISTINCT queue FROM unnest(p_queues) AS queue) AS named;
-    RETURN cardinality(v_stored);
+    RETURN v_stored;
 END $$;

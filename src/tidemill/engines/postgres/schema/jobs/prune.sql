@@ -31,6 +31,7 @@ DECLARE
     v_from bigint;
     v_ids bytea[];
     v_starts integer;
+    v_periods integer;
     v_limit integer;
     v_deadline timestamptz;
 BEGIN
@@ -105,6 +106,10 @@ BEGIN
     WHERE ctid = ANY (ARRAY(SELECT ctid FROM start WHERE until <= v_now LIMIT 5000)) AND until <= v_now;
     GET DIAGNOSTICS v_starts = ROW_COUNT;
     more := more OR v_starts = 5000;
+    DELETE FROM unique_period
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM unique_period WHERE until <= v_now LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_periods = ROW_COUNT;
+    more := more OR v_periods = 1000;
     DELETE FROM lease WHERE expires_at <= v_now;
     WITH gone AS (
         DELETE FROM claimant WHERE ctid = ANY (ARRAY(

@@ -12,6 +12,7 @@ DECLARE
     v_tasks text[];
     v_keys text[];
     v_parents boolean;
+    v_unique boolean;
 BEGIN
     IF EXISTS (SELECT 1 FROM queue WHERE NOT keeps_all) THEN
         SELECT coalesce(array_agg(name) FILTER (WHERE NOT keep_body), '{}'),
@@ -27,11 +28,11 @@ BEGIN
             result = CASE WHEN queue = ANY (v_small) OR queue = ANY (v_none) THEN NULL ELSE i.result END
         FROM unnest(p_ids, p_fences, p_rans, p_results) AS i (id, fence, ran, result)
         WHERE j.id = ANY (ARRAY[i.id]) AND j.token IS NOT DISTINCT FROM i.fence
-        RETURNING j.id, j.queue, j.task, j.key, j.has_children
+        RETURNING j.id, j.queue, j.task, j.key, j.has_children, j.unique_until
     )
     SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(queue), '{}'), coalesce(array_agg(task), '{}'),
-           coalesce(array_agg(key), '{}'), coalesce(bool_or(has_children), false)
-    INTO applied, v_queues, v_tasks, v_keys, v_parents FROM done;
+           coalesce(array_agg(key), '{}'), coalesce(bool_or(has_children), false), coalesce(bool_or(unique_until <= 1), false)
+    INTO applied, v_queues, v_tasks, v_keys, v_parents, v_unique FROM done;
     signals := '{}';
     IF applied = '{}' THEN
         RETURN;
@@ -46,6 +47,9 @@ BEGIN
         FROM unnest(v_queues, v_tasks, v_keys) AS u (queue, task, key)
         JOIN queue AS q ON q.name = u.queue WHERE q.counts_runs;
         signals := signals || ARRAY(SELECT 'ready:' || name FROM queue WHERE name = ANY (v_queues) AND counts_runs);
+    END IF;
+    IF v_unique THEN
+        PERFORM free_keys_v1(applied);
     END IF;
     IF v_parents THEN
         INSERT INTO ended_parent (parent, state)

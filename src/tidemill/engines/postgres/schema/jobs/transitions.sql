@@ -59,6 +59,9 @@ BEGIN
     END IF;
     IF j.state = 3 THEN
         PERFORM left_running_v1(j, q);
+        IF j.unique_until = 1 THEN
+            PERFORM take_key_again_v1(j);
+        END IF;
     ELSIF j.state = 5 THEN
         DELETE FROM dead WHERE job = j.id;
     END IF;
@@ -75,6 +78,9 @@ BEGIN
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at, waits_for = 0, reason = p_reason,
         snoozes = j.snoozes
     WHERE id = j.id;
+    IF j.state = 3 AND j.unique_until = 1 THEN
+        PERFORM take_key_again_v1(j);
+    END IF;
     IF j.state = 3 AND j.gated THEN
         SELECT * INTO q FROM queue WHERE name = j.queue;
         PERFORM left_running_v1(j, q);
@@ -134,6 +140,9 @@ BEGIN
         waits_for = 0, suspect = j.suspect, attempts = j.attempts, crashes = j.crashes, lost_runs = j.lost_runs,
         failures = j.failures, settled_fence = j.settled_fence, started_at = j.started_at
     WHERE id = j.id;
+    IF j.unique_until <= 1 THEN
+        PERFORM free_key_v1(j);
+    END IF;
     IF j.state = 0 THEN
         DELETE FROM wait WHERE child = j.id;
     ELSIF j.state = 3 THEN
@@ -163,6 +172,7 @@ BEGIN
     PERFORM forget_parts_v1(p_ids);
     DELETE FROM dead WHERE job = ANY (p_ids);
     DELETE FROM watch WHERE job = ANY (p_ids);
+    DELETE FROM replacing WHERE job = ANY (p_ids);
     INSERT INTO ended_parent (parent, state) SELECT id, -1 FROM job WHERE id = ANY (p_ids) AND has_children;
     DELETE FROM job WHERE id = ANY (p_ids);
 END $$;

@@ -48,6 +48,8 @@ CREATE TABLE job (
     retry         bytea,
     on_dead       text,
     schedule      text,
+    unique_key    text COLLATE "C",                 -- as it was enqueued; the table unique_key has who holds it
+    unique_until  smallint,                         -- 0 end, 1 start, 2 a period
     reason        text,                             -- why its last run was released; meaningless once it runs or has ended
     progress      bytea,
     headers       bytea,
@@ -140,6 +142,35 @@ CREATE TABLE ended_parent (
     parent bytea NOT NULL,
     state  smallint NOT NULL
 );
+
+-- Unique keys that jobs hold (decision 0031): until they end, or with at_start until they start. Apart from `job`, because
+-- an index there would cost every job that has no key.
+CREATE TABLE unique_key (
+    task     text COLLATE "C" NOT NULL,
+    key      text COLLATE "C" NOT NULL,
+    job      bytea NOT NULL,
+    at_start boolean NOT NULL,
+    PRIMARY KEY (task, key)
+);
+CREATE INDEX unique_key_start ON unique_key (job) WHERE at_start;
+
+-- Unique keys that are held for a period, whatever becomes of the job.
+CREATE TABLE unique_period (
+    task  text COLLATE "C" NOT NULL,
+    key   text COLLATE "C" NOT NULL,
+    job   bytea NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (task, key)
+);
+CREATE INDEX unique_period_until ON unique_period (until);
+
+-- Calls that replaced a waiting job: the last 16 of each.
+CREATE TABLE replacing (
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    id     bytea PRIMARY KEY,
+    job    bytea NOT NULL
+);
+CREATE INDEX replacing_job ON replacing (job, number);
 
 -- Waiters that want a signal when a job ends.
 CREATE TABLE watch (

@@ -12,7 +12,8 @@ BEGIN
     END LOOP;
     FOREACH t IN ARRAY ARRAY['lane', 'lane_new', 'queue_new', 'freed', 'parked', 'start', 'finished_new', 'finished',
                              'member', 'claimant', 'claimed', 'watch', 'lease', 'queue', 'schedule', 'tally',
-                             'group_tally', 'wait', 'ended_parent', 'stat_new'] LOOP
+                             'group_tally', 'wait', 'ended_parent', 'stat_new',
+                             'unique_key', 'unique_period', 'replacing'] LOOP
         EXECUTE format('ALTER TABLE %I SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
                         autovacuum_vacuum_cost_delay = 0)', t);
     END LOOP;

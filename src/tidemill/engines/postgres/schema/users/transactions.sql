@@ -44,6 +44,9 @@ BEGIN
         body = CASE WHEN NOT v_small THEN body END, result = CASE WHEN NOT v_small THEN p_result END
     WHERE id = p_id;
     PERFORM count_finished_v1(j.queue, 1, 0, 0, 0, v_now);
+    IF j.unique_until <= 1 THEN
+        PERFORM free_key_v1(j);
+    END IF;
     IF v_buried THEN
         PERFORM bury_v1(ARRAY[p_id]);
     END IF;

@@ -2,9 +2,11 @@
 --# include dependents
 -- Emptying and forgetting claimants and members.
 
--- Call `how(id, record)` for each job that a claimant holds, at most `limit` (0: all); answers for how many.
+-- Call `how(id, record)` for each job that a claimant holds, in the order of fences, at most `limit` (0: all); answers for
+-- how many.
 function S.empty(claimant, limit, how)
     local ids = S.held(claimant)
+    table.sort(ids, function(a, b) return S.fence(S.raw(a)) < S.fence(S.raw(b)) end)
     local count = limit > 0 and math.min(limit, #ids) or #ids
     for n = 1, count do
         how(ids[n], S.job(ids[n]))

@@ -1,6 +1,7 @@
 --# at need
 --# include lanes
 --# include deaths
+--# include unique
 -- The moves of a job: out of the structure of one state, into that of another. The caller saves the record.
 --
 -- Fields of a record (absent: none, 0 or false):
@@ -10,7 +11,7 @@
 --   d due_at, r ready_at, cl claimed_at, sa started_at, e ended_at, x expires_at
 --   f fence, sf settled fence, m member's name, mi member, ct claimant, cn claim number, rr why the last run was released
 --   as it stands aside
---   fp fingerprint of the last failure
+--   fp fingerprint of the last failure; uk unique key, uu until when it is held, ri ids of calls that replaced it (unique.lua)
 --   bd body and rs result where they are short, nb body dropped, pr progress, fc failures, wf parents waited for,
 --   kd has children, w is watched, tomb tombstone
 
@@ -181,6 +182,9 @@ function S.to_final(id, j, state)
         leave_handler(id, j)
     end
     S.leave(id, j)
+    if j.uk then
+        S.free_key(id, j)
+    end
     j.st, j.e, j.x, j.rr = state, NOW, nil, nil
     S.count(j.q, NAMES[state])
     if j.kd then
@@ -193,7 +197,8 @@ function S.to_final(id, j, state)
     if not S.keeps(j.q, state) then
         S.forget_parts(id)
         call('ZADD', P .. 'tomb', NOW, id)
-        j = { t = j.t, q = j.q, p = j.p, st = state, f = j.f, sf = j.sf, e = NOW, b = j.b, kd = j.kd, tomb = true }
+        j = { t = j.t, q = j.q, p = j.p, st = state, f = j.f, sf = j.sf, e = NOW, b = j.b, kd = j.kd, ri = j.ri,
+            tomb = true }
     else
         S.tally(j.q, state, 1)
         S.put('ZADD', P .. 'end/' .. j.q .. '/' .. state, NOW, S.be8(j.b) .. id)
@@ -228,6 +233,9 @@ function S.release(id, j, due_at, reason)
         return
     end
     S.leave(id, j)
+    if j.uu == 1 then
+        S.take_key(id, j)
+    end
     j.rr = reason or nil
     if reason == 'snooze' then
         j.sn = (j.sn or 0) + 1
@@ -275,6 +283,9 @@ function S.delete(id, j)
         S.forget_parts(id)
     end
     call('DEL', P .. 'w/' .. id)
+    if j.ri then
+        S.forget_replacing(j)
+    end
     if j.kd then
         call('RPUSH', P .. 'ended_parents', pack({ id, -1, 0 }))
     end

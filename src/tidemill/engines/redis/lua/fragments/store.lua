@@ -1,9 +1,10 @@
 --# at need
 --# include dependents
+--# include meeting
 -- Storing new jobs, as call.py sends them.
 --
 -- A new job is {task, queue, priority, codec, has headers, key, delay, at, expires, timeout, retry, attempts, on_dead,
--- schedule, number of parents, parent_died}. Its blobs are its id, its body, its headers if it has some, its parents.
+-- schedule, number of parents, parent_died, unique (see meeting.lua)}. Its blobs are its id, its body, its headers if it has some, its parents.
 
 local NEW = { 't', 'q', 'p', 'co', nil, 'k', nil, nil, nil, 'to', 'rt', 'ma', 'od', 'sc' }
 
@@ -20,13 +21,13 @@ function S.unknown_parent(list)
     local earlier = {}
     for _, new in ipairs(list) do
         if #new.parents > 0 and not earlier[new.id] and not S.known(new.id) then
-            for _, parent in ipairs(new.parents) do
+            for _, parent in ipairs(new.meets and {} or new.parents) do
                 if not earlier[parent] and not S.known(parent) then
                     return parent
                 end
             end
         end
-        earlier[new.id] = true
+        earlier[new.id] = earlier[new.id] or not new.meets
     end
     return nil
 end
@@ -64,11 +65,15 @@ function S.store_ready(id, j, body)
     S.save(id, j)
 end
 
--- True if it was stored, false if its id is known.
+-- 1 if it was stored, 0 if its id is known, else the id of the job that it met.
 function S.store(new)
     local id, row = new.id, new.row
     if S.known(id) then
-        return false
+        return 0
+    end
+    local met = row[17] and S.meet(new)
+    if met then
+        return met
     end
     local j = { c = NOW, h = new.headers }
     for n, name in pairs(NEW) do
@@ -80,6 +85,9 @@ function S.store(new)
     local due = row[8] or (NOW + (row[7] or 0))
     j.d = due > NOW and due or nil
     j.x = row[9] and NOW + row[9] or nil
+    if row[17] then
+        S.hold_key(id, j, row[17])
+    end
     local doomed
     if #new.parents > 0 then
         j.pd = row[16]
@@ -111,5 +119,5 @@ function S.store(new)
     if doomed then
         S.cancel_child(id, j, S.uuid(doomed))
     end
-    return true
+    return 1
 end

@@ -135,6 +135,9 @@ local function start(c, taken)
         end
         j.st, j.f, j.m, j.mi, j.ct, j.cn, j.cl, j.sa = RUNNING, fence + n - 1, name, c.member, c.claimant, c.number, NOW, nil
         j.rr, j.as = nil, nil
+        if j.uu == 1 then
+            S.free_key(id, j)
+        end
         run[#run + 1] = id
         local of = held[j.q] or {}
         held[j.q] = of

@@ -4,8 +4,8 @@
 -- Takes: A.jobs, rows of new jobs with their blobs (see store.lua). Or, if all may run at once, A.ranges: {queue, priority,
 -- count} of jobs that go to the same lane one after another. Their blobs are the packed default options of a queue; of each
 -- job its id and its tail (see record.lua); the bodies of those whose numbers are in A.apart.
--- Answers: of each 1 (created) or 0 (known); if all are new and came as ranges, their number alone.
--- UNKNOWNPARENT: nothing was stored.
+-- Answers: of each 1 (created), 0 (known) or the id of the job that it met; if all are new and came as ranges, their number alone.
+-- UNKNOWNPARENT, NOTUNIQUE: nothing was stored.
 
 local function rows()
     local list, answers, ids, fresh = {}, {}, {}, 0
@@ -14,6 +14,10 @@ local function rows()
         ids[n] = list[n].id
     end
     S.fetch(ids)
+    local refused = A.unique and S.foresee(list)
+    if refused then
+        return redis.error_reply(refused)
+    end
     local unknown = S.unknown_parent(list)
     if unknown then
         return redis.error_reply('UNKNOWNPARENT ' .. S.hex(unknown))
@@ -24,14 +28,19 @@ local function rows()
     if fresh > 0 then
         S.draw(fresh)
     end
-    S.gather()
+    if not A.unique then -- a job that is stored may be replaced by the next one
+        S.gather()
+    end
     local naming = A.naming
     for n, new in ipairs(list) do
         A.naming = #new.parents > 0 and naming or nil -- the caller knows the state of the others
-        answers[n] = S.store(new) and 1 or 0
+        new.naming = naming
+        answers[n] = S.store(new)
     end
     A.naming = naming
-    S.flush()
+    if not A.unique then
+        S.flush()
+    end
     return answers
 end
 

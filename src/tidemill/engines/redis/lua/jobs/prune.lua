@@ -1,6 +1,7 @@
 --# goes on
 --# include dependents
--- Deletes what retention no longer keeps: ended jobs, tombstones, old watches, claimants, counts, leases and rate logs.
+-- Deletes what retention no longer keeps: ended jobs, tombstones, old watches, claimants, counts, leases, rate logs and unique
+-- keys of periods.
 -- Takes: A.limit jobs, A.tombstone_age, A.minutes_age.
 -- Answers: {how many jobs and tombstones were deleted, 1 if there is more}.
 
@@ -55,6 +56,11 @@ end
 for _, name in ipairs(past('stats', NOW - A.minutes_age - HOUR)) do
     call('DEL', P .. 'st/' .. name, P .. 'tt/' .. name)
     call('ZREM', P .. 'stats', name)
+end
+
+for _, field in ipairs(past('uniqe', NOW)) do
+    call('HDEL', P .. 'uniqp', field)
+    call('ZREM', P .. 'uniqe', field)
 end
 
 for _, name in ipairs(past('leaseend', NOW)) do

@@ -2,7 +2,8 @@
 --# include moves
 -- Makes ended jobs ready again, at most once for each token.
 -- Takes: the token and A.count ids as blobs, A.by. For one job also A.edit {codec, key}, with its new body as one more blob.
--- Answers: of each 0 (replayed), 1 (it has not ended), 2 (its body is gone) or 3 (unknown).
+-- Answers: of each 0 (replayed), 1 (it has not ended), 2 (its body is gone), 3 (unknown) or 4 (another job holds its
+-- unique key).
 
 local function edit(id, j)
     local body = S.blob()
@@ -27,6 +28,8 @@ for n = 1, A.count do
         answers[n] = 1
     elseif j.nb then
         answers[n] = 2
+    elseif not S.take_key(id, j) then
+        answers[n] = 4
     else
         answers[n] = 0
         changed[#changed + 1] = id

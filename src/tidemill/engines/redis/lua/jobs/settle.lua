@@ -33,6 +33,9 @@ local function fail(id, j, said, retry_in)
     S.fail(id, j, said, j.a, retry or nil)
     if retry then
         S.leave(id, j)
+        if j.uu == 1 then
+            S.take_key(id, j)
+        end
         j.d = NOW + retry_in
         S.to_scheduled(id, j)
         S.save(id, j)

@@ -20,7 +20,8 @@ for _, key in ipairs({ 'job', 'body', 'result', 'audit', 'tomb', 'watches' }) do
     add(key, key)
 end
 for _, key in ipairs({ 'meta', 'n', 'q', 'layers', 'layerv', 'tally', 'mins', 'stats', 'statn', 'task', 'defaults', 'schedule',
-    'member', 'claimant', 'retired', 'lease', 'leaseend' }) do
+    'member', 'claimant', 'retired', 'lease', 'leaseend',
+    'uniq', 'uniqp', 'uniqe', 'repl' }) do
     add('rest', key)
 end
 for _, name in ipairs(S.queue_names()) do

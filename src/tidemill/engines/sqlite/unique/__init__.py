@@ -1,0 +1,1 @@
+"""Unique keys: who holds them, and what becomes of a call that meets a job."""

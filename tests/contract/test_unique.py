@@ -1,0 +1,1 @@
+from tidemill.testing.contract.unique.keys import *
