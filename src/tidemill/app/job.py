@@ -23,11 +23,18 @@ R_co = TypeVar("R_co", covariant=True)
 class Job(Generic[R_co]):
     """A handle. It holds an id; its properties never do I/O, its methods always do."""
 
-    __slots__ = ("_definition", "_id", "_link", "_record", "_task")
+    __slots__ = ("_created", "_definition", "_id", "_link", "_record", "_task")
 
     def __init__(
-        self, link: Link, job_id: JobId, task: str = "", definition: Definition | None = None
+        self,
+        link: Link,
+        job_id: JobId,
+        task: str = "",
+        definition: Definition | None = None,
+        *,
+        created: bool | None = None,
     ) -> None:
+        self._created = created
         self._link = link
         self._id = job_id
         self._task = task
@@ -57,6 +64,12 @@ class Job(Generic[R_co]):
     def task(self) -> str:
         """The task's name; empty for a handle made from an id alone, until `info` or `result` was called."""
         return self._task
+
+    @property
+    def created(self) -> bool | None:
+        """Whether the call that gave this handle has stored the job; False: it was there already, by its id
+        or by its unique key. None: the handle comes from no enqueue."""
+        return self._created
 
     @property
     def state(self) -> JobState | None:

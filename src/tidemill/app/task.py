@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, over
 from msgspec.structs import replace
 
 from tidemill.app.enqueueing.options import Defaults, Options, Using, read_options, resolve, too_large
+from tidemill.app.enqueueing.uniqueness import unique_of, with_key
 from tidemill.app.job import Job
 from tidemill.model.errors import BadArguments, BadInput
 from tidemill.model.ids import new_id
@@ -50,6 +51,7 @@ class Bound(Generic[P, T_co]):
         self._definition = definition
         self._options = options
         self._limit = app.settings.payload_limit
+        self._unique = unique_of(definition.unique, options)
         self._resolved: NewJob
         self._resolved_at = -1
 
@@ -71,7 +73,14 @@ class Bound(Generic[P, T_co]):
         jobs that must end first, and `parent_died`: "cancel", "run" or "wait" if one does not complete.
         `on_dead`: the task that handles its death (None: none), in place of the one that `@app.on_dead` gave
         it. `tags`: words to find it by. `transaction`: a connection of the caller's own; the job exists if
-        and only if its transaction commits."""
+        and only if its transaction commits.
+
+        `unique`: at most one live job of this call's arguments (True), or of this text; False: none of what
+        the task says. `unique_until` "end" (default) or "start"; `unique_for`: for so many seconds instead,
+        whatever becomes of the job. `on_conflict`: "existing" (default) gives the handle of the job that is
+        there, "replace" gives that job this call's arguments, time and priority while it waits, "refuse"
+        raises `NotUnique`. `debounce`: the last call runs, after so many seconds without another one,
+        `debounce_max` after the first at the latest. `throttle`: the first call of so many seconds runs."""
         read = read_options(self._app.registry, options, self._options)
         return Bound(self._app, self._definition, read)
 
@@ -120,6 +129,9 @@ class Bound(Generic[P, T_co]):
         job = replace(self._resolved, id=options.id or new_id(), body=body)
         if definition.key is not None and options.key is None:
             job = replace(job, key=definition.key_of(args, kwargs))
+        if self._unique is not None:
+            said = self._unique
+            job = with_key(job, said, said.text or definition.unique_text(body, said.parameters))
         return job
 
     def _defaults(self) -> Defaults:

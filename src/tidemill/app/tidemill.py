@@ -231,26 +231,26 @@ class Tidemill(Declaring):
         transaction = options.transaction
         if transaction is None:
             (stored,) = self._link.enqueue_here((new,))
-            if not stored.created and options.id is not None:
+            if not stored.created and options.id is not None and stored.id == new.id:
                 self._link.wait(name, lambda session: refuse_taken(session, [(new, definition)]))
         else:
             check = None if options.id is None else check_of([(new, definition)])
             script = self._link.transactions(name).enqueue((new,), check=check)
-            connections.play(transaction, script, twin=f"a{name}")
-        return Job(self._link, new.id, new.task, definition)
+            (stored,) = connections.play(transaction, script, twin=f"a{name}")
+        return Job(self._link, stored.id, new.task, definition, created=stored.created)
 
     async def _aput(self, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
         """`_put` for async code."""
         transaction = options.transaction
         if transaction is None:
             (stored,) = await self._link.aenqueue((new,))
-            if not stored.created and options.id is not None:
+            if not stored.created and options.id is not None and stored.id == new.id:
                 await self._link.run(lambda session: refuse_taken(session, [(new, definition)]))
         else:
             check = None if options.id is None else check_of([(new, definition)])
             script = (await self._link.atransactions()).enqueue((new,), check=check)
-            await connections.aplay(transaction, script)
-        return Job(self._link, new.id, new.task, definition)
+            (stored,) = await connections.aplay(transaction, script)
+        return Job(self._link, stored.id, new.task, definition, created=stored.created)
 
     def _task_of(self, definition: Definition) -> Any:
         return Task(self, definition, NOTHING)

@@ -7,6 +7,7 @@ from tidemill.model.ids import JobId
 from tidemill.model.jobs.fingerprint import read_group
 from tidemill.model.jobs.job import FINAL, LIVE, FailureKind, JobRecord, JobState
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.unique import UniqueOptions
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.queues.lane import check_priority
 from tidemill.model.queues.layers import Declaration, Override
@@ -169,6 +170,7 @@ class TaskEntry(msgspec.Struct, frozen=True, kw_only=True):
     schema: bytes | None = None
     """JSON schema of the parameters."""
     on_dead: str | None = None
+    unique: UniqueOptions | None = None
     paused_at: Instant | None = None
     """Since when an operator holds its jobs back. A pause is read with the entry, not published with it."""
     paused_by: str = ""

@@ -8,6 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
 
+import msgspec
+from msgspec.structs import replace
+
 from tidemill.model.errors import (
     BadInput,
     BadPayload,
@@ -19,6 +22,7 @@ from tidemill.model.errors import (
 from tidemill.model.jobs.death import DeadJob
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.jobs.run import check_result
+from tidemill.model.jobs.unique import UniqueOptions, text_of
 from tidemill.model.names import KEY_LIMIT, check_key, check_queue, check_task, qualified_name
 from tidemill.model.queues.lane import DEFAULT_PRIORITY, check_priority
 from tidemill.model.time import Span
@@ -44,6 +48,7 @@ class Definition:
         retry: Retry | None = None,
         key: str | None = None,
         runs_in: RunsIn | None = None,
+        unique: UniqueOptions | None = None,
     ) -> None:
         function = _function_of(function)
         self.name = check_task(name or _name_of(function))
@@ -64,6 +69,10 @@ class Definition:
             raise BadInput(f"key= takes the name of a parameter, not {type(key).__name__}")
         if key is not None and not self.signature.has(key.split(".")[0]):
             raise BadInput(f"key={key!r}: {self.name} has no parameter {key.split('.')[0]!r}")
+        self.unique = unique
+        for name in () if unique is None else unique.parameters:
+            if not self.signature.has(name):
+                raise BadInput(f"unique={name!r}: {self.name} has no parameter {name!r}")
 
     def __repr__(self) -> str:
         return f"<Definition {self.name} in {self.runs_in}>"
@@ -78,6 +87,13 @@ class Definition:
             return None
         value = self.signature.argument(self.key, args, kwargs)
         return None if value is None else check_key(str(value)[:KEY_LIMIT])
+
+    def unique_text(self, body: bytes, parameters: tuple[str, ...]) -> str:
+        """The unique key that a call's arguments make. Defaults count as if they were given."""
+        defaults: dict[str, Any] = msgspec.json.decode(self.signature.defaults)
+        named = {**defaults, **self.named_arguments(codec.JSON, body)}
+        chosen = {name: named.get(name) for name in parameters} if parameters else named
+        return text_of(msgspec.json.decode(codec.canonical(chosen)), ())
 
     def decode(self, codec_number: int, body: bytes) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of a call, or `BadPayload`."""
@@ -127,6 +143,7 @@ class Definition:
             key=self.key,
             schema=self.signature.schema(),
             on_dead=on_dead,
+            unique=None if self.unique is None else replace(self.unique, defaults=self.signature.defaults),
         )
 
 

@@ -248,6 +248,18 @@ class Signature:
         default = self._signature.parameters[name].default
         return None if default is inspect.Parameter.empty else default
 
+    @cached_property
+    def defaults(self) -> bytes:
+        """JSON of the defaults, of those that have one."""
+        found: dict[str, Any] = {}
+        for name, parameter in self._signature.parameters.items():
+            if parameter.default is not parameter.empty:
+                try:
+                    found[name] = msgspec.json.decode(codec.canonical(parameter.default))
+                except (TypeError, ValueError, Unencodable, msgspec.DecodeError):
+                    continue
+        return codec.canonical(found)
+
     def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments that fit, by their parameters."""
         return dict(self._signature.bind(*args, **kwargs).arguments)

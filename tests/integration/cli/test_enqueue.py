@@ -67,7 +67,7 @@ def test_errors_name_the_options_of_the_command_line(mail: Store, run: Run) -> N
 
 def test_json_names_the_job(mail: Store, run: Run) -> None:
     done = run("enqueue", "shop.mail", '["a"]', "--json").object
-    assert set(done) == {"id", "task"}
+    assert set(done) == {"id", "task", "created"}
     assert job_of(mail, done["id"]).state == "ready"
 
 

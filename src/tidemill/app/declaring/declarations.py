@@ -15,9 +15,12 @@ from tidemill.app.declaring import on_dead, schedules
 from tidemill.app.declaring.on_dead import HandlerT
 from tidemill.app.declaring.queue_options import read_queue_options
 from tidemill.app.declaring.schedules import TaskT
+from tidemill.app.enqueueing import uniqueness
 from tidemill.app.enqueueing.options import Seconds, Using, read_timeout
+from tidemill.app.enqueueing.uniqueness import read_task
 from tidemill.app.task import Task
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.unique import OnConflict, UniqueUntil
 from tidemill.model.options import unknown_option
 from tidemill.model.queues.queue import Keep, Limit, Rate
 from tidemill.model.schedules.schedule import KEEP, WAITING_LIMIT, Missed, Overlap
@@ -31,7 +34,7 @@ LimitLike: TypeAlias = Limit | Rate | int | str
 """A limit as people write it: `5`, `"100/m"`, `Limit(concurrency=5, rate="100/m")`."""
 
 
-_OF_TASKS = ("name", "queue", "priority", "timeout", "retry", "key", "runs_in")
+_OF_TASKS = ("name", "queue", "priority", "timeout", "retry", "key", "runs_in", *uniqueness.NAMES)
 
 
 class Declaring(ABC):
@@ -96,6 +99,13 @@ class Declaring(ABC):
         retry: Retry | None = None,
         key: str | None = None,
         runs_in: RunsIn | None = None,
+        unique: bool | str | tuple[str, ...] | None = None,
+        unique_until: UniqueUntil | None = None,
+        unique_for: "Seconds | None" = None,
+        on_conflict: OnConflict | None = None,
+        debounce: "Seconds | None" = None,
+        debounce_max: "Seconds | None" = None,
+        throttle: "Seconds | None" = None,
     ) -> Callable[[Callable[P, T]], Task[P, T]]: ...
     def task(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         """Register a function as a task, with or without options: `@app.task` or `@app.task(queue="mail")`.
@@ -108,6 +118,9 @@ class Declaring(ABC):
         key         the parameter (or "parameter.field") by which jobs are told apart for limits and fairness
         runs_in     "process" gives CPU work a process that can be stopped. Else an `async def` runs on the
                     worker's loop, a `def` in one of its threads
+        unique      at most one live job of the same arguments (True), of a parameter, or of several; with it
+                    `unique_until`, `unique_for`, `on_conflict`. `debounce`, `debounce_max`, `throttle` imply
+                    it. As in `using`, which says for single jobs what differs
 
         What is the same for single jobs (`delay`, `expires`, `after`, ...) is said by `using`."""
         for name in options:
@@ -122,7 +135,9 @@ class Declaring(ABC):
         if options.get("timeout") is not None:
             options = {**options, "timeout": read_timeout(options["timeout"])}
         read_retry(options.get("retry"))
-        definition = self.registry.add(Definition(function, **options))
+        unique = read_task(options)
+        others = {name: value for name, value in options.items() if name not in uniqueness.NAMES}
+        definition = self.registry.add(Definition(function, unique=unique, **others))
         task: Task[P, T] = self._task_of(definition)
         return task
 

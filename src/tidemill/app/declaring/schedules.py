@@ -118,6 +118,12 @@ def _checked(task: "Task[..., Any]") -> Any:
             "@app.cron, @app.every and @app.on_startup stand above @app.task: they are given a task, not "
             f"{type(task).__name__}"
         )
+    said = task.definition.unique
+    if said is not None and said.on_conflict == "refuse":
+        raise BadInput(
+            f'{task.name} has on_conflict="refuse", and nobody would get the error of a schedule: "existing" '
+            "passes over a tick whose key is held"
+        )
     required = task.definition.signature.required
     if required:
         raise BadInput(

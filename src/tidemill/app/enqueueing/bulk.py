@@ -34,14 +34,14 @@ iterable that it comes from takes what it takes."""
 def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a thread without a loop."""
     jobs: list[Job[R]] = []
+    handed_over = 0
     chunks = _Chunks(calls)
     if transaction is not None:
         transactions = link.transactions("enqueue_many")
         while chunk := chunks.next():
             refuse_twins(chosen := _chosen(chunk))
             script = transactions.enqueue([call.job for call in chunk], check=check_of(chosen))
-            connections.play(transaction, script, twin="app.aenqueue_many")
-            jobs += _handles(link, chunk)
+            jobs += _handles(link, chunk, connections.play(transaction, script, twin="app.aenqueue_many"))
         return jobs
     answer: Future[list[Stored]] | None = None
     sent: list[Call[R]] = []
@@ -49,17 +49,17 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
     try:
         while chunk := chunks.next():
             if answer is not None:
-                _confirm(link, sent, new_ids, answer.result())
+                jobs += _confirm(link, sent, new_ids, answer.result())
             new_ids = _refuse(link, chunk)
             answer = link.enqueue([call.job for call in chunk])
             sent = chunk
-            jobs += _handles(link, chunk)
+            handed_over += len(chunk)
         if answer is not None:
-            _confirm(link, sent, new_ids, answer.result())
+            jobs += _confirm(link, sent, new_ids, answer.result())
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             wait([answer])
-        _add_notes(error, len(jobs), len(sent), answer)
+        _add_notes(error, handed_over, len(sent), answer)
         raise
     return jobs
 
@@ -67,14 +67,14 @@ def enqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> l
 async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: object) -> list[Job[R]]:
     """From a running loop."""
     jobs: list[Job[R]] = []
+    handed_over = 0
     chunks = _Chunks(calls)
     if transaction is not None:
         transactions = await link.atransactions()
         while chunk := await chunks.anext():
             refuse_twins(chosen := _chosen(chunk))
             script = transactions.enqueue([call.job for call in chunk], check=check_of(chosen))
-            await connections.aplay(transaction, script)
-            jobs += _handles(link, chunk)
+            jobs += _handles(link, chunk, await connections.aplay(transaction, script))
         return jobs
     answer: asyncio.Future[list[Stored]] | None = None
     sent: list[Call[R]] = []
@@ -82,20 +82,20 @@ async def aenqueue_many(link: Link, calls: Iterable[Call[R]], transaction: objec
     try:
         while chunk := await chunks.anext():
             if answer is not None:
-                await _aconfirm(link, sent, new_ids, await answer)
+                jobs += await _aconfirm(link, sent, new_ids, await answer)
             new_ids = await _arefuse(link, chunk)
             # Asked anew for each chunk: an `async with app:` may have begun or ended meanwhile
             answer = link.producer().hand_over([call.job for call in chunk])
             sent = chunk
-            jobs += _handles(link, chunk)
+            handed_over += len(chunk)
         if answer is not None:
-            await _aconfirm(link, sent, new_ids, await answer)
+            jobs += await _aconfirm(link, sent, new_ids, await answer)
     except BaseException as error:  # what was handed over is not taken back
         if answer is not None:
             if isinstance(error, asyncio.CancelledError):
                 answer.cancel()  # only the answer: nobody waits for it any more
             await asyncio.wait({answer})
-        _add_notes(error, len(jobs), len(sent), answer)
+        _add_notes(error, handed_over, len(sent), answer)
         raise
     return jobs
 
@@ -123,15 +123,19 @@ async def _arefuse(link: Link, chunk: list[Call[R]]) -> set[JobId]:
         return {new.id for new, _ in chosen}
 
 
-def _confirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> None:
-    """A chunk is stored. `IdTaken` if another call has come by one of its new ids meanwhile."""
+def _confirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> list[Job[R]]:
+    """A chunk is stored: its handles. `IdTaken` if another call has come by one of its new ids meanwhile."""
     if raced := _raced(sent, new_ids, stored):
         link.wait("enqueue_many", partial(refuse_taken, calls=raced))
+    return _handles(link, sent, stored)
 
 
-async def _aconfirm(link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> None:
+async def _aconfirm(
+    link: Link, sent: list[Call[R]], new_ids: set[JobId], stored: list[Stored]
+) -> list[Job[R]]:
     if raced := _raced(sent, new_ids, stored):
         await link.run(partial(refuse_taken, calls=raced))
+    return _handles(link, sent, stored)
 
 
 def _chosen(calls: list[Call[R]]) -> list[ChosenCall]:
@@ -146,12 +150,15 @@ def _raced(calls: list[Call[R]], new_ids: set[JobId], stored: list[Stored]) -> l
     return [
         (call.job, call.definition)
         for call, answer in zip(calls, stored, strict=True)
-        if not answer.created and call.job.id in new_ids
+        if not answer.created and answer.id == call.job.id and answer.id in new_ids
     ]
 
 
-def _handles(link: Link, calls: Iterable[Call[R]]) -> list[Job[R]]:
-    return [Job(link, call.job.id, call.job.task, call.definition) for call in calls]
+def _handles(link: Link, calls: Iterable[Call[R]], stored: Iterable[Stored]) -> list[Job[R]]:
+    return [
+        Job(link, answer.id, call.job.task, call.definition, created=answer.created)
+        for call, answer in zip(calls, stored, strict=True)
+    ]
 
 
 def _add_notes(

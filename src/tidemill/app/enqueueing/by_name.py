@@ -7,10 +7,12 @@ import msgspec
 
 from tidemill.app.access.session import EngineSession
 from tidemill.app.enqueueing.options import Defaults, Options, resolve, too_large
+from tidemill.app.enqueueing.uniqueness import unique_of, with_key
 from tidemill.app.enqueueing.unknown_names import warn_of_task
 from tidemill.model.errors import BadArguments, UnknownTask
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.unique import text_of
 from tidemill.model.names import KEY_LIMIT, check_key, check_task, nearest
 from tidemill.model.view import TaskEntry
 from tidemill.task import codec
@@ -51,9 +53,15 @@ async def job_by_name(
     defaults = Defaults(task, entry.queue, entry.priority, entry.timeout, entry.retry, entry.on_dead)
     if len(body) > (limit := app.settings.payload_limit):
         raise too_large(task, body, limit)
+    said = unique_of(entry.unique, options)  # before anything else of it is worked out
     queues = {known.queue for known in session.catalogue.values()}
     resolved = resolve(app.registry, defaults, options, known_queues=queues)
-    return msgspec.structs.replace(resolved, id=options.id or new_id(), body=body, key=options.key or key)
+    new = msgspec.structs.replace(resolved, id=options.id or new_id(), body=body, key=options.key or key)
+    if said is None:
+        return new
+    if definition is not None:
+        return with_key(new, said, definition.unique_text(body, said.parameters))
+    return with_key(new, said, text_of(_named(entry, args, kwargs), said.parameters))
 
 
 async def _unknown(session: EngineSession, app: "Tidemill", task: str, options: Options) -> TaskEntry:
@@ -67,6 +75,20 @@ async def _unknown(session: EngineSession, app: "Tidemill", task: str, options: 
         f"no task {task!r} is known here or to any worker{nearest(task, known)} (to enqueue it all the same, "
         "give queue=)"
     )
+
+
+def _named(entry: TaskEntry, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by their parameters, with defaults, as JSON has them; the members of a set are sorted."""
+    known = msgspec.json.decode(entry.schema or b"{}", type=Parameters)
+    defaults = None if entry.unique is None else entry.unique.defaults
+    given = {**dict(zip(known.positional, args, strict=False)), **kwargs}
+    named: dict[str, Any] = msgspec.json.decode(
+        codec.encode({**msgspec.json.decode(defaults or b"{}"), **given})
+    )
+    for name, value in named.items():
+        if isinstance(value, list) and known.properties.get(name, {}).get("uniqueItems"):
+            named[name] = sorted(value, key=codec.canonical)
+    return named
 
 
 def _check_arguments(entry: TaskEntry, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:

@@ -12,11 +12,13 @@ import msgspec
 
 from tidemill.app.accepting import read_retry
 from tidemill.app.declaring.on_dead import read_handler
+from tidemill.app.enqueueing import uniqueness
 from tidemill.app.enqueueing.unknown_names import warn_of_queue
 from tidemill.model.errors import BadInput, PayloadTooLarge
 from tidemill.model.ids import JobId, parse_id
 from tidemill.model.jobs.job import NewJob, ParentDied
 from tidemill.model.jobs.retry import Retry
+from tidemill.model.jobs.unique import OnConflict, UniqueOptions, UniqueUntil
 from tidemill.model.names import check_key
 from tidemill.model.options import unknown_option
 from tidemill.model.queues.lane import DEFAULT_PRIORITY, check_priority
@@ -50,6 +52,13 @@ class Using(TypedDict, total=False):
     on_dead: "Task[[DeadJob], Any] | str | None"
     tags: Iterable[str]
     transaction: object
+    unique: bool | str | None
+    unique_until: UniqueUntil
+    unique_for: Seconds
+    on_conflict: OnConflict
+    debounce: Seconds
+    debounce_max: Seconds
+    throttle: Seconds
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +79,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: none, whatever the task says."""
     headers: bytes | None = None
     transaction: object = None
+    unique: UniqueOptions | None = None
 
 
 NOTHING = Options()
@@ -82,9 +92,12 @@ def read_options(
     changes: dict[str, Any] = {}
     for name, value in said.items():
         read = _READ.get(name)
-        if read is None:
-            raise unknown_option(where, name, _READ)
-        changes |= read(value)
+        if read is not None:
+            changes |= read(value)
+        elif name not in uniqueness.NAMES:
+            raise unknown_option(where, name, (*_READ, *uniqueness.NAMES))
+    if not said.keys().isdisjoint(uniqueness.NAMES):
+        changes["unique"] = uniqueness.read_call(said, former.unique)
     if "at" in changes or "delay" in changes:  # the later word counts
         changes = {"at": None, "delay": 0, **changes}
     if "queue" in changes:

@@ -91,6 +91,8 @@ class JobInfo(Generic[R_co]):
     cancel_asked: bool
     schedule: str | None
     """The schedule that made it."""
+    unique: str | None
+    """Its unique key."""
     on_dead: str | None
     """The task that handles its death."""
     snoozes: int
@@ -135,6 +137,7 @@ def info_of(record: model.JobRecord, definition: Definition | None, result: R_co
         waits_for=record.waits_for,
         cancel_asked=record.cancel_requested,
         schedule=record.schedule,
+        unique=record.unique,
         on_dead=record.on_dead,
         snoozes=record.snoozes,
         reason=record.reason,

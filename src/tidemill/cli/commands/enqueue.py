@@ -27,6 +27,17 @@ _LENGTH = LengthType(0, LONGEST / SECOND)
 @click.option("--priority", type=click.IntRange(0, 10), help="0 (first) to 10.")
 @click.option("--key", help="For limits and fairness, if it does not come from an argument.")
 @click.option("--id", "job_id", type=IdType(), help="A UUID of your own: a repeat makes no second job.")
+@click.option("--unique", metavar="KEY", help="At most one live job of the task has this key.")
+@click.option("--unique-until", type=click.Choice(["end", "start"]), help="Held until it ends, or starts.")
+@click.option("--unique-for", type=_LENGTH, help="Held for this long instead, whatever becomes of the job.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["existing", "replace", "refuse"]),
+    help="If a job has the key: print its id, replace it while it waits, or fail.",
+)
+@click.option("--debounce", type=_LENGTH, help="Run the last call, after this long without another one.")
+@click.option("--debounce-max", type=_LENGTH, help="But no later than this after the first one.")
+@click.option("--throttle", type=_LENGTH, help="Run the first call of this long.")
 @click.option("--wait", is_flag=True, help="Wait for the end and print the result; exit code 1 if it failed.")
 @click.option("--wait-for", type=_LENGTH, help="The same, but no longer than this; then exit code 1.")
 @json_option
@@ -59,11 +70,11 @@ def enqueue(
     try:
         job = app.enqueue(task, args, kwargs, **said)
         if not (wait or wait_for is not None):
-            _say(EnqueuedShape(job.id, task), as_json)
+            _say(EnqueuedShape(job.id, task, bool(job.created)), as_json)
             return exits.DONE
         click.echo(job.id, err=True)
         result = job.result(timeout=wait_for)
-        _say(EnqueuedShape(job.id, task, result), as_json)
+        _say(EnqueuedShape(job.id, task, bool(job.created), result), as_json)
         return exits.DONE
     finally:
         app.close()

@@ -94,6 +94,7 @@ def _facts(job: JobRecord) -> Iterator[tuple[str, object]]:
     yield "waits for", f"{job.waits_for} jobs" if job.waits_for else None
     yield "on dead", job.on_dead
     yield "schedule", job.schedule
+    yield "unique key", job.unique
     yield "headers", _json(json_of(job.headers))
     yield "payload", payload_text(job)
     yield "progress", _json(json_of(job.progress))

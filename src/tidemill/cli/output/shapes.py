@@ -68,6 +68,7 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     waits_for: Annotated[int, Meta(description="other jobs that it still waits for")]
     on_dead: Annotated[str | None, Meta(description="the task that handles its final failure")]
     schedule: Annotated[str | None, Meta(description="the schedule that made it")]
+    unique: Annotated[str | None, Meta(description="its unique key")]
     reason: Annotated[
         str | None,
         Meta(
@@ -133,6 +134,9 @@ class EnqueuedShape(msgspec.Struct, frozen=True):
 
     id: Annotated[str, Meta(description="its id")]
     task: Annotated[str, Meta(description="the name of its task")]
+    created: Annotated[
+        bool, Meta(description="false: the job was there already, by its id or by its unique key")
+    ]
     result: Annotated[Any, Meta(description="what the function returned (with --wait)")] = UNSET
 
 

@@ -67,7 +67,7 @@ def failure_shape(failure: Failure) -> FailureShape:
 
 
 _SAME = ("task", "queue", "priority", "key", "max_attempts", "crashes", "suspect")
-_SAME_TOO = ("replays", "waits_for", "on_dead", "schedule", "reason", "snoozes", "failure_count")
+_SAME_TOO = ("replays", "waits_for", "on_dead", "schedule", "unique", "reason", "snoozes", "failure_count")
 _TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
 
 

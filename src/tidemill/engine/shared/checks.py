@@ -32,6 +32,7 @@ from tidemill.model.jobs.run import (
     Settlement,
     check_result,
 )
+from tidemill.model.jobs.unique import merge_unique
 from tidemill.model.member import (
     MARK_SIZE,
     MISSED_HEARTBEATS,
@@ -324,6 +325,8 @@ def check_entries(entries: Sequence[TaskEntry]) -> None:
             check_span(entry.timeout)
         if entry.key is not None:
             check_text(entry.key, "the name of a parameter")
+        if entry.unique is not None:
+            merge_unique(entry.unique, None)
         if entry.on_dead is not None:
             check_task(entry.on_dead)
 

@@ -70,7 +70,7 @@ BEGIN
         v_lane := coalesce(group_of_v1(q.keyed, q.tasks, j.task, p_key), '');
     END IF;
     UPDATE job SET body = p_body, codec = p_codec, headers = p_headers, key = p_key, priority = p_priority,
-        expires_at = p_expires_at, due_at = CASE WHEN p_due > p_now THEN p_due END, state = v_state, lane = v_lane,
+        expires_at = p_expires_at, due_at = CASE WHEN p_due > p_now THEN p_due END, state = v_state, lane = v_lane, aside = false,
         seq = CASE WHEN v_stays OR v_state = 0 THEN job.seq ELSE nextval('seq') END, back = v_stays,
         xid = CASE WHEN v_state = 2 THEN pg_current_xact_id() ELSE job.xid END,
         ready_at = CASE WHEN v_state = 2 AND NOT v_stays THEN p_now ELSE job.ready_at END
