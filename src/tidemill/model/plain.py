@@ -15,7 +15,8 @@ def is_plain(job: NewJob, options: QueueOptions) -> bool:
 
 
 def is_plain_job(job: NewJob) -> bool:
-    """Ready at once, for ever, without parents and without a unique key. Everything else that is said of it is only carried."""
+    """Ready at once, for ever, without parents and without a unique key. Everything else that is said of it
+    is only carried."""
     return not (
         job.delay or job.at is not None or job.expires is not None or job.after or job.unique is not None
     )

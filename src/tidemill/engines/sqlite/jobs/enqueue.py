@@ -37,7 +37,11 @@ def enqueue(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
     """Store jobs that have been checked."""
     if not jobs:
         return []
-    if any(job.after for job in jobs) or has_unique(jobs) or not storing.store_all(step, jobs):
+    if any(job.after for job in jobs):
+        return _store_each(step, jobs)
+    if has_unique(jobs):
+        return _store_unique(step, jobs)
+    if not storing.store_all(step, jobs):
         return _store_each(step, jobs)
     return [Stored(job.id, True) for job in jobs]
 
@@ -49,6 +53,40 @@ def name_new(step: Step, jobs: Sequence[NewJob], stored: Sequence[Stored]) -> No
             due_at = step.now + job.delay if job.at is None else job.at
             queue = step.catalogue.named(job.queue, step.now)
             step.moved(job.id, READY if due_at <= step.now else SCHEDULED, queue.pk, job.task)
+
+
+def _store_unique(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
+    """Jobs without parents, of which some have keys: what is new goes together."""
+    answers: list[Stored] = []
+    new: dict[JobId, NewJob] = {}
+    held: set[tuple[str, str]] = set()
+    for job in jobs:
+        unique = job.unique
+        if unique is not None and (job.task, unique.key) in held:  # by one of this very call, perhaps
+            _store_new(step, new)
+            held.clear()
+        known = job.id in new or step.db.execute(keys.SQL.find_job, (job.id,)).fetchone() is not None
+        met = None if known or unique is None else meeting.meet(step, job, unique)
+        if not known and met is None:
+            new[job.id] = job
+            if unique is not None:
+                held.add((job.task, unique.key))
+        answers.append(Stored(met or job.id, not known and met is None))
+    _store_new(step, new)
+    return answers
+
+
+def _store_new(step: Step, new: dict[JobId, NewJob]) -> None:
+    """Jobs of which no id is known, and whose keys are free."""
+    if not new:
+        return
+    jobs = list(new.values())
+    first = step.next_seq()
+    storing.store_all(step, jobs)
+    keys.hold_all(
+        step, [(job, job.unique, pk) for pk, job in enumerate(jobs, first) if job.unique is not None]
+    )
+    new.clear()
 
 
 def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
@@ -65,10 +103,7 @@ def _store_each(step: Step, jobs: Sequence[NewJob]) -> list[Stored]:
 
 def _store_one(step: Step, job: NewJob) -> None:
     if not job.after:
-        pk = 0 if job.unique is None else step.next_seq()
-        storing.store_all(step, (job,))
-        if job.unique is not None:
-            keys.hold(step, job, job.unique, pk)
+        _store_new(step, {job.id: job})
         return
     now = step.now
     parents = facts.by_ids(step, dict.fromkeys(job.after))
@@ -81,7 +116,7 @@ def _store_one(step: Step, job: NewJob) -> None:
     step.db.execute(storing.SQL.insert_job, storing.row_of(job, queue, "", seq, BLOCKED, due_at, now))
     step.db.execute(storing.SQL.insert_waiting, (seq, job.parent_died))
     if job.unique is not None:
-        keys.hold(step, job, job.unique, seq)
+        keys.hold_all(step, [(job, job.unique, seq)])
     step.db.execute(positions.SQL.add_blocked, (queue.pk, seq))
     if job.expires is not None:
         step.db.execute(positions.SQL.add_expiring, (now + job.expires, seq))

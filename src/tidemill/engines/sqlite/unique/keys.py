@@ -1,6 +1,6 @@
 """Who holds a unique key: written in the same step as the job's state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -14,17 +14,25 @@ from tidemill.model.jobs.unique import UniqueKey
 SQL = load_statements("tidemill.engines.sqlite", "unique")
 
 
-def hold(step: Step, job: NewJob, unique: UniqueKey, pk: int) -> None:
-    """A new job holds its key, which is free or its own. Its row in `more` keeps it from the fast paths."""
-    until = until_code(unique)
-    step.db.execute(SQL.note_key, (pk, unique.key, until))
-    if until == PERIOD:
-        end = step.now + (unique.period or 0)
-        step.db.execute(SQL.hold_for_period, (job.task, unique.key, job.id, end, step.now))
-        return
-    step.db.execute(SQL.hold, (job.task, unique.key, pk, until == START))
-    if until == START:
-        step.catalogue.freed_at_start = True
+def hold_all(step: Step, jobs: Sequence[tuple[NewJob, UniqueKey, int]]) -> None:
+    """New jobs (each with its key and its pk) hold their keys, which are free or their own. Their rows in
+    `more` keep them from the fast paths."""
+    notes: list[tuple[object, ...]] = []
+    live: list[tuple[object, ...]] = []
+    periods: list[tuple[object, ...]] = []
+    for job, unique, pk in jobs:
+        until = until_code(unique)
+        notes.append((pk, unique.key, until))
+        if until == PERIOD:
+            periods.append((job.task, unique.key, job.id, step.now + (unique.period or 0), step.now))
+            continue
+        live.append((job.task, unique.key, pk, until == START))
+        step.catalogue.freed_at_start |= until == START
+    for statement, rows in (
+        (SQL.note_key, notes), (SQL.hold, live), (SQL.hold_for_period, periods),
+    ):  # fmt: skip
+        if rows:
+            step.db.executemany(statement, rows)
 
 
 def free(step: Step, job: Facts) -> None:
