@@ -11,6 +11,7 @@ from tidemill.engines.sqlite.db.writer import GROUP_ITEMS
 from tidemill.engines.sqlite.jobs import enqueue as sqlite
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
+from tidemill.model.jobs.unique import UniqueKey
 
 HALF = bytes(MERGED_BYTES // 2)
 
@@ -21,6 +22,9 @@ def job(**options: Any) -> NewJob:
 
 def sizes(calls: Sequence[Sequence[NewJob]]) -> list[int]:
     return [len(together) for together in steps(calls)]
+
+
+UNIQUE = job(unique=UniqueKey(key="k"))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,8 @@ def sizes(calls: Sequence[Sequence[NewJob]]) -> list[int]:
         ([[job(body=HALF)]] * 5, [2, 2, 1]),
         ([[job(body=HALF, headers=b"x")]] * 3, [1, 1, 1]),
         ([[job(body=HALF)] * 9, [job()], [job()]], [1, 2]),
+        ([[job()], [job(), UNIQUE], [UNIQUE], [job()], [job()]], [1, 2, 2]),
+        ([[UNIQUE], [], [job()]], [2, 1]),
     ],
 )
 def test_a_step_has_a_bounded_number_of_jobs_and_bytes(

@@ -170,3 +170,20 @@ def test_waiting_no_longer_than_asked(mail: Store, run: Run) -> None:
     assert "has not ended within 0.05 s" in ran.err
     assert show_id(parse_id(ran.err.splitlines()[0])) == ran.err.splitlines()[0]
     assert HOUR > MINUTE
+
+
+@pytest.mark.row("F12")
+def test_a_unique_key(mail: Store, run: Run) -> None:
+    first = run("enqueue", "shop.mail", '["a"]', "--unique", "nightly", "--json").object
+    second = run("enqueue", "shop.mail", '["b"]', "--unique", "nightly", "--json").object
+    assert (second["id"], first["created"], second["created"]) == (first["id"], True, False)
+    assert run("jobs", "show", first["id"], "--json").object["unique"] == "nightly"
+    assert "unique key" in run("jobs", "show", first["id"]).out
+    refused = run("enqueue", "shop.mail", '["b"]', "--unique", "nightly", "--on-conflict", "refuse")
+    assert refused.code != 0
+    assert first["id"] in refused.err
+    wrong = run("enqueue", "shop.mail", '["b"]', "--debounce", "5", "--debounce-max", "4")
+    assert wrong.err == (
+        "tidemill: debounce_max=4 is shorter than debounce=5: it is the longest that calls can put a job "
+        "off\n"
+    )
