@@ -125,6 +125,12 @@ async def flow(seconds: float) -> int:
     return await _sleep(seconds)
 
 
+@app.task(key="who", unique="who", on_conflict="refuse")
+async def single(who: str, seconds: float) -> int:
+    """Never two live ones of one unique key."""
+    return await _sleep(seconds)
+
+
 @app.task
 async def flaky(failures: int) -> int:
     _note("start")
@@ -181,7 +187,7 @@ async def bury(dead: DeadJob) -> int:
 
 
 ENDS_COMPLETED = (
-    "bury", "quick", "nap", "toil", "apart", "hog", "share", "serve", "squeeze", "nip", "flow", "flaky",
-    "tock", "lap",
+    "bury", "quick", "nap", "toil", "apart", "hog", "share", "serve", "squeeze", "nip", "flow", "single",
+    "flaky", "tock", "lap",
 )  # fmt: skip
 ENDS_DEAD = ("doomed", "overruns", "poison")

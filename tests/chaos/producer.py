@@ -41,7 +41,7 @@ ANSWERING = ("cancel", "replay", "read")
 
 MIX = {
     "one": 40, "many": 6, "delayed": 10, "keyed": 5, "narrow": 3, "fair": 5, "crowd": 0.5, "valve": 3,
-    "after": 5, "again": 4, "cancel": 7, "replay": 4, "read": 10, "poison": 0.3, "operate": 8,
+    "unique": 8, "after": 5, "again": 4, "cancel": 7, "replay": 4, "read": 10, "poison": 0.3, "operate": 8,
 }  # fmt: skip
 CALLS = {
     "quick": 50, "nap": 25, "toil": 8, "flaky": 8, "doomed": 2, "overruns": 1, "apart": 1, "hog": 1,
@@ -124,6 +124,16 @@ class Producer:
 
     def _valve(self) -> None:
         self._put_many(["flow"] * self._dice.randint(2, 8))
+
+    def _unique(self) -> None:
+        """A call that meets another job is refused, and its id is that of no job."""
+        job = new_id().hex()
+
+        def enqueue() -> None:
+            tasks.single.using(id=UUID(job)).enqueue(*self._arguments("single"))
+            self._remember([job])
+
+        self._do("enqueue", [job], "single", enqueue)
 
     def _after(self) -> None:
         if self._recent:
@@ -215,6 +225,8 @@ class Producer:
                 return (self._dice.choice((0.1, 1.0)),)
             case "squeeze" | "nip" | "flow":
                 return (self._dice.uniform(0.01, 0.15),)
+            case "single":
+                return (f"key{self._dice.randrange(tasks.KEYS)}", self._dice.uniform(0.001, 0.1))
             case "flaky":
                 return (self._dice.randint(1, tasks.MOST_ATTEMPTS - 1),)
             case _:

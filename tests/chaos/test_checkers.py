@@ -133,6 +133,15 @@ def no_key_starves(made: Made) -> None:
 
 
 @spoils
+def unique_keys_are_unique(made: Made) -> None:
+    made.jobs[OTHER] = SeenJob(state="completed", task="single")
+    made.events += asked("enqueue", 1.5, jobs=[OTHER], text="single")
+    for job, fence in ((ONE, 5), (OTHER, 6)):
+        made.events += ran(2.2, job, fence, task="single", key="key1")
+    made.events += [claimed(2.5, OTHER, 6, claimant="other"), *settled(2.8, OTHER, 6)]
+
+
+@spoils
 def attempts_are_counted(made: Made) -> None:
     made.jobs[ONE].attempts = 0
 

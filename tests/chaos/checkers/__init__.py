@@ -17,6 +17,7 @@ from tests.chaos.checkers.fencing import (
     one_holder_at_a_time,
     settled_by_whom_it_says,
     stale_writes_change_nothing,
+    unique_keys_are_unique,
 )
 from tests.chaos.checkers.finality import ends_as_its_code_says, exactly_one_final_state, final_states_stay
 from tests.chaos.checkers.leases import nobody_living_is_reclaimed, sweepers_are_steady
@@ -51,6 +52,7 @@ CHECKERS: dict[str, Checker] = {
         stale_writes_change_nothing,
         settled_by_whom_it_says,
         one_holder_at_a_time,
+        unique_keys_are_unique,
         limits_hold,
         limits_in_force_hold,
         nothing_starts_while_paused,

@@ -72,3 +72,26 @@ def one_holder_at_a_time(case: Case) -> list[str]:
         for before, after in pairwise(sorted(of_it, key=lambda hold: hold.since))
         if after.since < before.until
     ]
+
+
+def unique_keys_are_unique(case: Case) -> list[str]:
+    """Never two live jobs of one unique key: each certainly lived from the answer to its enqueue to the
+    outcome that was applied, or to the first wish to cancel it. (Of one that was replayed, nobody knows
+    when.)"""
+    keys = {event.jobs[0]: event.key for event in case.starts if event.task == "single"}
+    since = {job: op.ended for op in case.enqueues if op.phase == "ok" for job in op.jobs if job in keys}
+    until = {settle.job: settle.began for settle in case.settles if settle.answer == "applied"}
+    cancels = case.invoked("cancel")
+    lives: dict[str, list[Hold]] = defaultdict(list)
+    for job, began in since.items():
+        record = case.reading.jobs.get(job)
+        if job in until and record is not None and not record.replays:
+            end = min([until[job], *(cancel.began for cancel in cancels[job])])
+            if began < end:
+                lives[keys[job]].append(Hold(job, 0, began, end))
+    return [
+        f"{key}: {before.job} lived until {before.until:.3f}, {after.job} since {after.since:.3f}"
+        for key, of_it in lives.items()
+        for before, after in pairwise(sorted(of_it, key=lambda life: life.since))
+        if after.since < before.until
+    ]

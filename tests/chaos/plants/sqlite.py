@@ -14,6 +14,7 @@ from tidemill.engines.sqlite.cluster import queues
 from tidemill.engines.sqlite.cluster.catalogue import Catalogue
 from tidemill.engines.sqlite.jobs import commands, enqueue, lost_runs, plain_settle, settle
 from tidemill.engines.sqlite.jobs.step import RUNNING, Step
+from tidemill.engines.sqlite.unique import meeting
 from tidemill.model.jobs.job import CancelAnswer, NewJob, Stored
 from tidemill.model.jobs.run import Answer
 from tidemill.model.queues.layers import Declaration, Layers
@@ -127,6 +128,11 @@ def an_old_start_puts_old_options_back() -> None:
         return replace(layers, declared={**layers.declared, app: declaration})
 
     swap(queue_layers, "with_declaration", with_declaration)
+
+
+@plant("sqlite", "unique_keys_are_unique", rate=8.0)
+def unique_keys_are_not_looked_up() -> None:
+    swap(meeting, "_holder", lambda *_: None)
 
 
 @plant("sqlite", "fences_grow", step(1, "kill worker", target=0), step(2, "kill worker", target=1))
