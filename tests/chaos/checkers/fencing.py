@@ -88,7 +88,7 @@ def unique_keys_are_unique(case: Case) -> list[str]:
         if job in until and record is not None and not record.replays:
             end = min([until[job], *(cancel.began for cancel in cancels[job])])
             if began < end:
-                lives[keys[job]].append(Hold(job, 0, began, end))
+                lives[keys[job]].append(Hold(job=job, fence=0, since=began, until=end, asked_at=began))
     return [
         f"{key}: {before.job} lived until {before.until:.3f}, {after.job} since {after.since:.3f}"
         for key, of_it in lives.items()
