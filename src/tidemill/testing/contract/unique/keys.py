@@ -323,6 +323,22 @@ async def test_a_replaced_job_stands_in_the_lane_of_its_new_key(
     assert [run.key for run in await claimant.take()] == ["b"]
 
 
+@pytest.mark.parametrize("delay", [0, SECOND])
+async def test_a_job_that_stands_aside_is_replaced(
+    engine: Engine, clock: Clock, claimant: Claimant, delay: int
+) -> None:
+    job = of(unique={"until": "start"})
+    await put(engine, clock, job)
+    assert await claimant.take(unknown=("t",)) == []
+    new = of(unique={"until": "start", "on_conflict": "replace"}, body=b"[[2],{}]", priority=2, delay=delay)
+    assert await put_one(engine, clock, new) == Stored(job.id, False)
+    clock.forward(1)
+    assert await claimant.take(unknown=("t",)) == []
+    assert not await is_free(engine, clock)
+    assert [run.body for run in await claimant.take()] == [b"[[2],{}]"]
+    assert await is_free(engine, clock)
+
+
 @pytest.mark.row("F12")
 async def test_a_repeat_of_a_replace_changes_nothing(
     engine: Engine, clock: Clock, claimant: Claimant
