@@ -146,7 +146,7 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     per_task: dict[str, Limit] = {}
     """The same for single tasks of this queue."""
     per_worker: Limit | None = None
-    """Kept by each worker for itself, through the `most` of its `Want`s; engines only store it."""
+    """Kept by each worker process for itself, through the `most` of its `Want`s; engines only store it."""
     fair_by: Literal["key"] | None = None
     """Each key gets a lane of its own, and lanes take turns."""
     weights: dict[str, int] = {}

@@ -88,6 +88,28 @@ async def test_a_burst_leaves_at_the_rate_and_loses_nothing(
 
 
 @pytest.mark.row("E3")
+async def test_ten_thousand_at_once_leave_at_the_rate(
+    engine: Engine, clock: Clock, claimant: Claimant
+) -> None:
+    rate, begin = Rate(3_000, per=60.0), clock.now
+    await configure(engine, "q", QueueOptions(rate=rate), now=clock.now)
+    for _ in range(10):
+        await engine.jobs.enqueue(some_jobs(1_000), now=clock.now)
+    starts, draw, ran = list[Instant](), random.Random(3), set[bytes]()
+    while len(ran) < 10_000:
+        claim = await claimant.claim(most=1_000)
+        await claimant.complete(*claim.jobs)
+        starts += some_starts(claim, draw)
+        ran |= {job.id for job in claim.jobs}
+        clock.now += claim.wait or 0
+    assert len(starts) == 10_000
+    assert clock.now - begin <= 3 * permits_of(rate).span * 1_002 // 1_000
+    starts.sort()
+    for first, beyond in zip(starts, starts[rate.count :], strict=False):
+        assert beyond - first > rate.window
+
+
+@pytest.mark.row("E3")
 @pytest.mark.parametrize("per", [0.1, 1.0, 20.0])
 async def test_starts_keep_the_rate_though_each_run_is_late_by_another_time(
     connect: Connect, clock: Clock, per: float
