@@ -47,6 +47,10 @@ RFC 3339 in UTC, lengths of time are seconds in fields that end in `_s`, ids are
 SHAPES: tuple[tuple[str, type[msgspec.Struct]], ...] = (
     ("`jobs ls`, `jobs show`, `dead ls`, `dead show`", shapes.JobShape),
     ("`error` and `failures` of a job", shapes.FailureShape),
+    ("`jobs why`", shapes.WhyShape),
+    ("`reasons` of `jobs why`, `why` of `jobs show`", shapes.ReasonShape),
+    ("`holders` of a reason", shapes.HolderJobShape),
+    ("`opens` of a reason", shapes.OpensShape),
     ("`dead groups`", shapes.DeadGroupShape),
     ("`payload` of a job", shapes.Payload),
     ("`jobs run|retry|cancel|clear`, `dead replay|drop` with ids", shapes.AnswerShape),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidemill.app.reading.events import Events
     from tidemill.app.reading.job_info import FailureInfo, JobInfo
     from tidemill.app.reading.members import Member, MemberProcess
+    from tidemill.app.reading.why_info import HolderInfo, ReasonInfo
     from tidemill.app.task import Bound, Call, Task
     from tidemill.app.tidemill import Tidemill
     from tidemill.model.errors import (
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from tidemill.model.jobs.retry import Retry
     from tidemill.model.member import Health
     from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
+    from tidemill.model.why.reasons import Opens, ReasonKind
     from tidemill.task.current import Abort, Aborted, RunningJob, current_job
     from tidemill.task.later import RetryAfter, Snooze
 
@@ -76,6 +78,7 @@ __all__ = [
     "FailureInfo",
     "Gap",
     "Health",
+    "HolderInfo",
     "IdTaken",
     "Job",
     "JobCancelled",
@@ -91,6 +94,7 @@ __all__ = [
     "NoTransaction",
     "NotCommitted",
     "NotUnique",
+    "Opens",
     "Overridden",
     "PayloadTooLarge",
     "Queue",
@@ -98,6 +102,8 @@ __all__ = [
     "QueueOptions",
     "Queues",
     "Rate",
+    "ReasonInfo",
+    "ReasonKind",
     "Refused",
     "ResultGone",
     "ResultTimeout",
@@ -129,6 +135,8 @@ _HOME = {
     "tidemill.app.reading.events": ("Events",),
     "tidemill.app.job": ("Job",),
     "tidemill.app.reading.job_info": ("FailureInfo", "JobInfo"),
+    "tidemill.app.reading.why_info": ("HolderInfo", "ReasonInfo"),
+    "tidemill.model.why.reasons": ("Opens", "ReasonKind"),
     "tidemill.app.reading.members": ("Member", "MemberProcess"),
     "tidemill.app.tidemill": ("Tidemill",),
     "tidemill.app.operating.queues": ("Overridden", "Queue", "Queues"),

@@ -10,11 +10,14 @@ from tidemill.app.access.link import Link, Work
 from tidemill.app.access.session import EngineSession
 from tidemill.app.enqueueing.options import Seconds, read_seconds
 from tidemill.app.reading.job_info import JobInfo, info_of
+from tidemill.app.reading.why_info import ReasonInfo, reason_info
 from tidemill.model.errors import BadResult, JobCancelled, JobFailed, ResultGone, ResultTimeout, UnknownJob
 from tidemill.model.ids import JobId, new_id, show_id
 from tidemill.model.jobs import job as model
 from tidemill.model.jobs.job import LIVE, CancelAnswer, JobState, ReplayAnswer
 from tidemill.model.time import SECOND
+from tidemill.model.why.facts import WhyFacts
+from tidemill.model.why.reasons import reasons_of
 from tidemill.task.definition import Definition
 
 R_co = TypeVar("R_co", covariant=True)
@@ -85,6 +88,15 @@ class Job(Generic[R_co]):
         """`info` for async code."""
         return self._info_of(await self._link.run(self._get))
 
+    def why(self) -> list[ReasonInfo]:
+        """Ask why it is not running: what holds it back comes first; "ready" if nothing does. A job that runs
+        or has ended says so: there is always a reason. `UnknownJob` if there is no such job (any more)."""
+        return self._reasons_of(self._link.wait("why", self._facts))
+
+    async def awhy(self) -> list[ReasonInfo]:
+        """`why` for async code."""
+        return self._reasons_of(await self._link.run(self._facts))
+
     def result(self, timeout: Seconds | None = None) -> R_co:
         """Wait for the end and return what the function returned.
 
@@ -117,6 +129,10 @@ class Job(Generic[R_co]):
         (record,) = await session.engine.inspect.get([self._id])
         return record
 
+    async def _facts(self, session: EngineSession) -> WhyFacts | None:
+        (facts,) = await session.engine.inspect.why([self._id])
+        return facts
+
     def _ended(self, timeout: Seconds | None) -> Work[model.JobRecord | None]:
         seconds = None if timeout is None else read_seconds("timeout", timeout) / SECOND
 
@@ -147,9 +163,17 @@ class Job(Generic[R_co]):
 
         return replay
 
+    def _reasons_of(self, facts: WhyFacts | None) -> list[ReasonInfo]:
+        if facts is None:
+            raise self._unknown()
+        return [reason_info(reason) for reason in reasons_of(facts)]
+
+    def _unknown(self) -> UnknownJob:
+        return UnknownJob(f"there is no job {self.id}: never enqueued here, dropped, or no longer kept")
+
     def _keep(self, record: model.JobRecord | None) -> model.JobRecord:
         if record is None:
-            raise UnknownJob(f"there is no job {self.id}: never enqueued here, dropped, or no longer kept")
+            raise self._unknown()
         self._record = record
         self._task = record.task
         return record

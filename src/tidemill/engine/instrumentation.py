@@ -160,6 +160,7 @@ class WatchedInspect:
 
     def __init__(self, inspect: InspectFacet, watch: _Watch) -> None:
         self.get = watch(inspect.get)
+        self.why = watch(inspect.why)
         self.counts = watch(inspect.counts)
         self.series = watch(inspect.series)
         self.stats = watch(inspect.stats)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import UNSET
 
 from tidemill.cli import exits
 from tidemill.cli.bulk.bulk import Deed, bulk_options, carry_out, cleared, jobs_of
@@ -21,6 +22,7 @@ from tidemill.cli.options.where import Where, operator, where_options, with_engi
 from tidemill.cli.output.job_text import COLUMNS, log_line, print_whole, row
 from tidemill.cli.output.shaping import job_shape
 from tidemill.cli.output.text import Columns, json_line, one_line
+from tidemill.cli.output.why_text import facts_of, reason_shapes, why_lines, why_shape
 from tidemill.model.ids import JobId, show_id
 from tidemill.model.jobs.job import FINAL, LIVE, JobRecord, JobState
 from tidemill.model.view import JobFilter
@@ -52,6 +54,15 @@ def ls(where: Where, only: JobFilter, limit: int | None, as_json: bool) -> None:
 def show(where: Where, ids: Sequence[JobId], with_log: bool, as_json: bool) -> int:
     """Show everything about jobs: payload, times, worker, result, each failure with its traceback."""
     return with_engine(where, lambda engine: print_jobs(engine, ids, with_log, as_json))
+
+
+@jobs.command()
+@click.argument("ids", nargs=-1, required=True, type=IdType(), metavar="ID...")
+@json_option
+@where_options
+def why(where: Where, ids: Sequence[JobId], as_json: bool) -> int:
+    """Say why jobs are not running: what each waits for, or since when it runs, or how it ended."""
+    return with_engine(where, lambda engine: print_why(engine, ids, as_json))
 
 
 @jobs.command()
@@ -178,24 +189,42 @@ async def print_jobs(
     from tidemill.app.reading.unserved import problems_of
 
     found = await jobs_of(engine, ids)
+    problems, whys = await problems_of(engine, found), await facts_of(engine, ids)
     first = True
-    for job_id, job, problem in zip(ids, found, await problems_of(engine, found), strict=True):
+    for job_id, job, problem, facts in zip(ids, found, problems, whys, strict=True):
         if job is None or (state is not None and job.state is not state):
             why = "there is no such job" if job is None else f"it is {job.state}, not {state}"
             click.echo(f"tidemill: {show_id(job_id)}: {why}", err=True)
         elif as_json:
-            json_line(job_shape(job, whole=True))
+            json_line(job_shape(job, whole=True, why=UNSET if facts is None else reason_shapes(facts)))
         else:
             if not first:
                 click.echo()
             print_whole(job)
             first = False
+            if facts is not None and job.state in LIVE:
+                click.echo(f"\nwhy\n{why_lines(facts)}")
             if with_log:
                 await _print_log(engine, job)
         if problem is not None:
             click.secho(f"warning: {show_id(job_id)}: {one_line(problem)}", fg="yellow", err=True)
     good = all(job is not None and state in (None, job.state) for job in found)
     return exits.DONE if good else exits.PARTLY
+
+
+async def print_why(engine: "Engine", ids: Sequence[JobId], as_json: bool) -> int:
+    """Each job with its reasons; 1 if one was not found."""
+    found = await facts_of(engine, ids)
+    for job_id, facts in zip(ids, found, strict=True):
+        if facts is None:
+            click.echo(f"tidemill: {show_id(job_id)}: there is no such job", err=True)
+        elif as_json:
+            json_line(why_shape(facts))
+        else:
+            job = facts.job
+            click.echo(one_line(f"{show_id(job_id)} {job.state.value}, task {job.task}, queue {job.queue}"))
+            click.echo(why_lines(facts))
+    return exits.DONE if all(found) else exits.PARTLY
 
 
 async def _print_log(engine: "Engine", job: JobRecord) -> None:

@@ -37,6 +37,56 @@ class FailureShape(msgspec.Struct, frozen=True, kw_only=True):
     retry_in_s: Annotated[Seconds, Meta(description="the wait chosen before the next attempt; null: none")]
 
 
+class HolderJobShape(msgspec.Struct, frozen=True):
+    """A running job that holds a place behind a limit."""
+
+    id: Annotated[str, Meta(description="the job")]
+    worker: Annotated[str, Meta(description="the member that runs it")]
+    since: Annotated[Time, Meta(description="when it was taken")]
+
+
+class OpensShape(msgspec.Struct, frozen=True):
+    """Something to look at."""
+
+    what: Annotated[str, Meta(description="queue, job, member or task")]
+    name: Annotated[str, Meta(description="its name, or the id of a job")]
+
+
+class ReasonShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A reason why a job is where it is. What does not fit its kind is null or empty."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="not due, parents, expired, paused, gate full, rate, priority, behind, no worker, "
+            "unknown task, suspect, released, ready, running, stopping or ended"
+        ),
+    ]
+    sentence: Annotated[str, Meta(description="the whole reason, for people")]
+    since: Annotated[Time, Meta(description="of a pause, a run, an end")]
+    until: Annotated[Time, Meta(description="when time alone ends it; null: time alone does not")]
+    by: Annotated[str, Meta(description="who paused it; the worker that runs or ran it")]
+    why: Annotated[str, Meta(description="said with a pause; why a run was released; what a job died of")]
+    count: Annotated[
+        int | None, Meta(description="jobs before it, that it waits for, or that run behind a limit")
+    ]
+    more: Annotated[bool, Meta(description="it is more than `count`: counted no further")]
+    gate: Annotated[str, Meta(description="which limit: queue, task NAME or key NAME")]
+    limit: Annotated[int | None, Meta(description="how many may run, or start in a rate's window")]
+    holders: Annotated[
+        list[HolderJobShape], Meta(description="up to 10 jobs that fill a limit, the longest running first")
+    ]
+    opens: Annotated[list[OpensShape], Meta(description="what to look at, the most useful first")]
+
+
+class WhyShape(msgspec.Struct, frozen=True):
+    """Why a job is where it is."""
+
+    id: Annotated[str, Meta(description="the job")]
+    state: Annotated[str, Meta(description="its state at that moment")]
+    reasons: Annotated[list[ReasonShape], Meta(description="at least one; what holds it back comes first")]
+
+
 class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     """A job. Those of a list have no payload, result and failures; `show` has everything."""
 
@@ -89,6 +139,9 @@ class JobShape(msgspec.Struct, frozen=True, kw_only=True):
     result: Annotated[Any, Meta(description="what the function returned (`show`)")] = UNSET
     failures: Annotated[
         list[FailureShape] | UnsetType, Meta(description="the first 5 and the last 20 (`show`)")
+    ] = UNSET
+    why: Annotated[
+        list[ReasonShape] | UnsetType, Meta(description="why it is where it is, as in `jobs why` (`show`)")
     ] = UNSET
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from tidemill.cli.output.shapes import (
     DeadGroupShape,
@@ -20,6 +21,7 @@ from tidemill.cli.output.shapes import (
     Payload,
     ProcessShape,
     QueueShape,
+    ReasonShape,
     ScaleShape,
     ScheduleShape,
     Seconds,
@@ -71,7 +73,7 @@ _SAME_TOO = ("replays", "waits_for", "on_dead", "schedule", "unique", "reason", 
 _TIMES = ("created_at", "due_at", "ready_at", "claimed_at", "started_at", "ended_at", "expires_at")
 
 
-def job_shape(job: JobRecord, *, whole: bool = False) -> JobShape:
+def job_shape(job: JobRecord, *, whole: bool = False, why: list[ReasonShape] | UnsetType = UNSET) -> JobShape:
     """A job for machines; `whole` with what only `inspect.get` knows."""
     parts: dict[str, Any] = {name: getattr(job, name) for name in (*_SAME, *_SAME_TOO)}
     parts |= {name: rfc3339(getattr(job, name)) for name in _TIMES}
@@ -81,6 +83,7 @@ def job_shape(job: JobRecord, *, whole: bool = False) -> JobShape:
             "payload": payload_of(job),
             "result": json_of(job.result),
             "failures": [failure_shape(failure) for failure in job.failures],
+            "why": why,
         }
     return JobShape(
         id=show_id(job.id),

@@ -81,6 +81,7 @@ from tidemill.engine.protocol.limits import (
     PRUNE_LEAST,
     PRUNE_LIMIT,
     UNKNOWN_LIMIT,
+    WHY_LIMIT,
 )
 from tidemill.engine.protocol.queues import QueuesFacet, TasksFacet
 from tidemill.engine.protocol.schedules import Fired, SchedulesFacet
@@ -94,6 +95,7 @@ __all__ = [
     "PRUNE_LEAST",
     "PRUNE_LIMIT",
     "UNKNOWN_LIMIT",
+    "WHY_LIMIT",
     "BlockingFacet",
     "CheckKnown",
     "Engine",

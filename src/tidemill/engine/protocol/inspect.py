@@ -21,6 +21,7 @@ from tidemill.model.view import (
     QueueCounts,
     SeriesPoint,
 )
+from tidemill.model.why.facts import WhyFacts
 
 
 class InspectFacet(Protocol):
@@ -28,6 +29,21 @@ class InspectFacet(Protocol):
 
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         """Full records with kept failures, oldest first. Unknown ids and tombstones: None."""
+        ...
+
+    async def why(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[WhyFacts | None]":
+        """What decides whether these jobs run, all read at one moment: `model.why.facts` says what each fact
+        is, and `model.why.reasons` makes reasons of them. Unknown ids and tombstones: None.
+
+        The facts are those that a claim looks at. A claim at this moment that names one of these jobs by its
+        id (and has room for a suspect) takes it exactly if the reasons have none of `STOPS`. Nothing is
+        changed: a job that is due and not promoted yet, and one that has expired and is not dead yet, are
+        shown as they are. Where the lanes of a queue are just being recut (its options have changed), `ahead`
+        counts in the lane where the job stands now.
+
+        Bounded: at most `WHY_LIMIT` ids. For each, no more than `AHEAD_COUNTED` + 1 jobs are counted, and
+        `HOLDERS_SHOWN` holders and `PARENTS_SHOWN` parents are answered. All members are read once. The cost
+        does not grow with the number of stored jobs."""
         ...
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":

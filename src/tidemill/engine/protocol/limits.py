@@ -16,3 +16,5 @@ PRUNE_LIMIT = 5_000
 """The most jobs that one prune deletes."""
 PRUNE_LEAST = 500
 """So many a prune deletes even if that takes long."""
+WHY_LIMIT = 100
+"""The most jobs of which one call asks why they do not run."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import get_args
 
-from tidemill.engine.protocol import BATCH_LIMIT, UNKNOWN_LIMIT
+from tidemill.engine.protocol import BATCH_LIMIT, UNKNOWN_LIMIT, WHY_LIMIT
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import ID_SIZE, JobId, check_id
 from tidemill.model.jobs.job import PAYLOAD_LIMIT, Edit, NewJob, check_edit, check_new_jobs
@@ -126,6 +126,12 @@ def check_ids(ids: Sequence[JobId]) -> list[JobId]:
     """The same ids, or `BadInput`."""
     check_batch(len(ids))
     return [check_id(job_id) for job_id in ids]
+
+
+def check_why(ids: Sequence[JobId]) -> list[JobId]:
+    """The same for `inspect.why`, which reads much of each."""
+    check_batch(len(ids), WHY_LIMIT)
+    return check_ids(ids)
 
 
 def check_jobs(jobs: Sequence[NewJob]) -> None:

@@ -116,6 +116,12 @@ def pressed(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> boo
     return sum(count for step, count in log if step > expired) > permits_of(rate).most
 
 
+def room_of(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
+    """How many starts a rate allows now; 0 or less: none."""
+    expired = oldest_counting(rate, now)
+    return rate.count - sum(count for step, count in log if step > expired)
+
+
 def opens_at(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> Instant:
     """The instant at which a rate that is used up allows a start again. After the rate was lowered
     more than `count` may still count: then enough of the oldest entries have to expire."""

@@ -71,6 +71,7 @@ MODULES = (
     "read.moves",
     "read.stats",
     "read.storage",
+    "read.why",
     "stateful.stateful",
     "transactions.blocking",
     "transactions.transactions",

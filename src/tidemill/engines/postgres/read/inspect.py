@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number, check_why
 from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
@@ -15,6 +15,7 @@ from tidemill.engines.postgres.read import listing, stats
 from tidemill.engines.postgres.read.groups import Groups
 from tidemill.engines.postgres.read.rows import job_of
 from tidemill.engines.postgres.read.tallies import Tallies
+from tidemill.engines.postgres.read.why import why
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import JobRecord
 from tidemill.model.jobs.run import Checkpoint, StoredLine
@@ -31,6 +32,7 @@ from tidemill.model.view import (
     QueueCounts,
     SeriesPoint,
 )
+from tidemill.model.why.facts import WhyFacts
 
 SQL = load_statements("tidemill.engines.postgres", "inspect")
 STORAGE = load_statements("tidemill.engines.postgres", "storage")
@@ -48,6 +50,9 @@ class PostgresInspect:
         rows = await self._store.read(SQL.get, check_ids(ids))
         found = {row[0]: job_of(row, row[-1]) for row in rows}
         return [found.get(job_id) for job_id in ids]
+
+    async def why(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[WhyFacts | None]":
+        return await why(self._store, check_why(ids), now)
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         return await self._tallies.counts(minutes_back(window) * MINUTE, now)

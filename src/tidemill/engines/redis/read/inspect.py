@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number, check_why
 from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
@@ -15,6 +15,7 @@ from tidemill.engines.redis.db.schema import evicts
 from tidemill.engines.redis.db.store import RedisStore
 from tidemill.engines.redis.read.listing import page
 from tidemill.engines.redis.read.rows import group_of, job_of
+from tidemill.engines.redis.read.why import why
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import STATES, JobRecord
 from tidemill.model.jobs.run import Checkpoint, StoredLine
@@ -32,6 +33,7 @@ from tidemill.model.view import (
     QueueCounts,
     SeriesPoint,
 )
+from tidemill.model.why.facts import WhyFacts
 
 _decode = msgspec.msgpack.Decoder(tuple[int, ...]).decode
 
@@ -48,6 +50,9 @@ class RedisInspect:
         call = ScriptCall(count=len(ids))
         call.add(*check_ids(ids))
         return [None if row is None else job_of(row) for row in await self._read("get", call)]
+
+    async def why(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[WhyFacts | None]":
+        return await why(self._store, check_why(ids), now)
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         first, last, names, tally, oldest, rows, position = await self._read(

@@ -31,7 +31,8 @@ from tidemill.model.time import Instant, Span
 
 SQL = load_statements("tidemill.engines.sqlite", "gates")
 
-_HELD = {"queue": SQL.held_by_queue, "task": SQL.held_by_task, "key": SQL.held_by_key}
+HELD = {"queue": SQL.held_by_queue, "task": SQL.held_by_task, "key": SQL.held_by_key}
+"""How many run behind a gate, counted up to a bound."""
 _PLENTY = 1 << 40
 
 
@@ -113,7 +114,7 @@ class Rooms:
             return GateRoom(kind, name, limit.rate, 0, was_parked=True)
         left = _PLENTY
         if limit.concurrency is not None:
-            (held,) = step.db.execute(_HELD[kind], (queue, name, limit.concurrency)).fetchone()
+            (held,) = step.db.execute(HELD[kind], (queue, name, limit.concurrency)).fetchone()
             left = limit.concurrency - held
         if limit.rate is not None:
             left = min(left, room_of(limit.rate, self._log(kind, name, limit.rate), step.now))

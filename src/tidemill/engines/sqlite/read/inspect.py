@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from sqlite3 import Connection
 
-from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number
+from tidemill.engine.shared.checks import check_ids, check_limit, check_listing, check_number, check_why
 from tidemill.engine.shared.finished import minutes_back, series_span
 from tidemill.engine.shared.groups import group_walk
 from tidemill.engine.shared.paging import read_cursor
@@ -15,6 +15,7 @@ from tidemill.engines.sqlite.db.store import StoreSession
 from tidemill.engines.sqlite.order.positions import TOMBSTONE
 from tidemill.engines.sqlite.read import groups, listing, rows
 from tidemill.engines.sqlite.read.storage import storage
+from tidemill.engines.sqlite.read.why import SqliteWhy
 from tidemill.model.ids import JobId, check_id
 from tidemill.model.jobs.job import STATES, JobRecord, JobState
 from tidemill.model.jobs.run import Checkpoint, StoredLine
@@ -32,6 +33,7 @@ from tidemill.model.view import (
     QueueCounts,
     SeriesPoint,
 )
+from tidemill.model.why.facts import WhyFacts
 
 SQL = load_statements("tidemill.engines.sqlite", "inspect")
 
@@ -45,6 +47,11 @@ class SqliteInspect:
     async def get(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[JobRecord | None]":
         wanted = check_ids(ids)
         return await self._session.read(lambda db: [_whole(db, job_id) for job_id in wanted])
+
+    async def why(self, ids: Sequence[JobId], *, now: Instant | None = None) -> "list[WhyFacts | None]":
+        wanted = check_why(ids)
+        at = time.time_ns() // 1_000 if now is None else now
+        return await self._session.read(lambda db: SqliteWhy(db, at).facts(wanted))
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":
         until = time.time_ns() // 1_000 if now is None else now

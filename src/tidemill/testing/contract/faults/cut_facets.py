@@ -58,6 +58,14 @@ async def inspect_dead_groups(stage: Stage) -> Cut:
 
 
 @scenario
+async def inspect_why(stage: Stage) -> Cut:
+    jobs = [a_job() for _ in range(3)]
+    await stage.engine.jobs.enqueue(jobs, now=stage.now)
+    await stage.claimant.take(most=1)
+    return Cut(lambda engine: engine.inspect.why([job.id for job in jobs], now=stage.now), changes=False)
+
+
+@scenario
 async def inspect_counts(stage: Stage) -> Cut:
     await a_past(stage)
 

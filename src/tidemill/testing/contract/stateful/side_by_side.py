@@ -16,16 +16,22 @@ from tidemill.model.errors import (
     UnknownParent,
 )
 from tidemill.model.ids import JobId
+from tidemill.model.jobs.job import JobState
 from tidemill.model.jobs.run import Claim, ClaimRequest
 from tidemill.model.member import ClaimantHeartbeat
 from tidemill.model.time import DAY, MINUTE, Instant
+from tidemill.model.why.facts import WhyFacts
 from tidemill.testing.contract.reference import Reference, View, differences
+from tidemill.testing.contract.reference.why import wrong_facts
 from tidemill.testing.contract.stateful.players import PlayedChild, PlayedScript
 
 T = TypeVar("T")
 
 EITHER = (NotUnique, UnknownParent)
 """A call that is to be refused for both may be refused for either."""
+ASKED = 4
+"""Of so many jobs each claim is compared with the reasons why they do not run."""
+WAITING = (JobState.READY, JobState.SCHEDULED, JobState.BLOCKED)
 
 
 class SideBySide(RuleBasedStateMachine):
@@ -157,6 +163,20 @@ class SideBySide(RuleBasedStateMachine):
         self.script.runs += [(job.id, job.fence) for job in answer.jobs]
         if not lost:
             who.receive(request, answer)
+
+    def facts_before(self, request: ClaimRequest) -> tuple[list[WhyFacts | None], bool]:
+        """Why a few jobs are where they are, just before this claim; and whether it is a repeat."""
+        store = self.reference.store
+        claimant = store.claimants.get(request.claimant)
+        repeat = claimant is not None and claimant.last_number == request.number
+        waiting = [job.id for job in store.in_state(*WAITING)]
+        at = request.number % len(waiting) if waiting else 0
+        ids = list(dict.fromkeys([*(request.ids or ()), *waiting[at:], *waiting]))[:ASKED]
+        found = self.run(self.engine.inspect.why(ids, now=self.now))
+        shown = dict(zip(waiting, self.run(self.engine.inspect.get(waiting, now=self.now)), strict=True))
+        wrong = wrong_facts(store, found, shown)
+        assert not wrong, "the facts are wrong:\n" + "\n".join(wrong)
+        return found, repeat
 
     def pick_ids(self, picks: list[int], *, related: bool = True) -> list[JobId]:
         """With `related=False`, no child comes after its parent: whether it feels the parent's end

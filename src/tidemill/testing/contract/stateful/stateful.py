@@ -48,6 +48,7 @@ from tidemill.testing.contract.jobs.commands import (
     spans,
     verdicts,
 )
+from tidemill.testing.contract.reference.why import disagreements
 from tidemill.testing.contract.stateful.side_by_side import SideBySide
 
 EXAMPLES = {"sample": 10, "quick": 60, "deep": 5_000}
@@ -174,8 +175,12 @@ class RandomCommands(SideBySide):
     def claim(self, child: int, claim: dict[str, Any], lost: bool) -> None:
         who = self.script.child(child)
         request = self.script.claim_request(who, claim)
+        facts, repeat = self.facts_before(request)
         answer, error = self.attempt(self.engine.jobs.claim(request, now=self.now))
         self.judge(who, request, answer, error, lost=lost)
+        if answer is not None and not repeat:
+            found = disagreements(facts, request, answer)
+            assert not found, "the reasons and the claim disagree:\n" + "\n".join(found)
         self.compare()
 
     @rule(

@@ -1,0 +1,59 @@
+-- Why a job is where it is. Each statement finds what it counts at an end of an index, and stops at a bound.
+
+-- name: now
+SELECT coalesce($1::bigint, {schema}.instant_v1());
+
+-- name: queue
+SELECT options, paused_at, paused_by, paused_why FROM {schema}.queue WHERE name = $1::text;
+
+-- name: members
+SELECT info, since, heartbeat_at, steady_since, 0 FROM {schema}.member;
+
+-- name: ahead
+-- $1 queue, $2 priority, $3 suspect, $4 lane, $5 the job's seq, $6 the bound. From the job backwards: what was taken from
+-- the front of a lane, and is not vacuumed yet, is met only when nothing else is left.
+SELECT count(*) FROM (
+    SELECT 1 FROM {schema}.job
+    WHERE state = 2 AND queue = $1::text AND priority = $2::smallint AND suspect = $3::boolean AND lane = $4::text
+      AND seq < $5::bigint
+    ORDER BY seq DESC LIMIT $6::bigint
+) AS found;
+
+-- name: better
+SELECT count(*) FROM (
+    SELECT 1 FROM {schema}.job WHERE state = 2 AND queue = $1::text AND priority < $2::smallint LIMIT $3::bigint
+) AS found;
+
+-- name: parents
+-- 5 dead, 6 cancelled.
+SELECT parent.id, parent.state FROM {schema}.wait JOIN {schema}.job AS parent ON parent.id = wait.parent
+WHERE wait.child = $1::bytea ORDER BY parent.state NOT IN (5, 6), parent.id LIMIT $2::bigint;
+
+-- name: held_by_queue
+-- $2 is the empty name of a queue's own gate.
+SELECT count(*) FROM (
+    SELECT 1 FROM {schema}.job WHERE gated AND queue = $1::text AND $2::text = '' LIMIT $3::bigint
+) AS found;
+
+-- name: held_by_task
+-- The condition of the index `job_held_task`.
+SELECT count(*) FROM (
+    SELECT 1 FROM {schema}.job WHERE gated::integer = 1 AND queue = $1::text AND task = $2::text LIMIT $3::bigint
+) AS found;
+
+-- name: held_by_key
+SELECT count(*) FROM (
+    SELECT 1 FROM {schema}.job WHERE gated AND queue = $1::text AND key = $2::text LIMIT $3::bigint
+) AS found;
+
+-- name: holders_of_queue
+SELECT id, member, claimed_at FROM {schema}.job WHERE gated AND queue = $1::text AND $2::text = '' LIMIT $3::bigint;
+
+-- name: holders_of_task
+SELECT id, member, claimed_at FROM {schema}.job WHERE gated::integer = 1 AND queue = $1::text AND task = $2::text LIMIT $3::bigint;
+
+-- name: holders_of_key
+SELECT id, member, claimed_at FROM {schema}.job WHERE gated AND queue = $1::text AND key = $2::text LIMIT $3::bigint;
+
+-- name: starts
+SELECT step, count FROM {schema}.start WHERE queue = $1::text AND kind = $2::text AND name = $3::text AND step > $4::bigint;

@@ -1,0 +1,1 @@
+from tidemill.testing.contract.read.why import *
