@@ -41,9 +41,9 @@ class InspectFacet(Protocol):
         shown as they are. Where the lanes of a queue are just being recut (its options have changed), `ahead`
         counts in the lane where the job stands now.
 
-        Bounded: at most `WHY_LIMIT` ids. For each, no more than `AHEAD_COUNTED` + 1 jobs are counted, and
-        `HOLDERS_SHOWN` holders and `PARENTS_SHOWN` parents are answered. All members are read once. The cost
-        does not grow with the number of stored jobs."""
+        Bounded: at most `WHY_LIMIT` ids. For each, no more than `AHEAD_COUNTED` + 1 jobs are counted,
+        `HOLDERS_SHOWN` holders answered for each gate, and `PARENTS_READ` parents read. All members are read
+        once. The cost does not grow with the number of stored jobs."""
         ...
 
     async def counts(self, *, window: Span = WINDOW, now: Instant | None = None) -> "list[QueueCounts]":

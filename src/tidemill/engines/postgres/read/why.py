@@ -20,7 +20,7 @@ from tidemill.model.time import Instant
 from tidemill.model.why.facts import (
     AHEAD_COUNTED,
     HOLDERS_SHOWN,
-    PARENTS_SHOWN,
+    PARENTS_READ,
     GateFacts,
     GateToPass,
     Holder,
@@ -32,6 +32,7 @@ from tidemill.model.why.facts import (
     held_bound,
     in_order,
     workers_for,
+    worth_showing,
 )
 
 SQL = load_statements("tidemill.engines.postgres", "why")
@@ -138,8 +139,8 @@ class PostgresWhy:
         return int(count)
 
     async def _parents(self, child: JobId) -> tuple[ParentFacts, ...]:
-        rows = await self._rows(SQL.parents, child, PARENTS_SHOWN)
-        return tuple(ParentFacts(job_id, STATES[state]) for job_id, state in rows)
+        rows = await self._rows(SQL.parents, child, PARENTS_READ)
+        return worth_showing(ParentFacts(job_id, STATES[state]) for job_id, state in rows)
 
     async def _live(self) -> list[MemberRecord]:
         if self._members is None:

@@ -25,9 +25,8 @@ SELECT count(*) FROM (
 ) AS found;
 
 -- name: parents
--- 5 dead, 6 cancelled.
-SELECT parent.id, parent.state FROM {schema}.wait JOIN {schema}.job AS parent ON parent.id = wait.parent
-WHERE wait.child = $1::bytea ORDER BY parent.state NOT IN (5, 6), parent.id LIMIT $2::bigint;
+SELECT job.id, job.state FROM (SELECT parent FROM {schema}.wait WHERE child = $1::bytea LIMIT $2::bigint) AS found
+JOIN {schema}.job ON job.id = found.parent;
 
 -- name: held_by_queue
 -- $2 is the empty name of a queue's own gate.

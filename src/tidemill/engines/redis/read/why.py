@@ -16,7 +16,7 @@ from tidemill.model.time import Instant
 from tidemill.model.why.facts import (
     AHEAD_COUNTED,
     HOLDERS_SHOWN,
-    PARENTS_SHOWN,
+    PARENTS_READ,
     GateFacts,
     GateToPass,
     Holder,
@@ -27,14 +27,13 @@ from tidemill.model.why.facts import (
     has_started,
     in_order,
     workers_for,
+    worth_showing,
 )
-
-assert HOLDERS_SHOWN == PARENTS_SHOWN, "the script has one number for both"
 
 
 async def why(store: RedisStore, ids: Sequence[JobId], now: Instant | None) -> list[WhyFacts | None]:
     """The facts of these jobs, read by one script."""
-    call = ScriptCall(count=len(ids), counted=AHEAD_COUNTED, shown=HOLDERS_SHOWN)
+    call = ScriptCall(count=len(ids), counted=AHEAD_COUNTED, shown=HOLDERS_SHOWN, parents=PARENTS_READ)
     call.add(*ids)
     at, queue_rows, member_rows, jobs = await store.run(store.reads, "why", call, now)
     queues = {
@@ -59,7 +58,7 @@ def _facts(row: Row, now: Instant, queues: dict[str, QueueFacts], members: list[
         gates=tuple(_gate(gate, *found[gate.kind]) for gate in gates_to_pass(job, queue.options, now)),
         ahead=min(ahead, AHEAD_COUNTED + 1),
         better=min(better, AHEAD_COUNTED + 1),
-        parents=tuple(ParentFacts(parent, STATES[state]) for parent, state in parents),
+        parents=worth_showing(ParentFacts(parent, STATES[state]) for parent, state in parents),
         workers=workers_for(job, members),
     )
 

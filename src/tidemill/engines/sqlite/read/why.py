@@ -16,7 +16,7 @@ from tidemill.model.time import Instant
 from tidemill.model.why.facts import (
     AHEAD_COUNTED,
     HOLDERS_SHOWN,
-    PARENTS_SHOWN,
+    PARENTS_READ,
     GateFacts,
     GateToPass,
     Holder,
@@ -28,6 +28,7 @@ from tidemill.model.why.facts import (
     held_bound,
     in_order,
     workers_for,
+    worth_showing,
 )
 
 SQL = load_statements("tidemill.engines.sqlite", "why")
@@ -119,8 +120,8 @@ class SqliteWhy:
         return min(int(count), bound)
 
     def _parents(self, child: int) -> tuple[ParentFacts, ...]:
-        rows = self._db.execute(SQL.parents, (child, PARENTS_SHOWN))
-        return tuple(ParentFacts(job_id, state_of(state)) for job_id, state in rows)
+        rows = self._db.execute(SQL.parents, (child, PARENTS_READ))
+        return worth_showing(ParentFacts(job_id, state_of(state)) for job_id, state in rows)
 
     def _live(self) -> list[MemberRecord]:
         if self._members is None:

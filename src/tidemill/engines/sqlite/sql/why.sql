@@ -27,9 +27,8 @@ SELECT ifnull(sum(last - first + 1), 0)
 FROM (SELECT first, last FROM ready WHERE queue = ?1 AND priority < ?2 LIMIT ?3);
 
 -- name: parents
--- 5 dead, 6 cancelled.
-SELECT parent.id, parent.state FROM wait CROSS JOIN job_now AS parent ON parent.pk = wait.parent
-WHERE wait.child = ?1 ORDER BY parent.state NOT IN (5, 6), parent.id LIMIT ?2;
+SELECT job_now.id, job_now.state FROM (SELECT parent FROM wait WHERE child = ?1 LIMIT ?2) AS some
+CROSS JOIN job_now ON job_now.pk = some.parent;
 
 -- name: holders_of_queue
 -- ?2 is the empty name of a queue's own gate.

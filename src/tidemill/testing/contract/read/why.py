@@ -5,7 +5,7 @@ import pytest
 from tidemill.engine.protocol import WHY_LIMIT, Engine
 from tidemill.model.errors import BadInput
 from tidemill.model.ids import JobId, new_id
-from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.job import PARENTS_LIMIT, JobState, NewJob
 from tidemill.model.jobs.run import LostRun, Started
 from tidemill.model.member import MemberInfo, marks_of_tasks
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
@@ -127,6 +127,17 @@ async def test_a_job_names_those_that_it_waits_for(engine: Engine, clock: Clock,
     assert shown == sorted(ids_of(parents))[:PARENTS_SHOWN]
     await worker.complete(await worker.take_one())
     assert (await only(engine, clock, job, ReasonKind.PARENTS)).count == 11
+
+
+@pytest.mark.row("F6")
+async def test_a_job_with_many_parents_names_some(engine: Engine, clock: Clock, worker: Claimant) -> None:
+    parents = some_jobs(PARENTS_LIMIT)
+    await store(engine, clock, *parents)
+    (job,) = await store(engine, clock, a_job(after=tuple(ids_of(parents))))
+    assert (await only(engine, clock, job, ReasonKind.PARENTS)).count == PARENTS_LIMIT
+    shown = [parent.id for parent in (await facts_of(engine, clock, job)).parents]
+    assert len(shown) == PARENTS_SHOWN
+    assert shown == sorted(set(shown) & set(ids_of(parents)))
 
 
 @pytest.mark.row("F6")

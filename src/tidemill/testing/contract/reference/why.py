@@ -8,7 +8,7 @@ from tidemill.model.jobs.run import Claim, ClaimRequest
 from tidemill.model.member import Health, health
 from tidemill.model.queues.gate import room_of
 from tidemill.model.time import Instant
-from tidemill.model.why.facts import HOLDERS_SHOWN, PARENTS_SHOWN, GateFacts, WhyFacts, is_due
+from tidemill.model.why.facts import HOLDERS_SHOWN, PARENTS_READ, PARENTS_SHOWN, GateFacts, WhyFacts, is_due
 from tidemill.model.why.reasons import STOPS, reasons_of
 from tidemill.testing.contract.reference.gates import gates_for, log_of, permits
 from tidemill.testing.contract.reference.queues import concurrency_of
@@ -87,6 +87,7 @@ def _wrong_gate(store: ReferenceStore, facts: GateFacts, gate: Gate, now: Instan
 
 def _parents(store: ReferenceStore, job: ReferenceJob) -> list[tuple[JobId, JobState | None]]:
     there = [parent for each in job.waits if (parent := store.jobs.get(each)) is not None]
+    assert len(there) <= PARENTS_READ
     there.sort(key=lambda parent: (parent.state not in DIED, parent.id))
     return [(parent.id, parent.state) for parent in there[:PARENTS_SHOWN]]
 
