@@ -76,7 +76,7 @@ class ParentFacts(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """A pause of a queue."""
+    """A pause of a queue, or of a task."""
 
     at: Instant
     by: str
@@ -117,6 +117,8 @@ class WhyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """As `inspect.list` shows it."""
     pause: Pause | None = None
     """Of its queue; only of jobs that have not started, as is everything below."""
+    task_pause: Pause | None = None
+    """Of its task."""
     gates: tuple[GateFacts, ...] = ()
     """Those that it has to pass (`gates_to_pass`)."""
     ahead: int = 0

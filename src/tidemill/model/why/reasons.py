@@ -24,7 +24,7 @@ from tidemill.model.jobs.job import FINAL, Failure, JobRecord, JobState
 from tidemill.model.names import nearest
 from tidemill.model.queues.spoken import words_of_option
 from tidemill.model.time import SECOND, Instant, Span
-from tidemill.model.why.facts import AHEAD_COUNTED, GateFacts, Holder, ParentFacts, WhyFacts, is_due
+from tidemill.model.why.facts import AHEAD_COUNTED, GateFacts, Holder, ParentFacts, Pause, WhyFacts, is_due
 
 
 class ReasonKind(StrEnum):
@@ -37,7 +37,7 @@ class ReasonKind(StrEnum):
     EXPIRED = "expired"
     """It was not started in time: whoever meets it next makes it dead."""
     PAUSED = "paused"
-    """Its queue is paused."""
+    """Its queue is paused, or its task."""
     GATE_FULL = "gate full"
     """As many run as a limit allows."""
     RATE = "rate"
@@ -129,7 +129,9 @@ def _stops(facts: WhyFacts) -> Iterator[Reason]:
         text = f"It was not started in time: its time ran out {_span(now - job.expires_at)} ago."
         yield Reason(kind=ReasonKind.EXPIRED, sentence=text, since=job.expires_at)
     if facts.pause is not None:
-        yield _paused(facts)
+        yield _paused("queue", job.queue, facts.pause, now)
+    if facts.task_pause is not None:
+        yield _paused("task", job.task, facts.task_pause, now)
     for gate in facts.gates:
         if gate.full:
             yield _full(job, gate)
@@ -225,18 +227,16 @@ def _not_due(job: JobRecord, now: Instant) -> Reason:
     return Reason(kind=ReasonKind.NOT_DUE, sentence=text, until=job.due_at)
 
 
-def _paused(facts: WhyFacts) -> Reason:
-    pause, queue = facts.pause, facts.job.queue
-    assert pause is not None
-    text = f"Queue {_quoted(queue)} was paused{' by ' + pause.by if pause.by else ''}"
-    text += f" {_span(facts.now - pause.at)} ago{': ' + pause.why if pause.why else ''}."
+def _paused(what: Literal["queue", "task"], name: str, pause: Pause, now: Instant) -> Reason:
+    text = f"{what.capitalize()} {_quoted(name)} was paused{' by ' + pause.by if pause.by else ''}"
+    text += f" {_span(now - pause.at)} ago{': ' + pause.why if pause.why else ''}."
     return Reason(
         kind=ReasonKind.PAUSED,
         sentence=text,
         since=pause.at,
         by=pause.by,
         why=pause.why,
-        opens=(Opens("queue", queue),),
+        opens=(Opens(what, name),),
     )
 
 

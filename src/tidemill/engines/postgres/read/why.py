@@ -25,6 +25,7 @@ from tidemill.model.why.facts import (
     GateToPass,
     Holder,
     ParentFacts,
+    Pause,
     QueueFacts,
     WhyFacts,
     gates_to_pass,
@@ -81,6 +82,7 @@ class PostgresWhy:
             now=self._now,
             job=job,
             pause=queue.pause,
+            task_pause=await self._task_pause(job.task),
             gates=tuple([await self._gate(job.queue, gate) for gate in gates]),
             ahead=await self._ahead(job) if ready else 0,
             better=await self._better(job) if ready else 0,
@@ -94,6 +96,10 @@ class PostgresWhy:
             rows = await self._rows(SQL.queue, name)
             self._queues[name] = QueueFacts.read(*rows[0]) if rows else QueueFacts(QueueOptions())
         return self._queues[name]
+
+    async def _task_pause(self, task: str) -> Pause | None:
+        rows = await self._rows(SQL.task_pause, task)
+        return Pause(*rows[0]) if rows else None
 
     async def _gate(self, queue: str, gate: GateToPass) -> GateFacts:
         name = (queue, gate.kind, gate.name)

@@ -6,6 +6,9 @@ SELECT coalesce($1::bigint, {schema}.instant_v1());
 -- name: queue
 SELECT options, paused_at, paused_by, paused_why FROM {schema}.queue WHERE name = $1::text;
 
+-- name: task_pause
+SELECT paused_at, paused_by, paused_why FROM {schema}.paused_task WHERE name = $1::text;
+
 -- name: members
 SELECT info, since, heartbeat_at, steady_since, 0 FROM {schema}.member;
 
@@ -15,13 +18,15 @@ SELECT info, since, heartbeat_at, steady_since, 0 FROM {schema}.member;
 SELECT count(*) FROM (
     SELECT 1 FROM {schema}.job
     WHERE state = 2 AND queue = $1::text AND priority = $2::smallint AND suspect = $3::boolean AND lane = $4::text
-      AND seq < $5::bigint
+      AND seq < $5::bigint AND NOT aside
     ORDER BY seq DESC LIMIT $6::bigint
 ) AS found;
 
 -- name: better
+-- Those that stand aside hold nobody back.
 SELECT count(*) FROM (
-    SELECT 1 FROM {schema}.job WHERE state = 2 AND queue = $1::text AND priority < $2::smallint LIMIT $3::bigint
+    SELECT 1 FROM {schema}.job
+    WHERE state = 2 AND queue = $1::text AND priority < $2::smallint AND NOT aside LIMIT $3::bigint
 ) AS found;
 
 -- name: parents

@@ -21,6 +21,7 @@ from tidemill.model.why.facts import (
     GateToPass,
     Holder,
     ParentFacts,
+    Pause,
     QueueFacts,
     WhyFacts,
     gates_to_pass,
@@ -45,7 +46,7 @@ async def why(store: RedisStore, ids: Sequence[JobId], now: Instant | None) -> l
 
 
 def _facts(row: Row, now: Instant, queues: dict[str, QueueFacts], members: list[MemberRecord]) -> WhyFacts:
-    shown, gates, ahead, better, parents = row
+    shown, gates, ahead, better, parents, paused = row
     job = job_of(shown)
     if has_started(job):
         return WhyFacts(now=now, job=job)
@@ -55,6 +56,7 @@ def _facts(row: Row, now: Instant, queues: dict[str, QueueFacts], members: list[
         now=now,
         job=job,
         pause=queue.pause,
+        task_pause=None if paused is None else Pause(paused[0], paused[1].decode(), paused[2].decode()),
         gates=tuple(_gate(gate, *found[gate.kind]) for gate in gates_to_pass(job, queue.options, now)),
         ahead=min(ahead, AHEAD_COUNTED + 1),
         better=min(better, AHEAD_COUNTED + 1),

@@ -21,6 +21,7 @@ from tidemill.model.why.facts import (
     GateToPass,
     Holder,
     ParentFacts,
+    Pause,
     QueueFacts,
     WhyFacts,
     gates_to_pass,
@@ -62,6 +63,7 @@ class SqliteWhy:
             now=self._now,
             job=job,
             pause=queue.pause,
+            task_pause=self._task_pause(job.task),
             gates=tuple(self._gate(queue_pk, gate) for gate in gates_to_pass(job, queue.options, self._now)),
             ahead=self._ahead(queue_pk, job) if ready else 0,
             better=self._better(queue_pk, job) if ready else 0,
@@ -75,6 +77,10 @@ class SqliteWhy:
             pk, *stored = self._db.execute(SQL.queue, (name,)).fetchone()
             known = self._queues[name] = (pk, QueueFacts.read(*stored))
         return known
+
+    def _task_pause(self, task: str) -> Pause | None:
+        row = self._db.execute(SQL.task_pause, (task,)).fetchone()
+        return None if row is None else Pause(*row)
 
     def _gate(self, queue: int, gate: GateToPass) -> GateFacts:
         name = (queue, gate.kind, gate.name)

@@ -3,6 +3,9 @@
 -- name: queue
 SELECT pk, options, paused_at, paused_by, paused_why FROM queue WHERE name = ?;
 
+-- name: task_pause
+SELECT paused_at, paused_by, paused_why FROM task WHERE name = ? AND paused_at IS NOT NULL;
+
 -- name: members
 SELECT info, since, heartbeat_at, steady_since, 0 FROM member;
 
@@ -11,20 +14,21 @@ SELECT info, since, heartbeat_at, steady_since, 0 FROM member;
 SELECT ifnull(sum(count), 0) FROM (
     SELECT * FROM (
         SELECT last - first + 1 AS count FROM ready
-        WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND last < ?5
+        WHERE queue = ?1 AND priority = ?2 AND kind = ?3 AND lane = ?4 AND last < ?5
         ORDER BY last DESC LIMIT ?6
     )
     UNION ALL
     SELECT max(0, ?5 - first) FROM (
         SELECT first FROM ready
-        WHERE queue = ?1 AND priority = ?2 AND suspect = ?3 AND lane = ?4 AND last >= ?5
+        WHERE queue = ?1 AND priority = ?2 AND kind = ?3 AND lane = ?4 AND last >= ?5
         ORDER BY last LIMIT 1
     )
 );
 
 -- name: better
+-- Those that stand aside (kind 2 and 3) hold nobody back.
 SELECT ifnull(sum(last - first + 1), 0)
-FROM (SELECT first, last FROM ready WHERE queue = ?1 AND priority < ?2 LIMIT ?3);
+FROM (SELECT first, last FROM ready WHERE queue = ?1 AND priority < ?2 AND kind < 2 LIMIT ?3);
 
 -- name: parents
 SELECT job_now.id, job_now.state FROM (SELECT parent FROM wait WHERE child = ?1 LIMIT ?2) AS some

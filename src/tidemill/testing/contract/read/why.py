@@ -10,6 +10,7 @@ from tidemill.model.jobs.run import LostRun, Started
 from tidemill.model.member import MemberInfo, marks_of_tasks
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.time import MINUTE, SECOND, Instant
+from tidemill.model.view import TaskEntry
 from tidemill.model.why.facts import AHEAD_COUNTED, HOLDERS_SHOWN, PARENTS_SHOWN, WhyFacts
 from tidemill.model.why.reasons import STOPS, Reason, ReasonKind, reasons_of
 from tidemill.testing.contract.fixtures import (
@@ -86,6 +87,18 @@ async def test_a_pause_is_a_reason_with_its_author(engine: Engine, clock: Clock,
     assert await worker.take() == []
     await engine.queues.resume("q", now=clock.now)
     assert await kinds(engine, clock, job) == READY
+
+
+@pytest.mark.row("F6")
+async def test_a_pause_of_its_task_is_a_reason(engine: Engine, clock: Clock, worker: Claimant) -> None:
+    await engine.tasks.publish([TaskEntry(name="t", queue="q")], now=clock.now)
+    jobs = await store(engine, clock, a_job("t"), a_job("u"))
+    await engine.tasks.pause("t", by="ada", why="a bug", now=clock.now)
+    reason = await only(engine, clock, jobs[0], ReasonKind.PAUSED)
+    assert (reason.by, reason.why, reason.opens[0].what) == ("ada", "a bug", "task")
+    assert ids_of(await worker.take()) == [jobs[1]]
+    await engine.tasks.resume("t", now=clock.now)
+    assert ReasonKind.READY in await kinds(engine, clock, jobs[0])
 
 
 @pytest.mark.row("F6")

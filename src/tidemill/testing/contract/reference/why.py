@@ -41,9 +41,17 @@ def _wrong(
     ready = job.state is JobState.READY
     paused = (queue.paused_at, queue.paused_by, queue.paused_why) if queue.paused_at and waits else None
     order = _order(facts.job, shown) if ready else (0, 0)
+    if any(_may_be_aside(store, each) for each in shown.values() if each and each.queue == job.queue):
+        order = (facts.ahead, facts.better)  # what stands aside is not counted, and a record does not show it
+    entry = store.tasks.get(job.new.task)
+    task_paused = (entry.paused_at, entry.paused_by, entry.paused_why) if entry and entry.paused_at else None
     right = {
         "state": (facts.job.state, job.state),
         "pause": (facts.pause and (facts.pause.at, facts.pause.by, facts.pause.why), paused),
+        "task_pause": (
+            facts.task_pause and (facts.task_pause.at, facts.task_pause.by, facts.task_pause.why),
+            task_paused if waits else None,
+        ),
         "parents": (
             [(parent.id, parent.state) for parent in facts.parents],
             _parents(store, job) if job.state is JobState.BLOCKED else [],
@@ -101,6 +109,10 @@ def _order(job: JobRecord, shown: Mapping[JobId, JobRecord | None]) -> tuple[int
     return len(ahead), sum(each.priority < job.priority for each in ready)
 
 
+def _may_be_aside(store: ReferenceStore, job: JobRecord) -> bool:
+    return job.task in store.once_paused or job.reason == "unknown task"
+
+
 def _workers(store: ReferenceStore, queue: str, now: Instant) -> int:
     return sum(
         queue in record.info.queues and health(record.info, record.heartbeat_at, now) is not Health.GONE
@@ -123,7 +135,8 @@ def disagreements(found: Sequence[WhyFacts | None], request: ClaimRequest, answe
         facts = known.get(job_id)
         if facts is None or not request.most:
             break
-        if job_id in free and (request.suspects or not facts.job.suspect):
+        knows = facts.job.task not in request.unknown
+        if job_id in free and knows and (request.suspects or not facts.job.suspect):
             wrong += [] if job_id in taken else [f"{job_id.hex()} was not taken, but nothing stops it"]
             break
     return wrong

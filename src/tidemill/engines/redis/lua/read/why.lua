@@ -6,7 +6,7 @@
 -- A.parents, the most parents.
 -- Answers: {now, queues, members, jobs}. A queue is {name, options, paused_at, by, why}, a member {record, since,
 -- heartbeat_at, steady_since, 0}. A job is nil if unknown or a tombstone, else {row of show.lua, gates, ahead, better,
--- parents}: a gate {kind, held, {{id, member, claimed_at}, ...}, {end of step, starts, ...}}, a parent {id, state}.
+-- parents, {paused at, by, why} of its task or nil}: a gate {kind, held, {{id, member, claimed_at}, ...}, {end of step, starts, ...}}, a parent {id, state}.
 
 local names, queues_read, gates_read = {}, {}, {}
 
@@ -112,6 +112,11 @@ local function parents_of(id)
     return rows
 end
 
+local function task_pause(task)
+    local raw = call('HGET', P .. 'paused', task)
+    return raw and unpack_(raw) or false
+end
+
 local jobs, waiting = {}, false
 for n = 1, A.count do
     local id = S.blob()
@@ -119,7 +124,7 @@ for n = 1, A.count do
     if not j or j.tomb then
         jobs[n] = false
     elseif j.st >= RUNNING then
-        jobs[n] = { S.show(id, j, false), {}, 0, 0, {} }
+        jobs[n] = { S.show(id, j, false), {}, 0, 0, {}, false }
     else
         waiting = true
         note_queue(j.q)
@@ -127,7 +132,7 @@ for n = 1, A.count do
         local due = ready or (j.st == SCHEDULED and j.d <= NOW)
         jobs[n] = {
             S.show(id, j, false), due and gates_of(j) or {}, ready and ahead_of(j) or 0, ready and better_than(j) or 0,
-            j.st == BLOCKED and parents_of(id) or {},
+            j.st == BLOCKED and parents_of(id) or {}, task_pause(j.t),
         }
     end
 end
