@@ -105,7 +105,7 @@ def oldest_counting(rate: Rate, now: Instant) -> Instant:
 
 
 def room_of(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
-    """How many permits are left."""
+    """How many permits are left; 0 or less: none."""
     expired = oldest_counting(rate, now)
     return permits_of(rate).most - sum(count for step, count in log if step > expired)
 
@@ -114,12 +114,6 @@ def pressed(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> boo
     """Whether runs behind this gate have to start with the delay; the log has this claim's permits."""
     expired = oldest_counting(rate, now) - START_DELAY
     return sum(count for step, count in log if step > expired) > permits_of(rate).most
-
-
-def room_of(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> int:
-    """How many starts a rate allows now; 0 or less: none."""
-    expired = oldest_counting(rate, now)
-    return rate.count - sum(count for step, count in log if step > expired)
 
 
 def opens_at(rate: Rate, log: Iterable[tuple[Instant, int]], now: Instant) -> Instant:

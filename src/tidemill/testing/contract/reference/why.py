@@ -10,7 +10,7 @@ from tidemill.model.queues.gate import room_of
 from tidemill.model.time import Instant
 from tidemill.model.why.facts import HOLDERS_SHOWN, PARENTS_READ, PARENTS_SHOWN, GateFacts, WhyFacts, is_due
 from tidemill.model.why.reasons import STOPS, reasons_of
-from tidemill.testing.contract.reference.gates import gates_for, log_of, permits
+from tidemill.testing.contract.reference.gates import gates_for, log_of
 from tidemill.testing.contract.reference.queues import concurrency_of
 from tidemill.testing.contract.reference.records import Gate, ReferenceJob
 from tidemill.testing.contract.reference.store import ReferenceStore
@@ -87,7 +87,7 @@ def _wrong_gate(store: ReferenceStore, facts: GateFacts, gate: Gate, now: Instan
     if (rate is None) is not (log is None):
         yield f"{gate}: the rate is {rate}"
     elif rate is not None and log is not None:
-        sure, most = permits(log.rate, log.before + log.since, now), permits(log.rate, log.since, now)
+        sure, most = room_of(log.rate, log.before + log.since, now), room_of(log.rate, log.since, now)
         left = room_of(rate, facts.starts, now)
         if not sure <= left <= most:
             yield f"{gate}: {facts.starts} leave {left}, should be {sure} to {most}"
