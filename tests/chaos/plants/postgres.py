@@ -42,7 +42,7 @@ def the_holders_of_a_task_are_not_counted() -> None:
     )
 
 
-@plant("postgres", "no_key_starves", *CALM, CHAOS_CROWD="3")
+@plant("postgres", "no_key_starves", *CALM, CHAOS_CROWD="6")
 def turns_begin_anew_with_each_claim() -> None:
     """So a key that comes early in their order has most of them."""
     swap(ClaimTurns, "lane", lambda *_: (None, 0))
