@@ -10,7 +10,7 @@ from tidemill.engine.boot import boot_ns
 from tidemill.model.queues.queue import Rate
 
 app = Tidemill()
-BURSTS, SMOOTH, SHARED = Rate(60, per=1.0), Rate(25, per=1.0, smooth=True), "shared"
+BURSTS, SMOOTH, SHARED = Rate(90, per=1.5), Rate(25, per=1.0, smooth=True), "shared"
 app.queue("bursts", rate=BURSTS)
 app.queue("smooth", rate=SMOOTH)
 app.queue(SHARED, concurrency=5)
