@@ -72,15 +72,18 @@ def test_pause_and_resume_with_a_reason(run: Run) -> None:
     [
         ("concurrency=none", None),
         ("rate=none", None),
-        ("rate=50/10s", {"count": 50, "per": 10.0}),
+        ("rate=50/10s", {"count": 50, "per": 10.0, "smooth": False}),
         ("per_key=5", {"concurrency": 5, "rate": None}),
-        ("per_key=10/s", {"concurrency": None, "rate": {"count": 10, "per": 1.0}}),
+        ("per_key=10/s", {"concurrency": None, "rate": {"count": 10, "per": 1.0, "smooth": False}}),
         (
             'per_worker={"concurrency": 5, "rate": "10/s"}',
-            {"concurrency": 5, "rate": {"count": 10, "per": 1.0}},
+            {"concurrency": 5, "rate": {"count": 10, "per": 1.0, "smooth": False}},
         ),
         ("limits=acme:50", {"acme": {"concurrency": 50, "rate": None}}),
-        ('limits={"acme": "50/s"}', {"acme": {"concurrency": None, "rate": {"count": 50, "per": 1.0}}}),
+        (
+            'limits={"acme": "50/s"}',
+            {"acme": {"concurrency": None, "rate": {"count": 50, "per": 1.0, "smooth": False}}},
+        ),
         ("limits=acme:none", {"acme": {"concurrency": None, "rate": None}}),
         ("per_task=shop.mail:5", {"shop.mail": {"concurrency": 5, "rate": None}}),
         ('per_task={"shop.mail": 5}', {"shop.mail": {"concurrency": 5, "rate": None}}),
