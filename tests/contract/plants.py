@@ -269,21 +269,21 @@ def a_new_shape_forgets_who_stands_aside(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@plant("unique::test_whatever_has_ended_is_not")
+@plant("unique_keys::test_whatever_has_ended_is_not")
 def an_end_keeps_the_unique_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(keys, "free", lambda *_: None)
 
 
-@plant("unique::test_a_key_until_the_start_is_free_when_it_runs")
+@plant("unique_keys::test_a_key_until_the_start_is_free_when_it_runs")
 def a_start_keeps_the_unique_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(keys, "free_at_start", lambda *_: None)
 
 
-@plant("unique::test_a_repeat_of_a_replace_changes_nothing")
+@plant("unique_keys::test_a_repeat_of_a_replace_changes_nothing")
 def a_replacing_call_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, keys.SQL, "find_replaced", "replacing.id = ?", "replacing.id = ? AND false")
 
 
-@plant("unique::test_replay_takes_the_key_again_or_is_refused")
+@plant("unique_keys::test_replay_takes_the_key_again_or_is_refused")
 def a_replay_ignores_the_unique_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(keys, "take_again", lambda *_: True)

@@ -194,7 +194,7 @@ def what_completed_is_named_too(patch: pytest.MonkeyPatch) -> None:
 
 @plant("schedules::test_a_firing_says_which_of_its_jobs_are_new")
 def a_firing_calls_every_job_new(patch: pytest.MonkeyPatch) -> None:
-    rewrite(patch, "fire", "created[n] = S.store(new) and 1 or 0", "S.store(new)\n    created[n] = 1")
+    rewrite(patch, "fire", "created[n] = S.store(new)", "S.store(new)\n    created[n] = 1")
 
 
 @plant("schedules::test_a_line_is_kept_with_the_last_tick")

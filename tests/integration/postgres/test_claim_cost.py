@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.integration.postgres.conftest import Plain
+from tests.integration.postgres.transacted import play
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.engines.postgres.jobs.claim import ClaimMemory
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
@@ -172,8 +173,7 @@ async def test_a_transaction_that_does_not_see_the_limit_announces_its_jobs(
         await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
         await dated(claimant, "q")
         job = a_job()
-        for statement in engine.transactions.enqueue([job]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([job]))
     clock.now = 2 * clock.now
     await claimant.heartbeat()
     assert ids_of(await claimant.take()) == [job.id]
@@ -187,8 +187,7 @@ async def test_an_open_transaction_from_before_the_limit_hides_nothing(
     await claimant.complete(await claimant.take_one())
     user, job = await plain(), a_job()
     async with user.transaction():
-        for statement in engine.transactions.enqueue([job]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([job]))
         await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
         await dated(claimant, "q")
     clock.now = 2 * clock.now
@@ -208,8 +207,7 @@ async def test_jobs_that_move_out_of_former_groups_are_announced(
         await user.fetch("SELECT count(*) FROM tidemill.queue")
         await configure(engine, "q", QueueOptions(concurrency=5), now=clock.now)
         await settled(plain, claimant, "q")
-        for statement in engine.transactions.enqueue(jobs):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue(jobs))
     await engine.late_commits.once_a_lease()
     assert await user.fetchval("SELECT count(*) FROM tidemill.job WHERE state = 2 AND lane = ''") == 2
     assert await user.fetchval("SELECT count(*) FROM tidemill.lane_new WHERE lane = ''") == 1
@@ -260,8 +258,7 @@ async def test_promotes_fold_what_no_claim_does(
     for _ in range(5):
         await engine.jobs.enqueue([a_job()], now=clock.now)
     async with connection.transaction(isolation="repeatable_read"):
-        for statement in engine.transactions.enqueue([a_job(queue="plain")]):
-            await connection.execute(statement.sql, *statement.parameters)
+        await play(connection, engine.transactions.enqueue([a_job(queue="plain")]))
     announced = "SELECT count(*) FROM tidemill.lane_new"
     assert await connection.fetchval(announced) == 6
     await engine.jobs.promote(now=clock.now)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.postgres.conftest import Connect, Plain
 from tests.integration.postgres.test_connection_use import sent
+from tests.integration.postgres.transacted import play
 from tidemill.engines.postgres.cluster.queues import flat
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.queues.queue import Limit, QueueOptions
@@ -38,8 +39,7 @@ async def test_a_late_commit_is_found_within_two_seconds(
 ) -> None:
     user, late = await plain(), a_job()
     async with user.transaction():
-        for statement in engine.transactions.enqueue([late]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([late]))
         early = some_jobs(5)
         await engine.jobs.enqueue(early, now=clock.now)
         assert ids_of(await claimant.take()) == ids_of(early)
@@ -56,8 +56,7 @@ async def test_a_scan_while_a_claim_is_on_its_way_misses_nothing(
     user, late, store = await plain(), a_job(), engine.store
     await engine.late_commits.scan()
     async with user.transaction():
-        for statement in engine.transactions.enqueue([late]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([late]))
         await engine.jobs.enqueue(some_jobs(3), now=clock.now)
         request, claims = claimant.request(most=3), engine.jobs._claims
         first, *rows = await store.rows(
@@ -78,8 +77,7 @@ async def test_a_commit_on_its_way_is_found_by_the_next_claim(
     assert len(await claimant.take()) == 1
     user, job = await plain(), a_job()
     async with user.transaction():
-        for statement in engine.transactions.enqueue([job]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([job]))
         assert await claimant.take() == []
     assert ids_of(await claimant.take()) == [job.id]
 
@@ -89,8 +87,7 @@ async def test_every_process_finds_a_late_commit(connect: Connect, plain: Plain,
     one, other = await a_claimant(await connect(), clock), await a_claimant(await connect(), clock)
     user, late = await plain(), some_jobs(2)
     async with user.transaction():
-        for statement in one.engine.transactions.enqueue(late):  # type: ignore[union-attr]
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, one.engine.transactions.enqueue(late))  # type: ignore[union-attr]
         await one.engine.jobs.enqueue(some_jobs(4), now=clock.now)
         assert [len(await each.take(most=2)) for each in (one, other)] == [2, 2]
     engine = one.engine
@@ -161,8 +158,7 @@ async def test_an_enqueue_never_waits_for_a_users_transaction(
     user = await plain()
     await configure(engine, "fair", QueueOptions(fair_by="key"), now=clock.now)
     async with user.transaction():
-        for statement in engine.transactions.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")]))
         async with asyncio.timeout(5):
             await engine.jobs.enqueue([a_job(queue="new"), a_job(queue="fair", key="k")], now=clock.now)
             assert len(await claimant.take("new", "fair")) == 2
@@ -178,8 +174,7 @@ async def test_jobs_stored_under_options_that_changed_meanwhile_are_found(
     await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     user, jobs = await plain(), [a_job(key=key) for key in "aab"]
     async with user.transaction():
-        for statement in engine.transactions.enqueue(jobs):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue(jobs))
         await configure(engine, "q", QueueOptions(), now=clock.now)
         assert await claimant.take() == []
     assert ids_of(await claimant.take()) == ids_of(jobs)
@@ -204,8 +199,7 @@ async def test_jobs_stored_while_a_change_of_options_was_not_committed_are_found
         msgspec.json.encode(options), msgspec.json.encode(flat(options)).decode(), clock.now,
     )  # fmt: skip
     async with user.transaction():
-        for statement in engine.transactions.enqueue(jobs):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue(jobs))
         await change.commit()
         for _ in range(3):
             assert await claimant.take() == []
@@ -224,8 +218,7 @@ async def test_jobs_stored_by_an_old_snapshot_are_found_once_a_lease(
         await configure(engine, "q", QueueOptions(), now=clock.now)
         for _ in range(3):
             assert await claimant.take() == []
-        for statement in engine.transactions.enqueue(jobs):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue(jobs))
     await engine.late_commits.once_a_lease()
     assert ids_of(await claimant.take()) == ids_of(jobs)
 
@@ -243,8 +236,7 @@ async def test_jobs_stored_by_an_old_snapshot_stay_within_the_limits_of_their_ta
         await configure(engine, "q", options, now=clock.now)
         for _ in range(3):
             assert await claimant.take() == []
-        for statement in engine.transactions.enqueue([*limited, *others]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([*limited, *others]))
     await engine.late_commits.scan()
     left = ids_of(limited)
     taken = await claimant.take()

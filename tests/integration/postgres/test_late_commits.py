@@ -10,6 +10,7 @@ import pytest
 from tests.integration.outages import until_it_works
 from tests.integration.postgres.conftest import OURS, Connect, Plain, Servers
 from tests.integration.postgres.test_failover import execute
+from tests.integration.postgres.transacted import play
 from tests.servers.fixtures import server_or_skip
 from tests.servers.postgres import PostgresServer
 from tidemill.engine.registry import connect as open_engine
@@ -65,8 +66,7 @@ async def until_passed(engine: PostgresEngine, claimant: Claimant, seq: int, *qu
 
 async def store_in(connection: Any, engine: PostgresEngine, jobs: Any) -> int:
     """Store jobs in a user's transaction; the last of their seqs."""
-    for statement in engine.transactions.enqueue(jobs):
-        await connection.execute(statement.sql, *statement.parameters)
+    await play(connection, engine.transactions.enqueue(jobs))
     seq: int = await connection.fetchval(
         "SELECT max(seq) FROM tidemill.job WHERE id = ANY ($1)", ids_of(jobs)
     )
@@ -357,8 +357,7 @@ async def test_lanes_with_groups_are_scanned_too(
     await configure(engine, "q", QueueOptions(fair_by="key"), now=clock.now)
     user, late = await plain(), a_job(key="k")
     async with user.transaction():
-        for statement in engine.transactions.enqueue([late]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([late]))
         for _ in range(2):
             await engine.jobs.enqueue([a_job(key="k") for _ in range(BUSY)], now=clock.now)
             assert len(await still.take()) == BUSY

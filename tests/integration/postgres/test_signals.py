@@ -1,6 +1,7 @@
 """Signals of what a user's own transaction stores, and of what a claim had to pass."""
 
 from tests.integration.postgres.conftest import Plain
+from tests.integration.postgres.transacted import play
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.event import ready_topic
 from tidemill.testing.contract.fixtures import a_job
@@ -10,8 +11,7 @@ async def test_a_users_transaction_wakes_workers(engine: PostgresEngine, plain: 
     subscription = await engine.signals.subscribe(ready_topic("q"))
     user = await plain()
     async with user.transaction():
-        for statement in engine.transactions.enqueue([a_job()]):
-            await user.execute(statement.sql, *statement.parameters)
+        await play(user, engine.transactions.enqueue([a_job()]))
         assert await subscription.next(0.1) is None
     signal = await subscription.next(5)
     assert signal is not None

@@ -1,32 +1,18 @@
 """A user's transaction holds a unique key: who waits for it, and who does not."""
 
-from typing import Any
 
-import asyncpg
 import pytest
 
 from tests.integration.postgres.conftest import Plain
-from tidemill.engine.protocol import Script
+from tests.integration.postgres.transacted import play
 from tidemill.engines.postgres.engine import PostgresEngine
 from tidemill.model.errors import EngineUnavailable
 from tidemill.model.jobs.job import JobState, Stored
 from tidemill.model.jobs.run import Answer
 from tidemill.testing.contract.fixtures import Claimant, created, job_of, states_of
-from tidemill.testing.contract.unique.keys import of
+from tidemill.testing.contract.unique.unique_keys import of
 
 pytestmark = pytest.mark.row("F12")
-
-
-async def play(user: "asyncpg.Connection[Any]", script: Script[list[Stored]]) -> list[Stored]:
-    """The script's statements, on a connection of the user's."""
-    rows: Any = None
-    while True:
-        try:
-            statement = script.send(rows)
-        except StopIteration as end:
-            stored: list[Stored] = end.value
-            return stored
-        rows = await user.fetch(statement.sql, *statement.parameters)
 
 
 async def test_an_enqueue_waits_a_second_for_a_transaction_that_stores_its_key(

@@ -240,7 +240,8 @@ async def leases_acquire__after_another(stage: Stage) -> Cut:
 OF_THE_CONTRACT = (
     "blocking_enqueue", "jobs_claim__of_who_does_not_know_all_tasks", "tasks_pause", "tasks_resume",
     "jobs_claim__by_id", "jobs_write", "jobs_replay", "jobs_run_now", "jobs_watch", "jobs_promote",
-    "queues_pause", "queues_resume", "queues_override", "queues_reset", "queues_retire", "tasks_publish",
+    "queues_pause", "queues_resume", "queues_override", "queues_reset", "queues_retire", "queues_sample",
+    "tasks_publish",
     "schedules_put", "schedules_fire", "schedules_pause", "schedules_retire", "schedules_remove",
     "leases_renew", "leases_release", "members_leave",
 )  # fmt: skip
@@ -267,7 +268,8 @@ OPERATIONS: dict[str, Scenario] = {name: SCENARIOS[name] for name in OF_THE_CONT
 
 READING = (
     "inspect.get", "inspect.list", "inspect.counts", "inspect.series", "inspect.log", "inspect.checkpoints",
-    "inspect.audit", "inspect.storage", "inspect.dead_groups", "queues.list", "tasks.list", "schedules.list",
+    "inspect.audit", "inspect.storage", "inspect.dead_groups", "inspect.stats", "inspect.why",
+    "queues.list", "tasks.list", "schedules.list",
     "leases.list", "members.list", "signals.publish", "signals.subscribe", "subscription.next",
     "subscription.close", "transactions.enqueue", "transactions.complete", "transactions.fates", "engine.now",
     "engine.close",

@@ -76,6 +76,6 @@ MODULES = (
     "transactions.blocking",
     "transactions.transactions",
     "transactions.transactions_complete",
-    "unique.keys",
+    "unique.unique_keys",
 )
 """The names of the modules with tests."""

@@ -1,1 +1,0 @@
-from tidemill.testing.contract.unique.keys import *

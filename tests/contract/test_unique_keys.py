@@ -1,0 +1,1 @@
+from tidemill.testing.contract.unique.unique_keys import *
