@@ -1,6 +1,5 @@
 """A user's transaction holds a unique key: who waits for it, and who does not."""
 
-
 import pytest
 
 from tests.integration.postgres.conftest import Plain

@@ -4,18 +4,20 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
-from tests.integration.supervisor.processes import children_of, until
+from tests.integration.supervisor.processes import children_of, is_stopped, until
 from tidemill.engine.protocol import Engine
 from tidemill.model.event import waiter_topic
 from tidemill.model.ids import JobId, new_id
@@ -62,6 +64,7 @@ class Group:
                 env={**os.environ, "TIDEMILL_URL": config.url, "GROUP": name, **environment},
             )
         self.pid = self._process.pid
+        self._url = config.url
 
     @property
     def log(self) -> str:
@@ -91,13 +94,23 @@ class Group:
         """A signal to the supervisor."""
         os.kill(self.pid, number)
 
-    def freeze(self) -> None:
-        """All of it: SIGSTOP."""
-        for pid in (self.pid, *self.workers):
-            os.kill(pid, signal.SIGSTOP)
+    def freeze(self, *pids: int) -> None:
+        """SIGSTOP of these processes, or of all. Not in the middle of a write to a file: its lock would keep
+        all others out for as long as the process is stopped."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            stopped = pids or (self.pid, *self.workers)
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            while not all(map(is_stopped, stopped)):
+                pass
+            if can_be_written(self._url):
+                return
+            assert time.monotonic() < give_up_at, "it writes all the time"
+            self.thaw(*stopped)
 
-    def thaw(self) -> None:
-        for pid in (self.pid, *self.workers):
+    def thaw(self, *pids: int) -> None:
+        for pid in pids or (self.pid, *self.workers):
             os.kill(pid, signal.SIGCONT)
 
     async def ended(self) -> int:
@@ -115,6 +128,19 @@ class Group:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._process.wait(PATIENCE_S)
+
+
+def can_be_written(url: str) -> bool:
+    """Whether nobody holds the lock of the file, if it is one."""
+    if not url.startswith("sqlite:///"):
+        return True
+    with closing(sqlite3.connect(urlsplit(url).path[1:], timeout=0, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        db.execute("ROLLBACK")
+    return True
 
 
 def a_config(url: str, **options: Any) -> WorkerConfig:

@@ -1,6 +1,7 @@
 """Looking at processes."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -51,7 +52,26 @@ def _name(pid: int) -> str:
 
 
 def descriptors_of(pid: int) -> int:
-    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    """How many are open, without connections to the engine's server: those are opened when first used."""
+    rows = [line.split() for net in ("tcp", "tcp6") for line in _lines(Path(f"/proc/{pid}/net/{net}"))]
+    connections = {f"socket:[{row[9]}]" for row in rows}
+    found = []
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(*ENDED):  # closed meanwhile
+            found.append(os.readlink(one))
+    return sum(one not in connections for one in found)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()[1:] if path.exists() else []
+
+
+def is_stopped(pid: int) -> bool:
+    """By SIGSTOP; or it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ"
+    except FileNotFoundError:
+        return True
 
 
 def memory_of(pid: int) -> int:

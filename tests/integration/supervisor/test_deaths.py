@@ -163,7 +163,7 @@ async def test_a_stopped_supervisor_starts_nothing_on_an_old_heartbeat(
     one = await group(slots=2, poll_s=0.1).ready()
     first = await enqueue(engine, a_job("quick", str(tmp_path)))
     await finished(engine, first)
-    one.send_signal(signal.SIGSTOP)
+    one.freeze(one.pid)
     (member,) = await engine.members.list()
     while member.health is not Health.GONE:
         await asyncio.sleep(0.05)
