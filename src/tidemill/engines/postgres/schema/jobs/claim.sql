@@ -83,7 +83,8 @@ BEGIN
                 OR EXISTS (SELECT 1 FROM job WHERE aside AND queue = q.name OFFSET 0)
             WHEN q.counts_runs AND EXISTS (SELECT 1 FROM freed WHERE queue = q.name OFFSET 0)
                  AND EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND wake_at IS NULL ORDER BY name OFFSET 0) THEN true
-            WHEN EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked AND (NOT suspect OR p_suspects > 0) OFFSET 0)
+            WHEN EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked AND (NOT suspect OR p_suspects > 0)
+                         ORDER BY queue, task, priority, lane OFFSET 0)
                  OR EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name AND (NOT suspect OR p_suspects > 0) OFFSET 0)
                  OR EXISTS (SELECT 1 FROM job WHERE aside AND queue = q.name OFFSET 0) THEN
                 NOT EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND kind = 'queue' AND name = '' OFFSET 0)
@@ -91,7 +92,8 @@ BEGIN
                     SELECT 1 FROM jsonb_object_keys(q.tasks) AS t (name)
                     CROSS JOIN LATERAL (
                         SELECT 1 FROM lane WHERE queue = q.name AND task = t.name AND NOT parked
-                          AND (NOT suspect OR p_suspects > 0) LIMIT 1
+                          AND (NOT suspect OR p_suspects > 0)
+                        ORDER BY queue, task, priority, lane LIMIT 1
                     ) AS e
                     WHERE NOT EXISTS (
                         SELECT 1 FROM parked WHERE queue = q.name AND kind = 'task' AND parked.name = t.name OFFSET 0))
@@ -146,7 +148,8 @@ BEGIN
         WHEN cardinality(p_queues) = 1 THEN p_queues
         ELSE ARRAY(
             SELECT q.name FROM unnest(p_queues) AS u (name) JOIN queue AS q ON q.name = u.name
-            CROSS JOIN LATERAL (SELECT 1 FROM lane WHERE lane.queue = q.name AND NOT parked LIMIT 1) AS e
+            CROSS JOIN LATERAL (
+                SELECT 1 FROM lane WHERE lane.queue = q.name AND NOT parked ORDER BY queue, task, priority, lane LIMIT 1) AS e
             WHERE q.laned AND NOT EXISTS (
                 SELECT 1 FROM parked AS p WHERE p.queue = q.name AND p.kind = 'queue' AND p.name = '' OFFSET 0)) END);
 END $$;

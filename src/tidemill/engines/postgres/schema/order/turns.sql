@@ -78,13 +78,15 @@ BEGIN
     c.started_keys := '{}';
     c.turns := '{}';
     c.locked := false;
-    IF EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked) THEN
+    IF EXISTS (SELECT 1 FROM lane WHERE queue = q.name AND task = '' AND NOT parked
+               ORDER BY queue, task, priority, lane OFFSET 0) THEN
         c.open_tasks := ARRAY[''];
     END IF;
     IF q.tasks <> '{}' THEN
         FOR v_name IN SELECT t.name FROM jsonb_object_keys(q.tasks) AS t (name)
                       CROSS JOIN LATERAL (
-                          SELECT 1 FROM lane WHERE queue = q.name AND task = t.name AND NOT parked LIMIT 1
+                          SELECT 1 FROM lane WHERE queue = q.name AND task = t.name AND NOT parked
+                          ORDER BY queue, task, priority, lane LIMIT 1
                       ) AS e LOOP
             v_room := 0;
             IF NOT EXISTS (SELECT 1 FROM parked WHERE queue = q.name AND kind = 'task' AND name = v_name) THEN
