@@ -29,7 +29,8 @@ def scale(where: Where, queue: str | None, slots_per_worker: int | None, as_json
 
     WANTED counts `tidemill worker`s: enough that what runs goes on, and that what waits begins within the
     setting scale_wait. Jobs that no free slot would start do not count: those of a paused queue, or above its
-    limit. With --json it is one document, and the number is `workers`.
+    limit. Jobs of a paused task, of a task that no worker knows, or above a limit of their key or task count
+    all the same. With --json it is one document, and the number is `workers`.
     """
     from tidemill.app.reading.demand import read_demand
 

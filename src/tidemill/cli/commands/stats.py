@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidemill.engine.protocol import Engine
 
 NOW = ("ready", "scheduled", "running", "blocked", "dead")
-"""What the table shows of the present; of what ended only dead letters wait for somebody."""
+"""What the table shows of the present; of what ended, only dead letters wait for an operator."""
 LONGEST_WINDOW: Span = 31 * DAY
 """Minute counts are kept a little longer than this."""
 NOTHING = StatsPoint(at=0)
