@@ -12,6 +12,7 @@ from tidemill.model.errors import BadInput
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.plain import is_plain_queue
 from tidemill.model.queues.queue import COUNT_LIMIT, WEIGHT_LIMIT, Keep, Limit, QueueOptions, Rate
+from tidemill.model.queues.spoken import words_of_option
 from tidemill.model.time import HOUR, MILLISECOND, MINUTE, SECOND, Span
 
 
@@ -146,6 +147,20 @@ def test_keeping_nothing_means_a_count_of_zero() -> None:
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadInput, match=reason):
         QueueOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("limits", {}, "none"),
+        ("weights", {}, "none"),
+        ("weights", {"gold": 6, "free": 1}, "gold: 6; free: 1"),
+        ("limits", {"acme": Limit(concurrency=5), "ours": Limit()}, "acme: 5 at once; ours: no limit"),
+        ("concurrency", None, "no limit"),
+    ],
+)
+def test_options_are_said_in_words(name: str, value: Any, words: str) -> None:
+    assert words_of_option(name, value) == words
 
 
 def test_lanes_are_cut_by_key_for_fairness_or_a_limit_per_key() -> None:

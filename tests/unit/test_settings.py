@@ -143,6 +143,7 @@ def test_retention(text: str, keep: Keep | None, tmp_path: Path) -> None:
         ("slots", True, "a whole number"),
         ("slots", 1.5, "a whole number"),
         ("heartbeat", "2 fortnights", "such as 30, 500ms or 5m"),
+        ("heartbeat", "1d", "a length of time between 0.05 s and 1h, such as 30, 500ms or 5m"),
         ("heartbeat", "nan", "a length of time"),
         ("heartbeat", float("nan"), "a length of time"),
         ("timeout", "-1", "a length of time"),

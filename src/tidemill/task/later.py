@@ -22,7 +22,7 @@ class Later(Exception):
         super().__init__(seconds, message)
 
     def __str__(self) -> str:
-        when = f"again in {self.delay / 1e6:g} s"
+        when = f"asked for a wait of {self.delay / 1e6:g} s"
         return f"{self.message} ({when})" if self.message else when
 
 

@@ -44,6 +44,7 @@ def test_declared_beside_set(run: Run) -> None:
     assert gone.err == "email as declared: concurrency: 10 at once\n"
     assert set(run("queues", "reset", "email", "--json").object["overrides"]) == set()
     assert run("queues", "reset", "email").err == "email: nothing of that was set\n"
+    assert "queues reset has no option 'concurency'" in run("queues", "reset", "email", "concurency").err
 
 
 @pytest.mark.row("F17")

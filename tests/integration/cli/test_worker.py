@@ -121,7 +121,7 @@ def test_the_application_may_come_from_the_settings(
         (("shop",), "module:attribute"),
         (("shop:app", "-c", "0"), "option --slots: slots is a whole number between"),
         (("shop:app", "-p", "x"), "option --processes: processes is a whole number or MIN..MAX"),
-        (("shop:app", "-p", "4..1"), "such as 4 or 1..4, not '4..1'"),
+        (("shop:app", "-p", "4..1"), "MIN not above MAX, such as 4 or 1..4, not '4..1'"),
         (("shop:app", "-p", "0.."), "such as 4 or 1..4, not '0..'"),
         (("shop:app", "--recycle-after-jobs", "0"), "a whole number between 1 and"),
         (("shop:app", "-q", "a b"), "names of queues"),

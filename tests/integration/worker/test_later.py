@@ -51,7 +51,7 @@ async def test_retry_after_uses_an_attempt_and_waits_as_it_says(workplace: Workp
     assert (job.state, job.attempts, job.failure_count, job.snoozes) == (JobState.SCHEDULED, 1, 1, 0)
     assert MINUTE <= wait_of(job) < 2 * MINUTE
     assert job.error is not None
-    assert job.error.message == "429 (again in 60 s)"
+    assert job.error.message == "429 (asked for a wait of 60 s)"
     assert "OSError: too many requests" in job.error.traceback
 
 

@@ -57,15 +57,21 @@ async def override(
 
 
 async def reset(
-    engine: Engine, name: str, fields: Iterable[str] = (), *, by: str = "", version: int | None = None
+    engine: Engine,
+    name: str,
+    fields: Iterable[str] = (),
+    *,
+    by: str = "",
+    version: int | None = None,
+    where: str = "queues.reset",
 ) -> None:
-    """Remove these overrides; without fields, all."""
+    """Remove these overrides; without fields, all. `where`: what an error calls this."""
     listed = [one for field in fields for one in _SHORT.get(field, (field,))]
     if not all(field in SETTABLE for field in listed):
         overridden = (await find(engine, name)).overrides  # another release may have options of its own
         for field in listed:
             if field not in overridden:
-                check_settable(field, where="queues.reset")
+                check_settable(field, where=where)
     await _known(engine, name, engine.queues.reset(name, listed or None, by=by, version=version))
 
 

@@ -134,7 +134,7 @@ def reset(where: Where, name: str, options: tuple[str, ...], version: int | None
 
     async def work(engine: "Engine") -> tuple[QueueInfo, QueueInfo]:
         before = await queue_actions.find(engine, name)
-        await queue_actions.reset(engine, name, options, by=operator(), version=version)
+        await queue_actions.reset(engine, name, options, by=operator(), version=version, where="queues reset")
         return before, await queue_actions.find(engine, name)
 
     before, found = with_engine(where, work)

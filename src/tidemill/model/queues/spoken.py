@@ -35,8 +35,8 @@ def _words(value: Any) -> str:
         return words_of_limit(value) or "no limit"
     if isinstance(value, Keep):
         return _words_of_keep(value)
-    if isinstance(value, dict) and value:
-        return "; ".join(f"{key}: {_words(each)}" for key, each in value.items())
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_words(each)}" for key, each in value.items()) or "none"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

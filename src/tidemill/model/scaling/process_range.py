@@ -6,7 +6,10 @@ from typing import NamedTuple
 from tidemill.model.errors import BadInput
 
 MOST_PROCESSES = 1_000
-FORMS = f"a whole number or MIN..MAX, each between 1 and {MOST_PROCESSES:,}, such as 4 or 1..4"
+FORMS = (
+    f"a whole number or MIN..MAX, each between 1 and {MOST_PROCESSES:,} and MIN not above MAX, "
+    "such as 4 or 1..4"
+)
 
 _WRITTEN = re.compile(r"\s*(\d{1,9})\s*(?:\.\.\s*(\d{1,9})\s*)?")
 

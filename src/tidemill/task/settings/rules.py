@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _LENGTH = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(ms|s|m|h|d|)")
 _UNIT_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LENGTHS = ("30", "500ms", "5m", "24h", "7d")
+"""Examples of lengths."""
 _SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|)", re.IGNORECASE)
 _UNIT_BYTES = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20}
 _NOTHING = ("", "none", "never")
@@ -69,16 +71,26 @@ def processes(value: object) -> ProcessRange:
 
 def seconds(least_s: float, most_s: float) -> Rule[float]:
     """A length of time in seconds: 30, 0.5, 500ms, 30s, 5m, 24h, 7d."""
+    allowed = [text for text in _LENGTHS if least_s <= (_seconds_of(text) or 0) <= most_s]
+    examples = " or ".join([", ".join(allowed[:2]), *allowed[2:3]])
 
     def read(value: object) -> float:
         number = _seconds_of(value)
         if number is None or not least_s <= number <= most_s:
             raise BadValue(
-                f"a length of time between {least_s:g} s and {most_s:,.0f} s, such as 30, 500ms or 5m"
+                f"a length of time between {_length(least_s)} and {_length(most_s)}, such as {examples}"
             )
         return number
 
     return read
+
+
+def _length(seconds: float) -> str:
+    """As it can be written: `31d`, or `90 s` where no longer unit fits."""
+    for unit in ("d", "h", "m"):
+        if seconds >= _UNIT_S[unit] and seconds % _UNIT_S[unit] == 0:
+            return f"{seconds / _UNIT_S[unit]:,.0f}{unit}"
+    return f"{seconds:g} s"
 
 
 def _seconds_of(value: object) -> float | None:
