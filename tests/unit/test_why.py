@@ -156,7 +156,10 @@ def test_jobs_before_it() -> None:
 
 
 def test_workers() -> None:
-    assert sentences(known={"workers": Workers()}) == ['No live worker takes queue "email".']
+    assert sentences(known={"workers": Workers()}) == [
+        'No live worker takes queue "email": start one with `tidemill worker APP`.'
+    ]
+    assert sentences(known={"workers": Workers(queues=("video",))}) == ['No live worker takes queue "email".']
     assert sentences(known={"workers": Workers(queues=("emails", "video"))}) == [
         "No live worker takes queue \"email\"; did you mean 'emails'?"
     ]

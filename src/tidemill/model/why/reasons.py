@@ -168,7 +168,12 @@ def _order(facts: WhyFacts) -> Iterator[Reason]:
 def _workers(facts: WhyFacts) -> Iterator[Reason]:
     job, workers = facts.job, facts.workers
     if not workers.take_queue:
-        text = f"No live worker takes queue {_quoted(job.queue)}{nearest(job.queue, workers.queues) or '.'}"
+        hint = (
+            nearest(job.queue, workers.queues)
+            if workers.queues
+            else ": start one with `tidemill worker APP`."
+        )
+        text = f"No live worker takes queue {_quoted(job.queue)}{hint or '.'}"
         yield Reason(kind=ReasonKind.NO_WORKER, sentence=text, opens=(Opens("queue", job.queue),))
     elif workers.know_task == 0:
         text = f"No live worker of queue {_quoted(job.queue)} knows the task {_quoted(job.task)}."
