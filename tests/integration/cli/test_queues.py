@@ -114,9 +114,9 @@ def test_weights_go_with_fairness(run: Run) -> None:
     ("said", "answer"),
     [
         ("concurrency", "write NAME=VALUE"),
-        ("concurrency=many", "concurrency takes 5, or none"),
+        ("concurrency=many", "concurrency takes a whole number such as 5, or none"),
         ("concurrency=0", "to stop a queue, pause it"),
-        ("rate=100/fortnight", "rate takes 100/m, or none"),
+        ("rate=100/fortnight", "rate takes 100/m or '100/m smooth', or none"),
         ("per_key=100/m,5/s", "per_key takes 2, 100/m or 2,100/m, or none"),
         ("per_task=5", "per_task takes shop.mail:5,shop.sms:100/m, or none"),
         ('per_task={"shop.mail": [5]}', "per_task takes"),

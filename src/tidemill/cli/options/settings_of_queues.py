@@ -12,8 +12,8 @@ from tidemill.task.settings.rules import keep
 from tidemill.task.settings.setting import BadValue
 
 FORMS = {
-    "concurrency": "5",
-    "rate": "100/m",
+    "concurrency": "a whole number such as 5",
+    "rate": "100/m or '100/m smooth'",
     "per_key": "2, 100/m or 2,100/m",
     "limits": "acme:50,other:100/m",
     "per_task": "shop.mail:5,shop.sms:100/m",
