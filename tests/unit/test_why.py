@@ -1,11 +1,12 @@
 """Reasons, made of facts: the sentences as people read them, and what pages need beside them."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tidemill.model.ids import id_at, show_id
 from tidemill.model.jobs.job import Failure, JobRecord, JobState
+from tidemill.model.jobs.run import ReleaseReason
 from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import HOUR, MINUTE, SECOND
 from tidemill.model.why.facts import (
@@ -49,10 +50,20 @@ def test_a_job_that_can_start() -> None:
     assert sentences() == ['Nothing holds it back: the next free slot for queue "email" takes it.']
 
 
+def test_a_job_that_waits_for_room_in_a_process() -> None:
+    assert sentences(known={"per_worker": Limit(rate=Rate(1, per=60))}) == [
+        'The next worker process with room for queue "email" takes it: each may take 1 in 60 s (per_worker), '
+        "and only the process itself counts that."
+    ]
+    assert sentences(known={"per_worker": Limit(), "ahead": 1}) == ["1 job stands before it in its lane."]
+
+
 @pytest.mark.parametrize(
     ("wait", "words"),
     [
         (300_000, "0.3 s"),
+        (13_456, "0.013 s"),
+        (20, "0 s"),
         (12 * SECOND, "12 s"),
         (4 * MINUTE + 5 * SECOND, "4 min 5 s"),
         (50 * HOUR, "2 d 2 h"),
@@ -173,6 +184,17 @@ def test_what_holds_nothing_back_stands_behind() -> None:
     found = reasons_of(facts(suspect=True, reason="no process runner", member="host:7"))
     assert [each.kind for each in found] == [ReasonKind.READY, ReasonKind.SUSPECT, ReasonKind.RELEASED]
     assert found[2].sentence == "Its last run was released: the worker had no process of its own for it."
+
+
+@pytest.mark.parametrize("reason", get_args(ReleaseReason))
+def test_every_release_is_said_in_words(reason: str) -> None:
+    said = sentences(reason=reason)[1]
+    assert not said.endswith(f": {reason}."), "the bare word says nothing to a reader"
+
+
+def test_a_claim_that_passes_over_a_job_is_no_run() -> None:
+    (_, said) = sentences(reason="unknown task")
+    assert said == "A worker that does not know its task has left it to others."
 
 
 def test_a_job_that_has_expired() -> None:

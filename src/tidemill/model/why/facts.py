@@ -131,6 +131,8 @@ class WhyFacts(msgspec.Struct, frozen=True, kw_only=True):
     tombstones. Dead and cancelled ones come first, then the others, by id. Of more than `PARENTS_READ` the
     engine chooses which ones it reads."""
     workers: Workers = Workers()
+    per_worker: Limit | None = None
+    """Of its queue: each worker process counts it by itself, and no engine knows what is used of it."""
 
 
 def held_bound(limit: Limit) -> int:

@@ -7,7 +7,8 @@ Every job has at least one reason, whatever its state. A reason has a kind:
 - **Others go first** (`ORDER`): a claim may take it, but takes those before it first.
 - **Nobody is there to take it** (`WORKERS`): no live worker takes its queue, or knows its task.
 - **For information**: it is a suspect, or its last run was released. These hold nothing back.
-- `ready`: none of the first three holds. The next free slot takes it.
+- `ready`: none of the first three holds. The next free slot takes it. A limit `per_worker` may be used up,
+  which no engine knows: the sentence names it.
 - `running`, `stopping`, `ended`: it has started.
 
 A new condition of the claim becomes a kind here, with what it needs in `facts`.
@@ -22,7 +23,7 @@ import msgspec
 from tidemill.model.ids import show_id
 from tidemill.model.jobs.job import FINAL, Failure, JobRecord, JobState
 from tidemill.model.names import nearest
-from tidemill.model.queues.spoken import words_of_option
+from tidemill.model.queues.spoken import words_of_limit, words_of_option
 from tidemill.model.time import SECOND, Instant, Span
 from tidemill.model.why.facts import AHEAD_COUNTED, GateFacts, Holder, ParentFacts, Pause, WhyFacts, is_due
 
@@ -53,7 +54,7 @@ class ReasonKind(StrEnum):
     SUSPECT = "suspect"
     """It may have crashed a worker process: it needs a process of its own."""
     RELEASED = "released"
-    """A worker released its last run."""
+    """A worker released its last run, or left it because it does not know its task."""
     READY = "ready"
     """It can start now."""
     RUNNING = "running"
@@ -114,9 +115,19 @@ def reasons_of(facts: WhyFacts) -> list[Reason]:
         return list(_running(job, facts.now))
     holds = [*_stops(facts), *_order(facts), *_workers(facts)]
     if not holds:
-        text = f"Nothing holds it back: the next free slot for queue {_quoted(job.queue)} takes it."
+        text = _free(job.queue, words_of_limit(facts.per_worker))
         holds.append(Reason(kind=ReasonKind.READY, sentence=text, opens=(Opens("queue", job.queue),)))
     return [*holds, *_notes(job)]
+
+
+def _free(queue: str, per_worker: str) -> str:
+    """What is said where nothing that the engine knows holds it back."""
+    if not per_worker:
+        return f"Nothing holds it back: the next free slot for queue {_quoted(queue)} takes it."
+    return (
+        f"The next worker process with room for queue {_quoted(queue)} takes it: each may take {per_worker} "
+        "(per_worker), and only the process itself counts that."
+    )
 
 
 def _stops(facts: WhyFacts) -> Iterator[Reason]:
@@ -182,10 +193,10 @@ def _workers(facts: WhyFacts) -> Iterator[Reason]:
 
 
 _RELEASED = {
-    "unknown task": "the worker did not know its task",
     "no process runner": "the worker had no process of its own for it",
     "drain": "the worker was stopping",
     "snooze": "its code asked for a later time",
+    "late": "it came too late for its permit of a rate, and needs another one",
 }
 
 
@@ -196,7 +207,10 @@ def _notes(job: JobRecord) -> Iterator[Reason]:
         )
         yield Reason(kind=ReasonKind.SUSPECT, sentence=text)
     if job.reason is not None:
-        text = f"Its last run was released: {_RELEASED.get(job.reason, job.reason)}."
+        if job.reason == "unknown task":  # maybe without a run: a claim passes over it, too
+            text = "A worker that does not know its task has left it to others."
+        else:
+            text = f"Its last run was released: {_RELEASED.get(job.reason, job.reason)}."
         yield Reason(
             kind=ReasonKind.RELEASED,
             sentence=text,
@@ -360,7 +374,7 @@ def _quoted(name: str) -> str:
 def _span(span: Span) -> str:
     """A length as people say it: 0.3 s, 12 s, 4 min 5 s, 3 h 2 min, 5 d 3 h."""
     if span < 10 * SECOND:
-        return f"{max(0, span) / SECOND:.3g} s"
+        return f"{round(max(0, span) / SECOND, 3):.3g} s"
     rest = span // SECOND
     parts: list[str] = []
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):

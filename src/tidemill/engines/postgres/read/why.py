@@ -88,6 +88,7 @@ class PostgresWhy:
             better=await self._better(job) if ready else 0,
             parents=await self._parents(job.id) if job.state is JobState.BLOCKED else (),
             workers=workers_for(job, await self._live()),
+            per_worker=queue.options.per_worker,
         )
 
     async def _queue(self, name: str) -> QueueFacts:

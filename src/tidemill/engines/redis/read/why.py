@@ -62,6 +62,7 @@ def _facts(row: Row, now: Instant, queues: dict[str, QueueFacts], members: list[
         better=min(better, AHEAD_COUNTED + 1),
         parents=worth_showing(ParentFacts(parent, STATES[state]) for parent, state in parents),
         workers=workers_for(job, members),
+        per_worker=queue.options.per_worker,
     )
 
 

@@ -69,6 +69,7 @@ class SqliteWhy:
             better=self._better(queue_pk, job) if ready else 0,
             parents=self._parents(pk) if job.state is JobState.BLOCKED else (),
             workers=workers_for(job, self._live()),
+            per_worker=queue.options.per_worker,
         )
 
     def _queue(self, name: str) -> tuple[int, QueueFacts]:

@@ -430,6 +430,17 @@ async def test_several_reasons_are_answered_together(engine: Engine, clock: Cloc
     ]
 
 
+async def test_a_limit_of_each_process_is_named(engine: Engine, clock: Clock, worker: Claimant) -> None:
+    """No engine counts it, so it stops nothing here; it must not be said that nothing holds the job back."""
+    per_worker = Limit(rate=Rate(1, per=60))
+    await configure(engine, "q", QueueOptions(per_worker=per_worker), now=clock.now)
+    (job,) = await store(engine, clock, *some_jobs(1))
+    (facts,) = await engine.inspect.why([job], now=clock.now)
+    assert facts is not None
+    assert facts.per_worker == per_worker
+    assert ids_of(await worker.take()) == [job]
+
+
 async def test_jobs_that_are_not_there_have_no_facts(engine: Engine, clock: Clock, worker: Claimant) -> None:
     await configure(engine, "q", QueueOptions(keep_completed=Keep(count=0)), now=clock.now)
     jobs = await store(engine, clock, *some_jobs(2))
