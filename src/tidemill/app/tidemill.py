@@ -25,7 +25,7 @@ from tidemill.engine import connections
 from tidemill.model.errors import BadInput
 from tidemill.model.event import EventFilter
 from tidemill.model.ids import parse_id
-from tidemill.model.jobs.job import JobState, NewJob
+from tidemill.model.jobs.job import JobState, NewJob, Stored
 from tidemill.model.jobs.retry import Retry
 from tidemill.model.names import check_queue, check_task
 from tidemill.model.queues.queue import QueueOptions
@@ -237,7 +237,7 @@ class Tidemill(Declaring):
             check = None if options.id is None else check_of([(new, definition)])
             script = self._link.transactions(name).enqueue((new,), check=check)
             (stored,) = connections.play(transaction, script, twin=f"a{name}")
-        return Job(self._link, stored.id, new.task, definition, created=stored.created)
+        return Job(self._link, stored.id, new.task, definition, created=_created(new, stored, options))
 
     async def _aput(self, new: NewJob, definition: Definition | None, options: Options) -> Job[Any]:
         """`_put` for async code."""
@@ -250,7 +250,7 @@ class Tidemill(Declaring):
             check = None if options.id is None else check_of([(new, definition)])
             script = (await self._link.atransactions()).enqueue((new,), check=check)
             (stored,) = await connections.aplay(transaction, script)
-        return Job(self._link, stored.id, new.task, definition, created=stored.created)
+        return Job(self._link, stored.id, new.task, definition, created=_created(new, stored, options))
 
     def _task_of(self, definition: Definition) -> Any:
         return Task(self, definition, NOTHING)
@@ -258,6 +258,12 @@ class Tidemill(Declaring):
     def _default_retry(self) -> Retry:
         settings = self.settings
         return Retry(attempts=settings.retry_attempts, base=settings.retry_base, cap=settings.retry_cap)
+
+
+def _created(new: NewJob, stored: Stored, options: Options) -> bool:
+    """Whether this call has stored the job. A repeat after a lost answer finds its id known: where the id was
+    drawn for this call, the call itself has stored it."""
+    return stored.created or (options.id is None and stored.id == new.id)
 
 
 def _read_states(states: Iterable[JobState | str]) -> frozenset[JobState]:

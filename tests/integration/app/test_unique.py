@@ -49,6 +49,20 @@ async def test_the_same_in_async_code(app: Tidemill) -> None:
 
 
 @in_memory
+def test_a_call_whose_answer_was_lost_has_stored_its_job(
+    app: Tidemill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repeat finds its id known. Nobody else has it: it was drawn for this call."""
+    task = app.task(name="t")(lambda n: None)
+    enqueue = app._link.enqueue_here
+    monkeypatch.setattr(app._link, "enqueue_here", lambda jobs: enqueue(jobs) and enqueue(jobs))
+    assert task.enqueue(1).created is True
+    assert task.using(unique="x").enqueue(2).created is True
+    assert task.using(unique="x").enqueue(2).created is False
+    assert task.using(id=uuid4()).enqueue(3).created is False, "another program may have stored it"
+
+
+@in_memory
 def test_parameters_make_the_key(app: Tidemill) -> None:
     @app.task(name="t", unique=("a", "b"))
     def task(a: int, b: int = 2, c: int = 3) -> None: ...
