@@ -175,6 +175,21 @@ def test_an_id_counts_first(app: Tidemill) -> None:
 
 
 @in_memory
+def test_equal_numbers_are_equal_keys_by_name_too(app: Tidemill) -> None:
+    task = app.task(name="t", unique=True)(at_rate)
+    job = task.enqueue()
+    asyncio.run(with_hand(app, lambda hand: publish(hand.engine, app.registry, source="app", began=1)))
+    stranger = Tidemill(app.url, namespace=app.namespace)
+    assert job == task.enqueue(1) == task.enqueue(1.0, [2.0]) == stranger.enqueue("t", [1, [2]])
+    assert job == stranger.enqueue("t") != task.enqueue(1.5)
+    stranger.close()
+
+
+def at_rate(rate: float = 1, others: list[float] = [2]) -> None:  # noqa: B006
+    """A default is not made a float by its annotation, an argument is."""
+
+
+@in_memory
 def test_by_name_from_the_catalogue(app: Tidemill) -> None:
     @app.task(name="t", unique=("a", "words"))
     def task(a: int, words: set[str], c: int = 0) -> None: ...

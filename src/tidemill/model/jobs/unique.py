@@ -31,6 +31,9 @@ SHOWN = 120
 REPLACING_KEPT = 16
 """Of so many calls that replaced a job its id is remembered with it, so that a repeat changes nothing."""
 
+MOST_EXACT = 1 << 53
+"""Beyond this not every whole number is a float."""
+
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -146,13 +149,25 @@ def key_of_call(said: UniqueOptions, text: str) -> UniqueKey:
 
 
 def text_of(arguments: Mapping[str, object], parameters: tuple[str, ...]) -> str:
-    """The key that arguments make: their JSON, of bounded length. Equal arguments make equal keys."""
+    """The key that arguments make: their JSON, of bounded length. Equal arguments make equal keys, also 1 and
+    1.0: where annotations are not known, and in defaults, nothing has made a float of an int."""
     chosen = {name: arguments.get(name) for name in parameters} if parameters else dict(arguments)
-    encoded = _canonical(chosen)
+    encoded = _canonical(_same_numbers(chosen))
     text = encoded.decode()
     if len(text) <= SHOWN:
         return text
     return f"{text[:SHOWN]}... {hashlib.blake2b(encoded, digest_size=16).hexdigest()}"
+
+
+def _same_numbers(value: object) -> object:
+    """JSON in which numbers that are equal are written alike."""
+    if isinstance(value, dict):
+        return {name: _same_numbers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_same_numbers(each) for each in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MOST_EXACT:
+        return int(value)
+    return value
 
 
 def check_unique_key(unique: UniqueKey, *, parents: bool) -> None:
