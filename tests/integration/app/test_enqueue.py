@@ -206,6 +206,17 @@ def test_a_task_known_by_name_only(app: Tidemill) -> None:
     fresh.close()
 
 
+def test_a_task_is_known_by_name_as_soon_as_it_is_published(app: Tidemill) -> None:
+    """Also to a program that has read the catalogue a moment before."""
+    fresh = Tidemill(app.url, namespace=app.namespace)
+    with pytest.raises(UnknownTask):
+        fresh.enqueue("t", [1])
+    app.task(name="t", priority=2)(number)
+    asyncio.run(with_hand(app, lambda hand: publish(hand.engine, app.registry, source="app", began=1)))
+    assert fresh.enqueue("t", [1]).info().priority == 2
+    fresh.close()
+
+
 def test_by_name_in_a_process_that_has_the_code_checks_types_too(app: Tidemill) -> None:
     app.task(name="t")(number)
     with pytest.raises(BadInput, match="Expected `int`"):

@@ -65,12 +65,15 @@ async def job_by_name(
 
 
 async def _unknown(session: EngineSession, app: "Tidemill", task: str, options: Options) -> TaskEntry:
-    """Nobody has published it yet: allowed where the caller says which queue."""
+    """It is not in our copy of the catalogue: allowed where the caller says which queue."""
     here = app.registry.task_names()
     if options.queue is not None:
         warn_of_task(task, [*here, *session.catalogue])
         return TaskEntry(name=task, queue=options.queue)
-    known = [*here, *await session.read_catalogue()]
+    published = await session.read_catalogue()
+    if task in published:  # since our copy was read
+        return published[task]
+    known = [*here, *published]
     raise UnknownTask(
         f"no task {task!r} is known here or to any worker{nearest(task, known)} (to enqueue it all the same, "
         "give queue=)"
