@@ -1,10 +1,12 @@
 """Gates that are parked, beside transactions of others."""
 
+import asyncio
+
 import pytest
 
 from tests.integration.postgres.conftest import Plain
 from tidemill.engines.postgres.engine import PostgresEngine
-from tidemill.model.queues.queue import Limit, QueueOptions
+from tidemill.model.queues.queue import Limit, QueueOptions, Rate
 from tidemill.model.time import SECOND
 from tidemill.testing.contract.fixtures import Claimant, Clock, a_job, configure, ids_of
 
@@ -47,3 +49,71 @@ async def test_a_claim_that_left_a_locked_job_comes_again_soon(
     claim = await claimant.claim()
     assert ids_of(claim.jobs) == ids_of([head, behind])
     assert claim.wait is None
+
+
+CHANGES = pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (QueueOptions(concurrency=1), QueueOptions(per_task={"t": Limit(concurrency=1)})),
+        (QueueOptions(concurrency=1), QueueOptions(per_key=Limit(concurrency=1))),
+        (QueueOptions(rate=Rate(1_000, per=3_600)), QueueOptions(concurrency=1)),
+    ],
+    ids=["task", "key", "rate"],
+)
+
+
+@pytest.mark.row("E1")
+@CHANGES
+async def test_a_run_that_ends_while_the_limits_change_frees_its_place(
+    engine: PostgresEngine,
+    claimant: Claimant,
+    plain: Plain,
+    clock: Clock,
+    before: QueueOptions,
+    after: QueueOptions,
+) -> None:
+    """Its transaction does not know the gate that a claim parks meanwhile because of it."""
+    await configure(engine, "q", before, now=clock.now)
+    await engine.jobs.enqueue([a_job(task="t", key="k")], now=clock.now)
+    (run,) = await claimant.take()
+    job = a_job(task="t", key="k")
+    await engine.jobs.enqueue([job], now=clock.now)
+    other = await plain()
+    async with other.transaction():
+        await other.execute("SET LOCAL search_path TO tidemill")
+        complete = "SELECT applied FROM complete_v1(ARRAY[$1::bytea], ARRAY[$2::bigint], '{0}', '{NULL}', $3)"
+        assert await other.fetchval(complete, run.id, run.fence, clock.now) == [run.id]
+        await configure(engine, "q", after, now=clock.now + 1)
+        assert await claimant.take() == []
+    async with asyncio.timeout(30):  # until all older transactions of the server have ended
+        while not (runs := await claimant.take()):
+            continue
+    assert ids_of(runs) == ids_of([job])
+
+
+@pytest.mark.row("E1", "F7")
+@CHANGES
+async def test_a_run_that_ends_by_an_old_snapshot_frees_its_place(
+    engine: PostgresEngine,
+    claimant: Claimant,
+    plain: Plain,
+    clock: Clock,
+    before: QueueOptions,
+    after: QueueOptions,
+) -> None:
+    """The user's transaction is younger than the change of the limits, and yet knows only what was before."""
+    await configure(engine, "q", before, now=clock.now)
+    await engine.jobs.enqueue([a_job(task="t", key="k")], now=clock.now)
+    (run,) = await claimant.take()
+    job = a_job(task="t", key="k")
+    await engine.jobs.enqueue([job], now=clock.now)
+    other = await plain()
+    async with other.transaction(isolation="repeatable_read"):
+        await other.execute("SELECT 1")
+        await configure(engine, "q", after, now=clock.now + 1)
+        for _ in range(3):
+            assert await claimant.take() == []
+        complete = "SELECT tidemill.complete_here_v1($1, $2, 0, NULL, 'nobody')"
+        assert await other.fetchval(complete, run.id, run.fence) == 0
+        assert await claimant.take() == []
+    assert ids_of(await claimant.take()) == ids_of([job])

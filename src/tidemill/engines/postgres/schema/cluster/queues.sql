@@ -77,6 +77,8 @@ BEGIN
     ELSIF q.laned <> v.laned THEN  -- its waiting jobs stay where they are
         v.reshaped := CASE WHEN v.laned THEN '18446744073709551615' ELSE v.reshaped END;
         DELETE FROM lane WHERE queue = p_name;
+    ELSIF v.counts_runs AND NOT q.counts_runs THEN  -- runs that end in older transactions leave no row in `freed`
+        v.reshaped := '18446744073709551615';
     END IF;
     UPDATE queue SET options = p_options, version = version + 1, keyed = v.keyed, shaped = v.shaped,
         limited = v.limited, laned = v.laned, key_limited = v.key_limited, counts_runs = v.counts_runs,
@@ -95,9 +97,8 @@ BEGIN
     FOR v_task, v_limit IN SELECT * FROM jsonb_each(q.tasks) LOOP
         PERFORM rescale_starts_v1(p_name, 'task', v_task, (v_limit ->> 2)::bigint, (v.tasks -> v_task ->> 2)::bigint);
     END LOOP;
-    IF q.limited OR v.limited THEN  -- the next claim measures every gate anew
-        DELETE FROM parked WHERE queue = p_name;
-        UPDATE lane SET parked = false WHERE queue = p_name AND parked;
+    IF q.limited OR v.limited THEN
+        PERFORM open_all_gates_v1(p_name);
         IF v.limited THEN  -- jobs that ran before there was a limit count from now on
             UPDATE job SET gated = true WHERE token IS NOT NULL AND queue = p_name AND NOT gated;
         END IF;

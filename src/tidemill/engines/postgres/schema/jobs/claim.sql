@@ -206,7 +206,8 @@ END $$;
 --
 -- After a change of shape, a transaction that read the queue before may still store jobs in lanes of the former shape. It
 -- drew its xid before it read. We draw ours after the change, under the queue's lock. When all transactions up to ours
--- have ended, the waiting jobs are scanned once more.
+-- have ended, the waiting jobs are scanned once more. Its run, if it ended one, told of no gate that is new: a claim that
+-- counted that run has parked the gate, so every gate is measured once more.
 CREATE FUNCTION prepare_lanes_v1(q queue, p_now bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF q.reshaped = '18446744073709551615' THEN
@@ -216,6 +217,7 @@ BEGIN
             q.stale := '[]';
         END IF;
         UPDATE queue SET stale = q.stale, reshaped = NULL WHERE name = q.name;
+        PERFORM open_all_gates_v1(q.name);
     END IF;
     IF q.stale IS NOT NULL AND NOT reshape_v1(q) THEN
         RETURN false;

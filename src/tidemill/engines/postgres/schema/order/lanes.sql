@@ -25,6 +25,13 @@ BEGIN
         SELECT u.name FROM unnest(p_kinds, p_names) AS u (kind, name) WHERE u.kind = 'key'), false);
 END $$;
 
+-- The next claim measures every gate of a queue anew.
+CREATE FUNCTION open_all_gates_v1(p_queue text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM parked WHERE queue = p_queue;
+    UPDATE lane SET parked = false WHERE queue = p_queue AND parked;
+END $$;
+
 -- Open the gates whose time has come, or of which a holder is gone.
 CREATE FUNCTION fold_gates_v1(q queue, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -50,9 +50,8 @@ BEGIN
     IF v_buried THEN
         PERFORM bury_v1(ARRAY[p_id]);
     END IF;
-    IF q.counts_runs THEN
-        INSERT INTO freed (queue, task, key) VALUES (j.queue, CASE WHEN q.tasks ? j.task THEN j.task ELSE '' END,
-                                                     CASE WHEN q.key_limited THEN j.key ELSE '' END);
+    IF j.gated THEN  -- whatever gates the queue has: this snapshot may be older than a change of its options
+        INSERT INTO freed (queue, task, key) VALUES (j.queue, j.task, j.key);
     END IF;
     IF j.has_children THEN
         INSERT INTO ended_parent (parent, state) VALUES (p_id, 4);
@@ -60,7 +59,7 @@ BEGIN
     PERFORM pg_notify(p_channel, to_json(ARRAY[s.signal])::text) FROM (
         SELECT 'ended:' || waiter || chr(10) || encode(p_id, 'hex') AS signal FROM watch
         WHERE job = p_id AND until > v_now
-        UNION ALL SELECT 'ready:' || j.queue WHERE q.counts_runs
+        UNION ALL SELECT 'ready:' || j.queue WHERE j.gated
         UNION ALL SELECT 'ready:' || c.queue FROM wait AS w JOIN job AS c ON c.id = ANY (ARRAY[w.child])
         WHERE w.parent = p_id AND j.has_children
     ) AS s;
