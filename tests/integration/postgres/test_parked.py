@@ -117,3 +117,19 @@ async def test_a_run_that_ends_by_an_old_snapshot_frees_its_place(
         assert await other.fetchval(complete, run.id, run.fence) == 0
         assert await claimant.take() == []
     assert ids_of(await claimant.take()) == ids_of([job])
+
+
+async def test_no_claim_passes_lanes_that_are_announced_and_not_opened_yet(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """One claim opens 10,000: jobs of a higher priority may stand behind these."""
+    await configure(engine, "q", QueueOptions(concurrency=5, per_key=Limit(concurrency=1)), now=clock.now)
+    first, second = a_job(key="a", priority=6), a_job(key="b", priority=4)
+    await engine.jobs.enqueue([first], now=clock.now)
+    await (await plain()).execute(
+        "INSERT INTO tidemill.lane_new SELECT l.* FROM tidemill.lane_new AS l, generate_series(1, 9999)"
+    )
+    await engine.jobs.enqueue([second], now=clock.now)
+    claim = await claimant.claim()
+    assert (claim.jobs, claim.wait) == ([], 0)
+    assert ids_of(await claimant.take()) == ids_of([second, first])

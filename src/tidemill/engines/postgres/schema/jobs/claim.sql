@@ -227,7 +227,7 @@ BEGIN
             PERFORM open_plain_lanes_v1(q.name);
         END IF;
         PERFORM fold_gates_v1(q, p_now);
-        PERFORM fold_lanes_v1(q);
+        RETURN fold_lanes_v1(q);
     END IF;
     RETURN true;
 END $$;

@@ -67,23 +67,29 @@ BEGIN
     END IF;
 END $$;
 
--- Put announced lanes into the table. An announcement may be of former options: what it says of the task counts only if that
--- is limited now.
-CREATE FUNCTION fold_lanes_v1(q queue) RETURNS void LANGUAGE plpgsql AS $$
+-- Put announced lanes into the table, up to 10,000 announcements. An announcement may be of former options: what it says of the
+-- task counts only if that is limited now. False: there were as many, and may be more.
+CREATE FUNCTION fold_lanes_v1(q queue) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_folded integer;
 BEGIN
-    IF EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name) THEN
-        WITH gone AS (
-            DELETE FROM lane_new WHERE ctid = ANY (ARRAY(
-                SELECT ctid FROM lane_new WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED
-            )) RETURNING priority, suspect, lane, task, key, first
-        )
+    IF NOT EXISTS (SELECT 1 FROM lane_new WHERE queue = q.name) THEN
+        RETURN true;
+    END IF;
+    WITH gone AS (
+        DELETE FROM lane_new WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM lane_new WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED
+        )) RETURNING priority, suspect, lane, task, key, first
+    ), opened AS (
         INSERT INTO lane (queue, priority, suspect, lane, task, key, first, parked)
         SELECT q.name, g.priority, g.suspect, g.lane, CASE WHEN q.tasks ? min(g.task) THEN min(g.task) ELSE '' END, min(g.key),
             min(g.first), q.key_limited AND EXISTS (
                 SELECT 1 FROM parked AS p WHERE p.queue = q.name AND p.kind = 'key' AND p.name = min(g.key) OFFSET 0)
         FROM gone AS g GROUP BY g.priority, g.suspect, g.lane
-        ON CONFLICT (queue, priority, suspect, lane) DO UPDATE SET first = excluded.first WHERE lane.first > excluded.first;
-    END IF;
+        ON CONFLICT (queue, priority, suspect, lane) DO UPDATE SET first = excluded.first WHERE lane.first > excluded.first
+    )
+    SELECT count(*) INTO v_folded FROM gone;
+    RETURN v_folded < 10000;
 END $$;
 
 -- Open the lanes without a group in which a job is ready: nobody may have announced them.
