@@ -133,3 +133,19 @@ async def test_no_claim_passes_lanes_that_are_announced_and_not_opened_yet(
     claim = await claimant.claim()
     assert (claim.jobs, claim.wait) == ([], 0)
     assert ids_of(await claimant.take()) == ids_of([second, first])
+
+
+async def test_a_claim_that_has_not_opened_all_gates_comes_again_at_once(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """One claim folds 10,000 ends of runs."""
+    await configure(engine, "q", QueueOptions(per_key=Limit(concurrency=1)), now=clock.now)
+    await engine.jobs.enqueue([a_job(key="k") for _ in range(2)], now=clock.now)
+    (run,) = await claimant.take()
+    assert await claimant.take() == []
+    others = "INSERT INTO tidemill.freed SELECT 'q', '', 'other' FROM generate_series(1, 10000)"
+    await (await plain()).execute(others)
+    await claimant.complete(run)
+    claim = await claimant.claim()
+    assert (claim.jobs, claim.wait) == ([], 0)
+    assert len(await claimant.take()) == 1

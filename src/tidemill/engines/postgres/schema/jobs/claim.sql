@@ -202,13 +202,16 @@ BEGIN
         WHERE j.claimant = p_claimant AND j.claim_no = p_number AND j.token IS NOT NULL;
 END $$;
 
--- Bring the lanes of an exclusively locked queue up to date. False: not all its jobs are in their lanes yet.
+-- Bring the lanes of an exclusively locked queue up to date. False: not all its jobs are in their lanes yet, or not all
+-- its gates are open.
 --
 -- After a change of shape, a transaction that read the queue before may still store jobs in lanes of the former shape. It
 -- drew its xid before it read. We draw ours after the change, under the queue's lock. When all transactions up to ours
 -- have ended, the waiting jobs are scanned once more. Its run, if it ended one, told of no gate that is new: a claim that
 -- counted that run has parked the gate, so every gate is measured once more.
 CREATE FUNCTION prepare_lanes_v1(q queue, p_now bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_whole boolean;
 BEGIN
     IF q.reshaped = '18446744073709551615' THEN
         UPDATE queue SET reshaped = pg_current_xact_id() WHERE name = q.name;
@@ -226,8 +229,8 @@ BEGIN
         IF q.reshaped IS NOT NULL THEN  -- such a transaction announces nothing
             PERFORM open_plain_lanes_v1(q.name);
         END IF;
-        PERFORM fold_gates_v1(q, p_now);
-        RETURN fold_lanes_v1(q);
+        v_whole := fold_gates_v1(q, p_now);
+        RETURN fold_lanes_v1(q) AND v_whole;
     END IF;
     RETURN true;
 END $$;

@@ -32,13 +32,14 @@ BEGIN
     UPDATE lane SET parked = false WHERE queue = p_queue AND parked;
 END $$;
 
--- Open the gates whose time has come, or of which a holder is gone.
-CREATE FUNCTION fold_gates_v1(q queue, p_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Open the gates whose time has come, or of which a holder is gone. False: 10,000 holders were gone, and there may be more.
+CREATE FUNCTION fold_gates_v1(q queue, p_now bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     v_tasks text[];
     v_keys text[];
     v_kinds text[];
     v_names text[];
+    v_folded integer := 0;
 BEGIN
     IF EXISTS (SELECT 1 FROM freed WHERE queue = q.name) THEN
         WITH gone AS (
@@ -46,7 +47,7 @@ BEGIN
                 SELECT ctid FROM freed WHERE queue = q.name LIMIT 10000 FOR UPDATE SKIP LOCKED
             )) RETURNING task, key
         )
-        SELECT array_agg(DISTINCT task), array_agg(DISTINCT key) INTO v_tasks, v_keys FROM gone;
+        SELECT array_agg(DISTINCT task), array_agg(DISTINCT key), count(*) INTO v_tasks, v_keys, v_folded FROM gone;
         SELECT array_agg(p.kind), array_agg(p.name) INTO v_kinds, v_names
         FROM (
             SELECT 'queue' AS kind, '' AS name UNION ALL SELECT 'task', unnest(v_tasks) UNION ALL SELECT 'key', unnest(v_keys)
@@ -65,6 +66,7 @@ BEGIN
     IF v_kinds IS NOT NULL THEN
         PERFORM open_gates_v1(q.name, v_kinds, v_names);
     END IF;
+    RETURN v_folded < 10000;
 END $$;
 
 -- Put announced lanes into the table, up to 10,000 announcements. An announcement may be of former options: what it says of the
