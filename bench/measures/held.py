@@ -16,6 +16,7 @@ from bench.stores import PostgresStore
 from tidemill.cli.bench.measures import ended
 from tidemill.cli.bench.run import MANY_SLOTS
 from tidemill.cli.bench.workers import BenchWorkers, declare
+from tidemill.engine.connections import aplay
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import NewJob
 from tidemill.model.queues.queue import QueueOptions
@@ -104,8 +105,7 @@ async def late(bench: Product) -> list[Figure]:
             for number in range(bench.plan.rounds):
                 job = NewJob(id=new_id(), task=bench.app.stamp.name, queue=workers.queue, body=b"[[],{}]")
                 await session.execute("BEGIN")
-                for statement in transactions.enqueue([job]):
-                    await session.fetch(statement.sql, *statement.parameters)
+                await aplay(session, transactions.enqueue([job]))
                 until = time.monotonic() + (bench.plan.held_s if number == 0 else 0)
                 await turn()
                 while time.monotonic() < until:

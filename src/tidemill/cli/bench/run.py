@@ -101,6 +101,7 @@ class BenchRun:
     async def enqueue(self) -> list[Figure]:
         """What producers get."""
         app, jobs, queue = self._app, self._plan.jobs, f"{self._queue}-in"
+        app.app.queue(queue)
         singles: list[MeasuredRate] = []
         bulks: list[MeasuredRate] = []
         for _ in self._turns("enqueue"):

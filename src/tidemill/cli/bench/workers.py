@@ -60,6 +60,9 @@ async def start_workers(
     engine: Engine, queue: str, *, processes: int = 1, slots: int | None = None
 ) -> AsyncIterator[BenchWorkers]:
     """Start a worker on a queue and wait until it claims."""
+    from tidemill.cli.bench.app import app  # here: it reads settings that callers make first
+
+    app.queue(queue)  # else each name gets a warning that it may be misspelt
     await declare(engine, queue, QueueOptions(keep_completed=KEPT))
     parent_pipe, ours = os.pipe()
     options = ["-p", str(processes), "-q", queue, "--parent-pipe", str(parent_pipe)]
