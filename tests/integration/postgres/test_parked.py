@@ -149,3 +149,29 @@ async def test_a_claim_that_has_not_opened_all_gates_comes_again_at_once(
     claim = await claimant.claim()
     assert (claim.jobs, claim.wait) == ([], 0)
     assert len(await claimant.take()) == 1
+
+
+@pytest.mark.row("E1")
+async def test_a_run_that_is_locked_does_not_hold_up_the_first_limit(
+    engine: PostgresEngine, claimant: Claimant, plain: Plain, clock: Clock
+) -> None:
+    """As one that a user's transaction completes. It counts once that transaction is over."""
+    await engine.jobs.enqueue([a_job()], now=clock.now)
+    (run,) = await claimant.take()
+    other = await plain()
+    held = other.transaction()
+    await held.start()
+    await other.fetch("SELECT 1 FROM tidemill.job WHERE id = $1 FOR NO KEY UPDATE", run.id)
+    async with asyncio.timeout(20):
+        await configure(engine, "q", QueueOptions(concurrency=1), now=clock.now)
+        assert await claimant.take() == []
+    await held.rollback()
+    changing = "SELECT EXISTS (SELECT 1 FROM tidemill.queue WHERE stale IS NOT NULL OR reshaped IS NOT NULL)"
+    async with asyncio.timeout(20):
+        while await other.fetchval(changing):
+            assert await claimant.take() == []
+    second = a_job()
+    await engine.jobs.enqueue([second], now=clock.now)
+    assert await claimant.take() == []
+    await claimant.complete(run)
+    assert ids_of(await claimant.take()) == [second.id]

@@ -99,11 +99,22 @@ BEGIN
     END LOOP;
     IF q.limited OR v.limited THEN
         PERFORM open_all_gates_v1(p_name);
-        IF v.limited THEN  -- jobs that ran before there was a limit count from now on
-            UPDATE job SET gated = true WHERE token IS NOT NULL AND queue = p_name AND NOT gated;
+        IF v.limited THEN
+            PERFORM count_runs_v1(p_name);
         END IF;
     END IF;
     RETURN ARRAY['ready:' || p_name, 'options'];
+END $$;
+
+-- Jobs that ran before there was a limit count from now on. A user's transaction may have locked such a job for minutes, and we
+-- hold the queue's lock: its run counts when the transactions of that moment have ended (prepare_lanes_v1).
+CREATE FUNCTION count_runs_v1(p_queue text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_runs bytea[] := ARRAY(SELECT id FROM job WHERE token IS NOT NULL AND queue = p_queue AND NOT gated);
+BEGIN
+    IF v_runs <> '{}' THEN
+        UPDATE job SET gated = true WHERE id = ANY (lock_soon_v1(v_runs));
+    END IF;
 END $$;
 
 -- A rate has another window now: what its log holds counts by the new one. An entry stands for starts up to

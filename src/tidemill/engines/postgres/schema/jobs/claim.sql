@@ -221,6 +221,9 @@ BEGIN
         END IF;
         UPDATE queue SET stale = q.stale, reshaped = NULL WHERE name = q.name;
         PERFORM open_all_gates_v1(q.name);
+        IF q.limited THEN
+            PERFORM count_runs_v1(q.name);
+        END IF;
     END IF;
     IF q.stale IS NOT NULL AND NOT reshape_v1(q) THEN
         RETURN false;
