@@ -10,7 +10,7 @@ BEGIN
         SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
         WHERE n.nspname = current_schema() AND p.proname = ANY (ARRAY[
             'enqueue_v1', 'enqueue_here_v1', 'enqueue_unique_v1', 'enqueue_unique_here_v1', 'claim_plain_v1', 'settle_v1', 'release_v1', 'write_v1', 'cancel_v1',
-            'replay_v1', 'drop_v1', 'watch_v1', 'promote_v1', 'prune_v1', 'change_layers_v1', 'existing_queue_v1',
+            'replay_v1', 'run_now_v1', 'drop_v1', 'watch_v1', 'promote_v1', 'prune_v1', 'change_layers_v1', 'existing_queue_v1',
             'pause_v1', 'resume_v1', 'pause_task_v1', 'resume_task_v1', 'heartbeat_v1', 'leave_v1', 'retire_v1', 'reclaim_v1', 'put_schedules_v1', 'pause_schedule_v1',
             'retire_schedule_v1', 'remove_schedule_v1', 'fire_v1', 'acquire_v1', 'late_commits_v1', 'scan_behind_v1',
             'move_strays_v1', 'identity_v1', 'check_identity_v1', 'complete_here_v1', 'fates_v1', 'sample_v1', 'oldest_ready_v1', 'enqueue'])
