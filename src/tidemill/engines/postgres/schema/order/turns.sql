@@ -343,7 +343,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT priority FROM lane
             WHERE queue = q.name AND task = t.name AND NOT parked AND priority > p_after::smallint
-            ORDER BY queue, task, priority LIMIT 1
+            ORDER BY queue, task, priority, lane LIMIT 1  -- `lane`: an order that no other index gives
         ) AS e);
 END $$;
 
