@@ -1,4 +1,4 @@
-"""Whether somebody will run a job that waits."""
+"""Whether a live worker will run a job that waits."""
 
 import pytest
 

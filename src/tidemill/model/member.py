@@ -157,8 +157,8 @@ def detail_of(info: MemberInfo) -> Detail:
 
 
 def marks_of_tasks(names: Iterable[str]) -> bytes | None:
-    """A short mark for each task, in order: the record goes with every heartbeat, and names are long. Whoever
-    has a name can tell whether it is among them."""
+    """A short mark for each task, in order: the record goes with every heartbeat, and names are long.
+    A reader that has a name can tell whether it is among them."""
     marks = sorted({_mark(name) for name in names})
     return b"".join(marks) if len(marks) <= TASKS_LIMIT else None
 

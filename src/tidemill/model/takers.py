@@ -1,4 +1,4 @@
-"""Whether somebody will run a job that waits: live workers that take its queue and know its task.
+"""Whether a live worker will run a job that waits: workers that take its queue and know its task.
 
 The job of a misspelt name waits for ever, and nothing fails. So it is said where it can be seen, with the
 nearest name that works.

@@ -122,7 +122,7 @@ def a_process_does_not_see_that_a_limit_was_lowered() -> None:
     step(4.5, "kill worker", target=1),
 )
 def an_old_start_puts_old_options_back() -> None:
-    """As if whoever speaks last were right."""
+    """As if the last declaration were right, whatever its start."""
 
     def with_declaration(layers: Layers, app: str, declaration: Declaration) -> Layers:
         return replace(layers, declared={**layers.declared, app: declaration})

@@ -1,4 +1,4 @@
-"""Samples of queues by the controller: arrivals add up, whoever samples and whenever."""
+"""Samples of queues by the controller: arrivals add up, whichever controller samples, and whenever."""
 
 from collections.abc import Iterator
 from pathlib import Path

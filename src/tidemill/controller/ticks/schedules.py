@@ -9,7 +9,7 @@ one finds another value and changes nothing.
 
 **No time comes from an older schedule.** A deploy may change a schedule between our read and our firing, or
 while a run of it is under way. So firings, and the ends of runs, name the version of the schedule that they
-go by. If it has another one by now, they set nothing: whoever changed it has set its next time.
+go by. If it has another one by now, they set nothing: that change has set its next time.
 
 **A run is bounded.** It fires at most so many schedules, and checks at most so many intervals under way
 (`intervals`). A schedule that cannot be fired is left out for a while.

@@ -76,7 +76,7 @@ class SchedulesFacet(Protocol):
     ) -> bool:
         """Pause or resume. `next_at`, if given (None: nothing is due any more), is set if this call changed
         something: the ticks of a pause were not missed. With `version` it is left as it is if the schedule
-        has another one: whoever changed that has set it. False: no such schedule."""
+        has another one: that change has set it. False: no such schedule."""
         ...
 
     async def retire(

@@ -4,7 +4,7 @@ A queue has a gate, each limited task in it has one, and with `per_key` or `limi
 A lane names at most those three. Concurrency is the size of the set of running jobs behind the gate,
 never a counter. A rate is a log of (step, count).
 
-**What a rate promises.** No window of its length holds more than `count` *starts*, as somebody outside sees
+**What a rate promises.** No window of its length holds more than `count` *starts*, as an observer sees
 them: the first line of the functions. A claim takes permits, and the function starts a little later, sooner
 here and later there. So entries count for longer than the window: for the window and a *margin* (`margin_of`:
 1% of the window, 5 ms at least). The margin pays for all that is not the same from start to start:

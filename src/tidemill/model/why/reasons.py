@@ -36,7 +36,7 @@ class ReasonKind(StrEnum):
     PARENTS = "parents"
     """It waits for other jobs."""
     EXPIRED = "expired"
-    """It was not started in time: whoever meets it next makes it dead."""
+    """It was not started in time: the next step that meets it makes it dead."""
     PAUSED = "paused"
     """Its queue is paused, or its task."""
     GATE_FULL = "gate full"

@@ -3,8 +3,8 @@
 An answer that names the engine's time says that this moment lay between the sending of the call and the
 arrival of the answer. So each answer gives two bounds for what the engine's clock is ahead of ours (the boot
 clock). Several answers together give better bounds than each alone: the quickest way there and the quickest
-way back decide. Clocks drift, so old bounds widen with time; and where an answer contradicts them, somebody
-has set a clock, and it alone counts.
+way back decide. Clocks drift, so old bounds widen with time; and where an answer contradicts them, a clock
+was set, and that answer alone counts.
 """
 
 from tidemill.model.time import Instant

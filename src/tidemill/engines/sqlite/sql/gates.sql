@@ -31,7 +31,7 @@ DELETE FROM parked WHERE queue = ? AND kind = ? AND name = ? AND wake_at IS NULL
 DELETE FROM parked WHERE queue = ?;
 
 -- name: redate_starts
--- A NULL name: every key, but for those that are named last. Below zero, where no other step is met on the way; `settle_redated` follows.
+-- A NULL name: every key except those that are named last. Below zero, where no other step is met on the way; `settle_redated` follows.
 UPDATE start SET step = -(step + ?), until = step + ? WHERE queue = ? AND kind = ? AND (? IS NULL OR name = ?)
 AND name NOT IN (SELECT value FROM json_each(?));
 
