@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -130,29 +131,40 @@ async def test_one_that_ends_in_time_is_not_killed(
 
 ENDED = f"""
 import os
+open({{gate!r}}).close()
 os.write(int(os.environ[{DESCRIPTORS!r}].split(",")[0]), {{line!r}})
 """
-"""It ends at once, without importing anything of ours."""
+"""It ends once the gate is opened, without importing anything of ours."""
 
 
-def says_and_ends(message: object) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", "-c", ENDED.format(line=encode_line(message)))
+@pytest.fixture
+def gate(tmp_path: Path) -> str:
+    os.mkfifo(tmp_path / "gate")
+    return str(tmp_path / "gate")
 
 
-def wait_without_the_loop(pid: int) -> None:
-    """Until the process has ended. The loop, which is blocked meanwhile, has read nothing of it."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+def says_and_ends(message: object, gate: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", ENDED.format(gate=gate, line=encode_line(message)))
+
+
+def let_it_end(pid: int, gate: str) -> None:
+    """Open the gate, and wait until the process has ended. The loop, which is blocked meanwhile, has read
+    nothing of it."""
+    with open(gate, "wb"):
+        pass
+    with suppress(ChildProcessError):  # a thread that watches it may be first to know
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 @pytest.mark.row("A12")
 async def test_a_process_that_ended_before_we_sent_is_read_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, gate: str
 ) -> None:
     """Else jobs that it handed back are not counted, and jobs that ended well are blamed for a death."""
-    monkeypatch.setattr(worker_process, "COMMAND", says_and_ends(Drained(1, 2)))
+    monkeypatch.setattr(worker_process, "COMMAND", says_and_ends(Drained(1, 2), gate))
     one = WorkerProcess(a_config("sqlite://"), member=bytes(16), takes_suspects=False)
     await one.start()
-    wait_without_the_loop(one.pid)
+    let_it_end(one.pid, gate)
     assert not one.heartbeat_answered(boot_ns())
     assert await asyncio.wait_for(one.wait(), PATIENCE_S) == 0
     assert one.drained == Drained(1, 2)
@@ -160,10 +172,12 @@ async def test_a_process_that_ended_before_we_sent_is_read_to_its_end(
 
 
 @pytest.mark.row("A4")
-async def test_a_runner_that_ended_before_it_got_a_job_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_process, "COMMAND", says_and_ends(RunnerCannotLoad("no such app")))
+async def test_a_runner_that_ended_before_it_got_a_job_says_why(
+    monkeypatch: pytest.MonkeyPatch, gate: str
+) -> None:
+    monkeypatch.setattr(runner_process, "COMMAND", says_and_ends(RunnerCannotLoad("no such app"), gate))
     one = await RunnerProcess.start(Open("no_such:app", "text"))
-    wait_without_the_loop(one._program.pid)
+    let_it_end(one._program.pid, gate)
     job = a_claimed_job("f", fence=1)
     with pytest.raises(NeverBegan, match="no such app"):
         await asyncio.wait_for(one.perform(job, ControlledJob(job, Notebook()), lambda: None), PATIENCE_S)
