@@ -72,7 +72,7 @@ def starts_are_not_added_up(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "gates", "local sum = S.used(gate, window + START_DELAY) + starts", "local sum = starts")
 
 
-@plant("rates::test_a_rate_is_exact_and_used")
+@plant("rates::test_runs_start_at_once_until_the_rate_is_pressed")
 def large_numbers_lose_their_digits(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "core", "return string.format('%.0f', number)", "return '' .. number")
 
