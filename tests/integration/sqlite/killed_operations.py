@@ -5,13 +5,23 @@ import msgspec
 
 from tidemill.engine.protocol import Engine, Pruned, Reclaimed
 from tidemill.model.jobs.job import DropAnswer
-from tidemill.model.jobs.run import Answer, Failed, LogLine, LostRun, LostRunVerdict, Release, Stopped, Then
+from tidemill.model.jobs.run import (
+    Answer,
+    ClaimedJob,
+    Failed,
+    LogLine,
+    LostRun,
+    LostRunVerdict,
+    Release,
+    Stopped,
+    Then,
+)
 from tidemill.model.member import ClaimantHeartbeat
 from tidemill.model.queues.queue import Keep, Limit, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import DAY, SECOND
 from tidemill.testing.contract.faults import cut_facets, cut_jobs  # noqa: F401  (they fill the table)
-from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage
+from tidemill.testing.contract.faults.cut import SCENARIOS, Cut, Scenario, Stage, too_late
 from tidemill.testing.contract.faults.cut import known as stored_before
 from tidemill.testing.contract.fixtures import (
     a_claimant,
@@ -57,10 +67,10 @@ async def jobs_claim__that_tidies_up(stage: Stage) -> Cut:
     stage.clock.forward(1)
     request = stage.claimant.request(most=6)
 
-    async def claim(engine: Engine) -> object:
+    async def claim(engine: Engine) -> list[ClaimedJob]:
         return (await engine.jobs.claim(request, now=stage.now)).jobs
 
-    return Cut(claim)
+    return Cut(claim, too_late)
 
 
 async def jobs_settle__and_all_that_follows(stage: Stage) -> Cut:
@@ -92,7 +102,7 @@ async def jobs_settle__and_all_that_follows(stage: Stage) -> Cut:
         assert settled.claim is not None
         return settled.answers, settled.claim.jobs
 
-    return Cut(settle, lambda first: ([Answer.ALREADY] * 5, first[1]))
+    return Cut(settle, lambda first: ([Answer.ALREADY] * 5, too_late(first[1])))
 
 
 async def jobs_settle__a_plain_batch(stage: Stage) -> Cut:

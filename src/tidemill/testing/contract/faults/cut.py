@@ -9,8 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from tidemill.engine.protocol import Engine
 from tidemill.model.jobs.job import NewJob, Stored
+from tidemill.model.jobs.run import ClaimedJob
 from tidemill.model.time import Instant
 from tidemill.testing.contract.fixtures import Claimant, Clock
 
@@ -31,6 +34,13 @@ class Stage:
 def same(first: Any) -> Any:
     """The repeat answers what the first call did."""
     return first
+
+
+def too_late(first: list[ClaimedJob]) -> list[ClaimedJob]:
+    """The repeat of a claim has the same jobs; those under a rate should have started by now."""
+    rated = [job for job in first if job.start_within is not None]
+    assert rated
+    return [job if job.start_within is None else replace(job, start_in=0, start_within=0) for job in first]
 
 
 def known(jobs: Sequence[NewJob]) -> list[Stored]:

@@ -1,6 +1,5 @@
 """Lost replies of the facet `jobs`."""
 
-import msgspec
 
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
@@ -23,7 +22,7 @@ from tidemill.model.jobs.unique import UniqueKey
 from tidemill.model.queues.queue import Keep, QueueOptions, Rate
 from tidemill.model.schedules.schedule import Every, Schedule
 from tidemill.model.time import SECOND
-from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario
+from tidemill.testing.contract.faults.cut import Cut, Stage, known, scenario, too_late
 from tidemill.testing.contract.fixtures import (
     a_claimant,
     a_failure,
@@ -91,10 +90,6 @@ async def jobs_claim(stage: Stage) -> Cut:
 
     async def claim(engine: Engine) -> list[ClaimedJob]:
         return (await engine.jobs.claim(request, now=stage.now)).jobs
-
-    def too_late(first: list[ClaimedJob]) -> list[ClaimedJob]:
-        assert all(job.start_within for job in first)
-        return [msgspec.structs.replace(job, start_in=0, start_within=0) for job in first]
 
     return Cut(claim, too_late)
 
