@@ -1,6 +1,5 @@
 """Lost replies of the facet `jobs`."""
 
-
 from tidemill.engine.protocol import Engine, Promoted, Pruned, Reclaimed, Settled
 from tidemill.model.ids import new_id
 from tidemill.model.jobs.job import CancelAnswer, DropAnswer, Edit, ReplayAnswer, RunNowAnswer, Stored
